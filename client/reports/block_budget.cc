@@ -63,7 +63,7 @@ std::string PlaceOf(const JobReport& report, const StageReport& step) {
   return place;
 }
 
-// The classes of a block in a forward with one text: what is planned beside what was measured.
+// Adds the table of a block's classes, planned and measured, for a forward with one text.
 Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   const wan::v1::PlanReport& plan = report.plan();
   const Forward forward = MeanForward(report);

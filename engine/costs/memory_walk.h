@@ -60,7 +60,7 @@ class MemoryWalk {
     return Block(this, rounded);
   }
 
-  // What an operator needs for itself while the caller's blocks are held.
+  // Adds memory that an operator needs for a moment, in addition to the held blocks.
   void Touch(int64_t bytes) { peak_ = std::max(peak_, held_ + AllocatedBytes(bytes)); }
 
   int64_t held() const { return held_; }

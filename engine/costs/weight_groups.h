@@ -29,7 +29,7 @@ struct PackedWeight {
   int64_t Bytes(int64_t element_bytes) const;
 };
 
-// What the groups of a component take of a device's memory, in bytes.
+// The device memory of a component's groups, in bytes.
 struct WeightFootprint {
   uint64_t bytes = 0;
   // If weights are streamed: the first group stays on the device while the component works; of

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "engine/api/errors.h"  // what the statuses are
+#include "engine/api/errors.h"  // reason of these statuses
 
 namespace wan {
 

@@ -23,7 +23,7 @@ class WorkQueue {
 
   virtual ~WorkQueue() = default;
 
-  // Returns a mark behind the work that is queued now.
+  // Returns a mark after the work that is queued now.
   virtual Mark MarkEnd() = 0;
   // Blocks until the device has done all work before the mark. Throws what LibTorch throws, for
   // example if the device is lost.

@@ -73,7 +73,7 @@ class RankQueue {
       to.copy_(from);
       return;
     }
-    own.sent.block(*sink_);  // what was queued before may still use the memory of `to`
+    own.sent.block(*sink_);  // earlier queued work may still use the memory of `to`
     theirs.sent.block(sources_[peer]);
     // A copy between GPUs is queued on the current stream of the one that it reads from, and the
     // current stream of the other waits for it.

@@ -21,7 +21,7 @@ constexpr double kLeastCoverage = 0.5;
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
 
-// The part of the slice behind `begin_nanos`, in seconds.
+// The part of the slice after `begin_nanos`, in seconds.
 template <typename AnySlice>
 double SecondsBehind(const AnySlice& slice, int64_t begin_nanos) {
   return Seconds(slice.to_nanos - std::max(slice.from_nanos, begin_nanos));
@@ -114,9 +114,9 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
   }
   const std::optional<double> told_power = power_.MeanOver(seconds);
   if (told_power.has_value()) usage.power_peak_watts = power_peak_;
-  // The counter comes first: what drivers call power is a mean of the last second, which in the
-  // first second of work is half of what the card draws (tests/engine/monitor/data). The part of
-  // the stretch that no slice covers yet used as much as the rest.
+  // Prefers the counter: a driver's power is a mean of the last second, which in the first second
+  // of work is half of the real power (tests/engine/monitor/data). The part of the stretch that no
+  // slice covers yet used as much as the rest.
   const std::optional<double> drawn_power = energy_.MeanOver(seconds);
   usage.power_watts = drawn_power.has_value() ? drawn_power : told_power;
   if (usage.power_watts.has_value()) usage.energy_joules = *usage.power_watts * seconds;

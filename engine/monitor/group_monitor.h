@@ -14,7 +14,7 @@ namespace wan {
 struct MonitoredDevice {
   // Must not be null.
   std::unique_ptr<DeviceMonitor> monitor;
-  // Counts what the device exchanges with the others; null: those figures are absent.
+  // Counts the device's exchanges with the others; null: those figures are absent.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 

@@ -1,5 +1,5 @@
-// The DeviceMonitor of a real machine. It reads /proc for the CPU when it is asked, and the
-// allocator; what the driver tells of the GPU comes from a GpuSampler.
+// The DeviceMonitor of a real machine. It reads /proc and the allocator when it is asked; a
+// GpuSampler gives the driver's figures of the GPU.
 #pragma once
 
 #include <cstdint>
@@ -61,7 +61,7 @@ class MachineMonitor final : public DeviceMonitor {
   // Takes one sample. The thread calls it; a test may do so in its place.
   void Tick();
 
-  // What the driver tells of the GPU; nullopt without NVML.
+  // The driver's figures of the GPU; nullopt without NVML.
   std::optional<GpuFacts> Gpu() const;
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
@@ -75,7 +75,7 @@ class MachineMonitor final : public DeviceMonitor {
   class Reader;
   class Timeline;
 
-  // Shared with the thread, which stays behind if the driver never returns.
+  // Shared with the thread, which is abandoned if the driver never returns.
   const std::shared_ptr<State> state_;
   std::unique_ptr<Ticker> ticker_;
 };

@@ -30,7 +30,7 @@ std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
 // one) if that leaves less.
 struct SystemMemory {
   uint64_t total_bytes = 0;
-  uint64_t used_bytes = 0;  // total less what is available without swapping
+  uint64_t used_bytes = 0;  // total minus the memory available without swapping
 };
 
 // Tests pass as `root` a folder that has proc/ and sys/.

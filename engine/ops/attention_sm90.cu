@@ -146,7 +146,8 @@ struct SharedMemory {
   };
   for (int tile = first; tile < problem.tiles; tile += step) {
     const Tile at = Locate(problem, tile, rank);
-    // From the last tile to the first; values one tile behind their keys, as they are used.
+    // Loads from the last tile to the first, and values one tile later than keys, in their order of
+    // use.
 #pragma unroll 1
     for (int i = problem.key_tiles - 1; i >= -1; --i) {
       if (i >= 0) {
@@ -177,8 +178,8 @@ struct SharedMemory {
   }
 }
 
-// Writes a group's 64 rows, as far as there are queries. Four threads have a row's neighbours in
-// pairs; they trade so that each writes 16 bytes at a time.
+// Writes a group's 64 rows, as far as there are queries. Four threads hold pairs of a row's values;
+// they exchange pairs so that each writes 16 bytes at a time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {

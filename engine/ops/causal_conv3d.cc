@@ -15,7 +15,7 @@ constexpr int64_t kTime = 2;
 // Fewest channels of a result for which filling up the input's channels pays.
 constexpr int64_t kLeastFilledUpTo = 96;
 
-// Zeros behind the channels of an input or a kernel, if there are fewer.
+// Appends channels of zeros to an input or a kernel that has fewer.
 at::Tensor WithChannels(const at::Tensor& x, int64_t channels) {
   const int64_t missing = channels - x.size(kChannels);
   if (missing == 0) return x;

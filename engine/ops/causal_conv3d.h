@@ -81,8 +81,8 @@ class CausalConv3d {
 
   Convolution convolution_;
   int64_t history_frames_;
-  // Channels of a window. One kernel (fused_convolution.h) may read the frames where they are; it
-  // takes channels by the chunk, so that zeros may stand behind those of the weights.
+  // Channels of a window. If one kernel (fused_convolution.h) reads the frames in place, it takes
+  // channels by the chunk, so zeros may follow those of the weights.
   int64_t channels_;
   bool fused_;
   bool spreads_frames_ = false;

@@ -122,8 +122,8 @@ bool StartsAtVector(const at::Tensor& x) {
   return reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Pixels one behind the other, each with its channels together: [1, C, T, H, W] in channels-last
-// order, or a run of frames of such a tensor.
+// Consecutive pixels with their channels innermost: [1, C, T, H, W] in channels-last order, or a
+// run of frames of such a tensor.
 bool IsPixelRows(const at::Tensor& x) {
   if (x.dim() != 5 || x.size(0) != 1 || x.stride(1) != 1) return false;
   int64_t expected = x.size(1);

@@ -144,8 +144,8 @@ at::Tensor Convolution::Whole(const at::Tensor& x) const {
     return y.add_(bias_over_pixels_);
   }
   if (x.scalar_type() == at::kFloat && at::Context::hasMKLDNN() && context.userEnabledMkldnn()) {
-    // oneDNN, which at::convolution leaves aside for one small video at a time: seven times faster
-    // than what it takes instead.
+    // Calls oneDNN directly. at::convolution does not use it for one small video at a time, and is
+    // then seven times slower.
     return at::mkldnn_convolution(x, weight_, bias_, padding_, stride_, dilation_, /*groups=*/1);
   }
   const std::vector<int64_t> output_padding(stride_.size(), 0);

@@ -88,7 +88,7 @@ bool IsDense(const at::Tensor& x, at::ScalarType dtype) {
          reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Fills in what is added, if its shape fits.
+// Fills in the addend, if its shape fits.
 bool DescribeAddend(const FusedConvolution& convolution, const at::Tensor& out,
                     ConvolutionProblem& p) {
   const at::Tensor& addend = convolution.addend;

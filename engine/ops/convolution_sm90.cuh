@@ -51,8 +51,9 @@ struct ConvolutionProblem {
   int row_patches, column_patches;
   int patches;
   int tiles;
-  // With pixel_spread 2, `addend` has addend_channels and is spread, too: a channel of the result
-  // gets channel addend_step * c + an offset, and addend_made frames of the result each of its.
+  // With pixel_spread 2, `addend` has addend_channels and is spread as well: channel c of the
+  // result gets its channel addend_step * c + an offset, and each of its frames is added to
+  // addend_made frames of the result.
   int addend_step, addend_channels, addend_time_factor, addend_made;
 };
 
@@ -248,7 +249,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
       const int64_t pixel =
           out_row * p.width * p.pixel_spread + column * p.pixel_spread + tile.Column(p);
       if constexpr (kN < 32) {
-        // A few channels, such as colors.
+        // Path for few channels, such as colours.
 #pragma unroll
         for (int j = 0; j < kN / 4; ++j) {
           const int channel = first_channel + j / 2 * 8 + 2 * quad + j % 2;

@@ -21,7 +21,7 @@ struct LayerNormArguments {
   const int32_t* index = nullptr;  // nullptr if all tables have one row
 };
 
-// Y is the dtype of what is added to x before the norm, void for nothing. `y` and `out` may be the
+// Y is the dtype of the addend of x before the norm; void without one. `y` and `out` may be the
 // same memory: a thread reads its values of a row before it writes them.
 template <typename Y, typename Out>
 __global__ void __launch_bounds__(kMaxThreads)
@@ -78,7 +78,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   StoreVector(out + row * args.out_stride + column, result);
 }
 
-// What both operators ask of x, tables and out.
+// Whether x, tables and out meet the requirements of both operators.
 inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                               const at::Tensor& index, const at::Tensor& out) {
   const int64_t dim = x.size(1);

@@ -62,8 +62,8 @@ __device__ __forceinline__ float RowSum(float x) {
 }
 
 // Works on registers of its caller: scores, which become exponentials; the probabilities in bf16,
-// as the product with the values takes them; and the output so far. Of a pair of members, [0] is
-// for the thread's upper row and [1] for the one eight below.
+// as the product with the values takes them; and the output so far. In members with two elements,
+// [0] is for the thread's upper row and [1] for the row eight below.
 class OnlineSoftmax {
  public:
   // Scores are multiplied by `scale`, which has log2(e) in it.

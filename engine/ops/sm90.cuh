@@ -1,6 +1,6 @@
 // The instructions of sm_90a that attention_sm90.cu and convolution_sm90.cuh are made of: barriers
-// in shared memory, tensor copies and products of warp groups. Device code only; what is called
-// nowhere else is not compiled.
+// in shared memory, tensor copies and products of warp groups. Device code only; unused functions
+// are not compiled.
 #pragma once
 
 #include <cuda.h>
@@ -59,7 +59,8 @@ __device__ __forceinline__ void BarrierWait(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
-// All threads of the cluster; what they wrote to shared memory before is seen after.
+// Synchronizes all threads of the cluster; their earlier writes to shared memory are visible
+// afterwards.
 __device__ __forceinline__ void ClusterSync() {
   asm volatile(
       "barrier.cluster.arrive.aligned;\n"

@@ -55,8 +55,8 @@ void AppendNumbered(uint32_t number, std::u32string& out) {
   if (!control && !noncharacter) out.push_back(number);
 }
 
-// Each reader below takes the text after '&', appends what the reference stands for, and returns
-// how much of the text it used: 0 if there is no reference.
+// Each reader below takes the text after '&', appends the reference's value, and returns the length
+// of the reference: 0 if there is none.
 
 size_t ReadNumeric(std::u32string_view text, std::u32string& out) {
   if (text.empty() || text[0] != '#') return 0;

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Alignment of tensors: what the widest loads of kernels and libraries need.
+// Alignment of tensors, for the widest loads of kernels and libraries.
 constexpr int64_t kAlignment = 512;
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }

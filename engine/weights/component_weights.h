@@ -62,8 +62,8 @@ class ComponentWeights {
   // Where a group goes once it is loaded. kDisk frees its memory and keeps no copy.
   enum class Home { kDevice, kHost, kDisk };
 
-  // `source` is what the weights are loaded from. The object keeps it, so that weights can be
-  // dropped and read again. If it is null, they cannot, and Home::kDisk is not allowed.
+  // The weights are loaded from `source`. The object keeps it, so that weights can be dropped and
+  // read again. If it is null, they cannot, and Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
                    std::shared_ptr<const WeightSource> source = nullptr,
                    const FeedLimits& feed_limits = {});

@@ -22,7 +22,8 @@ struct Change {
   std::vector<Addition> additions;
 };
 
-// In fp32 on the device. The dtype changes there: the device converts faster than the host.
+// Copies a matrix to the device, in fp32. The dtype changes there: the device converts faster than
+// the host.
 at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
   return host.to(device, /*non_blocking=*/true).to(at::kFloat);
 }

@@ -52,14 +52,14 @@ class WeightFeed {
   WeightFeed(const WeightFeed&) = delete;
   WeightFeed& operator=(const WeightFeed&) = delete;
 
-  // Waits until all copies of the group are queued, and returns the mark behind the last one; null
-  // if the feed has none of this group. Throws StatusException (CANCELLED) if a stop request or End
-  // came before that, and rethrows what the mover threw.
+  // Waits until all copies of the group are queued, and returns the mark after the last one; null
+  // if the feed has no copy of this group. Throws StatusException (CANCELLED) if a stop request or
+  // End came before that, and rethrows the mover's exception.
   WeightMover::Mark Await(size_t group);
   // Throws what Await of the last group would throw now. Does not wait.
   void Check() const;
 
-  // Stops queueing. Returns the mark behind the last queued piece; null if none was queued.
+  // Stops queueing. Returns the mark after the last queued piece; null if none was queued.
   WeightMover::Mark End();
 
  private:
@@ -76,7 +76,7 @@ class WeightFeed {
 
   // Used by the constructor, then by the thread.
   size_t next_ = 0;          // the copy that is queued next
-  int64_t next_byte_ = 0;    // and where in it
+  int64_t next_byte_ = 0;    // and the offset in it
   int64_t outstanding_ = 0;  // bytes of `queued_`
   std::deque<std::pair<WeightMover::Mark, int64_t>> queued_;
 

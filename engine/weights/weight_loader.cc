@@ -87,7 +87,7 @@ void WeightLoader::Change(std::function<void()> change) {
 }
 
 void WeightLoader::BeginGroup() {
-  if (!status_.ok()) return;  // nobody will use the groups, and copying them takes time
+  if (!status_.ok()) return;  // the groups will not be used, and copying them takes time
   // Only a group that leaves the device must be complete by now.
   if (weights_->home() != ComponentWeights::Home::kDevice) Settle();
   weights_->BeginGroup();

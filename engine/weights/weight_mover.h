@@ -27,11 +27,11 @@ class WeightMover {
   // pass CopyToDevice a Mark that was taken after this call.
   virtual at::Tensor AllocateDevice(int64_t bytes) = 0;
 
-  // Returns a mark behind the work that is queued on the computing queue now.
+  // Returns a mark after the work that is queued on the computing queue now.
   virtual Mark MarkCompute() = 0;
 
-  // Queues a copy of `host` to `device`, which begins after `after`, and returns the mark behind
-  // it. Both tensors are kByte of the same size and must live until the copy is done.
+  // Queues a copy of `host` to `device`, which begins after `after`, and returns the mark after it.
+  // Both tensors are kByte of the same size and must live until the copy is done.
   virtual Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device,
                             const Mark& after) = 0;
 

@@ -91,7 +91,7 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
   }
   const std::string hash = HashOfToken(authorization.substr(kScheme.size()));
   const Credential* found = nullptr;
-  // All are compared, each in constant time, so that the time tells nothing of the hashes.
+  // All hashes are compared, each in constant time, so that the time reveals nothing about them.
   for (const Credential& credential : credentials_) {
     if (credential.kind != Credential::Kind::kToken) continue;
     if (CRYPTO_memcmp(credential.value.data(), hash.data(), hash.size()) == 0) found = &credential;

@@ -30,8 +30,8 @@ class LineQueue {
     std::function<void(int error)> failed = {};
   };
 
-  // `clock` must outlive the queue. `write` may outlive it: a write that never returns keeps its
-  // thread.
+  // `clock` must outlive the queue. `write` may outlive the queue, because a write that never
+  // returns keeps its thread.
   LineQueue(Write write, Clock& clock, Options options);
   LineQueue(Write write, Clock& clock) : LineQueue(std::move(write), clock, Options()) {}
   LineQueue(const LineQueue&) = delete;

@@ -16,7 +16,7 @@ class Closable {
   virtual void Close() = 0;
 };
 
-// Of one thread.
+// Use it on one thread.
 class ConnectionShare {
  public:
   // `most` is at least 1.

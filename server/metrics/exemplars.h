@@ -19,7 +19,7 @@
 namespace wan::server {
 
 struct Exemplar {
-  double value = 0;  // what was observed, in the histogram's unit
+  double value = 0;  // the observed value, in the histogram's unit
   absl::Time time;
   std::string job;       // "jobs/..."
   std::string trace_id;  // 32 hexadecimal digits; empty if the job has no trace

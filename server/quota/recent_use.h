@@ -10,8 +10,8 @@
 namespace wan::server {
 
 // Counts the seconds for which each principal's jobs held the device; a second counts half after
-// kHalfLife, a quarter after twice that. So nobody waits long for what was used earlier, and
-// principals that have used nothing lately are forgotten. Not thread-safe.
+// kHalfLife, a quarter after twice that. So earlier use delays a principal only briefly, and
+// principals without recent use are forgotten. Not thread-safe.
 class RecentUse {
  public:
   static constexpr absl::Duration kHalfLife = absl::Hours(1);

@@ -22,7 +22,7 @@ namespace wan::server {
 // account. Not thread-safe: JobTable guards it with its lock.
 class UsageAccount {
  public:
-  // What new jobs of a principal would use.
+  // The use that new jobs of a principal would add.
   struct Demand {
     int jobs = 0;
     absl::Duration estimate;  // device time of all together; zero while no estimate is known
@@ -46,7 +46,7 @@ class UsageAccount {
   // those that the account is given. Call Add before.
   void RecallUnended(wan::v1::Job& job, absl::Time heard, absl::Duration shift);
 
-  // A job waits from now on. If there is no estimate, what its row says is reserved.
+  // A job waits from now on. Without an estimate it reserves what the job's row says.
   void Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate);
   // Replaces the estimate of a waiting job. Without an estimate the job keeps what it has reserved.
   void Estimate(const std::string& job, std::optional<absl::Duration> estimate);

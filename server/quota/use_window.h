@@ -8,8 +8,8 @@
 
 namespace wan::server {
 
-// What is counted in one minute leaves the window together, 24 hours after that minute has ended.
-// So a window holds at most 1,441 numbers. Not thread-safe.
+// Seconds that were counted in one minute leave the window together, 24 hours after that minute has
+// ended. So a window holds at most 1,441 numbers. Not thread-safe.
 class UseWindow {
  public:
   static constexpr absl::Duration kLength = absl::Hours(24);

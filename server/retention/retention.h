@@ -63,7 +63,7 @@ class Retention {
   // what it removes to `round`.
   absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
                      RetentionRound& round);
-  // Carries out the age of a rule.
+  // Removes what exceeds a rule's age.
   absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
                         RetentionRound& round);
   // Removes a job or its files and counts that. Returns false if it was left in place: it is in

@@ -93,7 +93,7 @@ class ArtifactStore {
     std::vector<std::string> but;  // names of files that go
   };
   // Call at the start, before anything is staged. FAILED_PRECONDITION (STORAGE_UNAVAILABLE), like
-  // CheckWritable, if the folder is a link: nothing of what it leads to is removed.
+  // CheckWritable, if the folder is a link; files behind the link are not removed.
   absl::Status EmptyStaging() const;
 
   // Calls `kept` for each job that has published files and removes the files that it rejects; ends

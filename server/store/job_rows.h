@@ -63,8 +63,8 @@ void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobRepor
 // Deletes a job and all that belongs to it.
 void DeleteJobRows(SQLite::Database& db, int64_t number);
 
-// Deletes an ended job and all that belongs to it, and remembers its name and what it has used of
-// the device. NOT_FOUND, or FAILED_PRECONDITION (JOB_NOT_ENDED).
+// Deletes an ended job and all that belongs to it, and remembers its name and its device seconds.
+// NOT_FOUND, or FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 
 // Returns the use of removed jobs that ended in the minute of `since` or later.

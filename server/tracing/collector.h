@@ -17,8 +17,8 @@ namespace wan::server {
 absl::StatusOr<std::string> TracesUrl(const std::string& endpoint);
 
 // Reads fields of a header from the file of the setting otlp_headers: "NAME: VALUE" in each line;
-// empty lines and those that begin with '#' say nothing. The message of an error begins with the
-// setting and tells nothing of the values, which may be secret.
+// empty lines and those that begin with '#' say nothing. Error messages begin with the setting and
+// never contain the values, which may be secret.
 absl::StatusOr<PostFields> ReadCollectorHeaders(const std::string& file);
 
 // Thread-safe.

@@ -39,8 +39,8 @@ TraceSpan AttemptSpanOf(const wan::v1::TraceContext& trace, const std::string& j
 
 std::string TextOf(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Sets the status of a stage or an attempt. One that was stopped, by a cancel or for another job,
-// has not failed.
+// Sets the status of a stage or an attempt. A stop, by a cancel or for another job, is not a
+// failure.
 void SetStatus(const absl::Status& status, TraceSpan& span) {
   if (status.ok()) return;
   if (absl::IsCancelled(status)) {

@@ -56,7 +56,7 @@ struct StopChoice {
   std::string job;
   // The estimated time until the job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
-  // What stopping the job now, and going on after a restart, would cost it.
+  // The seconds that the job would lose if it were stopped now and resumed after a restart.
   absl::Duration restart_cost;
   // How long the job may go on before it is stopped.
   absl::Duration may_go_on;

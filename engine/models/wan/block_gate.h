@@ -22,8 +22,9 @@ class BlockGate {
         flops_{flops.self_attention / static_cast<double>(ranks),
                flops.rest / static_cast<double>(ranks)} {}
 
-  // Between two parts of the self-attention of a very long video. One kernel of it would take
-  // longer than a stop may take. `flops` are those of the part, which this rank computed.
+  // Passes the gate between two parts of the self-attention of a very long video. One kernel of it
+  // would take longer than a stop may take. `flops` are those of the part, which this rank
+  // computed.
   absl::Status AfterAttentionPart(double flops) {
     passed_ += flops;
     return gate_.Pass(flops);

@@ -70,8 +70,8 @@ class ForwardGraphs {
   // Frees all graphs and their memory.
   void Release();
 
-  // Returns the device memory that the graphs hold, in bytes: their inputs and results, and what
-  // their kernels compute in, which they share.
+  // Returns the bytes of device memory that the graphs hold: inputs, results, and the shared memory
+  // of their kernels.
   int64_t Bytes() const;
 
   // Returns the number of graphs.
@@ -87,9 +87,9 @@ class ForwardGraphs {
     ForwardShape shape;
     bool refused = false;                // the device could not record it
     std::unique_ptr<DeviceGraph> graph;  // null until the second forward
-    ForwardInputs inputs;                // what the graph reads
-    at::Tensor output;                   // what it writes
-    int64_t bytes = 0;                   // what it computes in
+    ForwardInputs inputs;                // inputs of the graph
+    at::Tensor output;                   // its result
+    int64_t bytes = 0;                   // memory of its kernels
   };
 
   Entry& Find(const ForwardShape& shape, bool& is_new);

@@ -100,7 +100,7 @@ uint64_t GroupForwardBytes(const TransformerConfig& config, int64_t tokens, int6
   const auto shared = [&](int64_t videos, int64_t among) {
     return SharedForwardBytes(config, tokens, videos, among, element_bytes);
   };
-  // A step without guidance is divided among all.
+  // A step without guidance is divided among all ranks.
   const uint64_t single = shared(1, ranks);
   const uint64_t guided = ranks % 2 == 0 ? shared(1, ranks / 2) : shared(batch, ranks);
   return std::max(single, guided);

@@ -159,7 +159,7 @@ class WanTransformer final : public RankTransformer {
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
   // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  // `rotary` has a row for each of this rank's tokens; `marks` is null in blocks that nobody marks.
+  // `rotary` has a row for each of this rank's tokens; `marks` is null in blocks without marks.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
@@ -371,7 +371,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     End(BlockStep::kFeedForwardResidual, block_marks);
   }
 
-  // The head is fp32, and what it adds to its own vectors is the embedding, not the projection.
+  // The head is fp32; it adds the embedding, not the projection, to its own vectors.
   const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
   at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
   GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),

@@ -112,7 +112,7 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
       rows * std::max(3 * config.dim, config.ffn_dim) * element_bytes, rows * config.dim * kFp32));
   const auto table = walk.Take(2 * modulation);  // a block's and the next one's
   {
-    // What the attention gives. Of a long one every part is a copy, where a library computes it.
+    // The attention's result. In a long attention a library's result for each part is a copy.
     const auto attended = walk.Take(rows * config.dim * element_bytes);
     const int64_t queries = QueriesAtATime(config, tokens);
     if (queries < tokens) walk.Touch(queries * config.dim * element_bytes);
@@ -161,7 +161,7 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
     return BlockOperator{name, operator_class, 2 * rows * in * out,
                          element * (rows * in + in * out + rows * out)};
   };
-  // Reads queries, keys and values, and writes what the queries get.
+  // Reads queries, keys and values, and writes the queries' results.
   const auto attention = [&](std::string_view name, std::string_view operator_class, int64_t keys) {
     const auto pairs = static_cast<double>(keys) * rows;
     return BlockOperator{name, operator_class, 4 * pairs * dim,

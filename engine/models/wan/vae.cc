@@ -108,8 +108,8 @@ absl::Status CheckConfig(const VaeConfig& config) {
   return absl::OkStatus();
 }
 
-// Names and shapes are checked and the weights noted by building both halves once; a pass builds
-// its own from them, in its precision.
+// Building both halves once checks names and shapes and collects the weights. Each pass builds its
+// own half from these, in its precision.
 class WanVae final : public VideoAutoencoder {
  public:
   WanVae(const VaeConfig& config, const VaeOptions& options, WeightLoader& loader)

@@ -32,7 +32,7 @@ class VaeWalk {
  public:
   VaeWalk(const VaeConfig& config, int64_t element_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(element_bytes) {}
-  // With the kernels of fused_convolution.h, which read `normed_bytes` a value behind a norm.
+  // Uses the kernels of fused_convolution.h, which read `normed_bytes` per value after a norm.
   VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
@@ -88,17 +88,17 @@ class VaeWalk {
     if (!history.held()) history = walk_.Take(Bytes(x.channels, frames, x));
   }
 
-  // Of a convolution that does not run in this chunk.
+  // Counts a convolution that does not run in this chunk.
   void SkipSlot() {
     if (++slot_ > histories_.size()) histories_.emplace_back();
   }
 
-  // CausalConv3d: what it reads with the frames before it, then its output. `x` is freed in between
+  // CausalConv3d: its input with the frames before it, then its output. `x` is freed in between
   // where the caller gives it away.
   Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
                      MemoryWalk::Block* given = nullptr) {
     if (history == kHistory && IsFused(out)) {
-      // What is given away has been normed.
+      // An input that is given away has been normalised.
       return FusedConv(x, out, given, given != nullptr ? normed_bytes_ : element_bytes_);
     }
     const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
@@ -115,7 +115,7 @@ class VaeWalk {
   }
 
   Feature Residual(const Feature& x, int64_t out) {
-    // The first convolution reads its input behind a norm, too, though the block keeps it.
+    // The first convolution also reads its input after a norm, although the block keeps the input.
     MemoryWalk::Block kept;
     Feature y = CausalConvOf(CausalConv(x, out, x.frames, kHistory, &kept), out);
     if (x.channels != out && !IsFused(out)) walk_.Touch(Bytes(out, x.frames, x));

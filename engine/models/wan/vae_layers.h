@@ -104,8 +104,8 @@ class VaeLayerFactory {
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
-  // 3x3x3 of an input that is normalised. In TF32 the input is fp16, if there is a kernel for that:
-  // it has the same significant bits and, behind a norm, range enough, and takes half the time.
+  // 3x3x3 of an input that is normalised. In TF32 the input is fp16 if a kernel supports that: it
+  // has the same significant bits, enough range after a norm, and takes half the time.
   CausalConv3d MakeConv3dOfNormed(const std::string& name, int64_t out, int64_t in);
 
   // The kernel of an Upsample that runs fused, made of "NAME.weight" [out, in, 3, 3], or an
@@ -138,7 +138,7 @@ class CachedConv3d {
   // Keeps the last frames of x for the next chunk, and computes nothing.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // Call those of CausalConv3d, for a caller that writes the input itself.
+  // Like CausalConv3d's functions, for a caller that writes the input itself.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 

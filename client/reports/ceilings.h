@@ -1,5 +1,5 @@
-// The highest rates measured on a card (the file of `wan_bench ceilings --output FILE`), and the
-// least time of planned work at these rates.
+// The rates that a card was measured to give, as `wan_bench ceilings --output FILE` writes them,
+// and the least time that planned work can take at these rates.
 #pragma once
 
 #include <map>
@@ -25,38 +25,38 @@ struct Ceilings {
   double memory = 0;
 };
 
-// INVALID_ARGUMENT if a field is wrong. Messages call the text `name`.
+// INVALID_ARGUMENT with what is wrong. `name` is what the message calls the text.
 absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
 
 // NOT_FOUND if the file cannot be read, otherwise as ParseCeilings.
 absl::StatusOr<Ceilings> ReadCeilings(const std::string& path);
 
-// Returns the name of the GPU that the job ran on, or of the processor; empty if unknown.
+// The GPU that the job ran on, or the processor of a job without one; empty if it is not known.
 const std::string& DeviceNameOf(const wan::v1::JobReport& report);
 
-// Whether the ceilings were measured on the report's device.
+// Whether they were measured on the device of the report.
 bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
 
-// Returns the ceilings of the report's device; null if there are none.
+// Those of the report's device; null if none of them are.
 const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
                              const wan::v1::JobReport& report);
 
-// Returns the least seconds of one class of operators: its FLOPs at the rate of products or
-// attention, or its bytes at the memory's, whichever takes longer. Absent if a rate is not known or
-// nothing is counted.
+// The least seconds of one class of operators: its FLOPs at the rate of products or attention, or
+// its bytes at that of the memory, whichever takes longer. Absent if a rate is not known or nothing
+// is counted.
 std::optional<double> FloorSeconds(const Ceilings& ceilings,
                                    const wan::v1::OperatorClass& operators,
                                    const std::string& precision);
 
-// Returns the least seconds of a forward with these FLOPs, whose blocks are `plan`'s.
+// The least seconds of a forward with so many FLOPs, whose blocks are `plan`'s.
 std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::PlanReport& plan,
                                    const std::string& precision, double flops);
 
-// Returns the least seconds of a stage of products alone, such as decoding.
+// The least seconds of a stage of products alone: a decoding.
 std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& precision,
                                    double flops);
 
-// Returns the precision in which the autoencoder computed, such as "fp16"; empty if unknown.
+// The precision in which the autoencoder computed: "fp16"; empty if it is not known.
 std::string VaePrecision(const wan::v1::JobReport& report);
 
 }  // namespace wan::client::reports

@@ -1,4 +1,4 @@
-// The cost of one rank of several that compute a forward together (shared_tokens.h). Pure functions
+// What one rank of several takes that compute a forward together (shared_tokens.h). Pure functions
 // without LibTorch, beside which the code has to stay as transformer_cost.h says; sizes are in
 // bytes.
 #pragma once
@@ -10,9 +10,8 @@
 
 namespace wan {
 
-// Fewest tokens for which exchanging heads in pieces pays: from there on the attention of some
-// heads takes far longer than the exchange of the others, 0.6 ms and 0.1 ms on two H200 with 12
-// heads each.
+// From so many tokens on, the attention of some heads takes far longer than the exchange of the
+// others, 0.6 ms and 0.1 ms on two H200 with 12 heads each, so that exchanging in pieces pays.
 inline constexpr int64_t kFewestOverlappedTokens = 8192;
 
 // Returns in how many pieces the heads of a video of so many tokens are exchanged: 3 or, below

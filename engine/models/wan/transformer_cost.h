@@ -1,6 +1,6 @@
 // The one description of the transformer's cost, from its dimensions alone: groups of weights,
 // memory while it computes, floating-point operations. Pure functions without LibTorch. They follow
-// transformer_weights.cc and transformer.cc tensor by tensor, so change both together;
+// transformer_weights.cc and transformer.cc tensor by tensor, so a change there belongs here, too;
 // tests/engine/models/wan/transformer_cost_test.cc compares them with what the code allocates.
 // Sizes are in bytes; `element_bytes` is the size of the compute dtype.
 #pragma once
@@ -84,7 +84,7 @@ std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& con
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;
-  int64_t fewest_queries = 1;  // minimum queries per part; a shorter remainder joins the last part
+  int64_t fewest_queries = 1;  // of a part; the last one takes what would be fewer
 };
 
 // For CPUs: a part takes two cores some 0.2 s.

@@ -9,8 +9,8 @@
 
 namespace wan {
 
-// Recorded work. Its kernels read and write the addresses that they had when they were recorded, so
-// whoever owns that memory must destroy the graph before the memory moves.
+// Recorded work. Its kernels use the addresses from the recording, so the owner of that memory must
+// destroy the graph before the memory moves.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;

@@ -49,7 +49,7 @@ class LibavVideoWriter final : public VideoWriter {
  private:
   absl::Status OpenEncoder(const LibavVideoKind& kind, const LibavLog& log);
   absl::Status OpenFile(const LibavVideoKind& kind, const LibavLog& log);
-  // Hands a frame to the encoder (null: there are no more) and writes the packets that are ready.
+  // Gives a frame to the encoder (null: the end) and writes the finished packets.
   absl::Status Encode(const AVFrame* frame, const LibavLog& log);
   absl::Status Error(int code, const char* doing, const LibavLog& log) const {
     return LibavError(code, absl::StrCat("cannot ", doing, " ", path_), log);

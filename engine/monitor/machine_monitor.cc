@@ -56,7 +56,7 @@ struct MachineMonitor::State {
   // The readings of the last second, the oldest first; never empty.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
-  // Held while timelines advance, so that none goes away meanwhile; taken before `mutex`.
+  // Held while timelines advance, so that none is destroyed meanwhile; taken before `mutex`.
   absl::Mutex timelines_mutex ABSL_ACQUIRED_BEFORE(mutex);
   std::set<Timeline*> timelines ABSL_GUARDED_BY(timelines_mutex);
 

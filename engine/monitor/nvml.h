@@ -20,13 +20,13 @@ struct GpuCounters {
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
-  // Why the clocks are below the highest (ThrottleReasonNames); empty: nothing holds them.
+  // The reasons why the clocks are below the highest (ThrottleReasonNames); empty: none.
   std::optional<std::vector<std::string>> throttle_reasons;
 };
 
 // Returns the names of the bits of NVML's clocks event reasons that hold clocks down, "power cap"
-// and so on. An idle GPU and clocks that an operator set are no reasons; a bit that this code does
-// not know is "reason 0x..".
+// and so on. An idle GPU and clocks set by an operator do not count as reasons; an unknown bit is
+// "reason 0x..".
 std::vector<std::string> ThrottleReasonNames(uint64_t reasons);
 
 // The driver's GPM counters at one moment. Two of them give the metrics between them.

@@ -15,7 +15,7 @@ DeviceSample WithoutConstants(const std::vector<DeviceSample>& samples);
 // Not thread-safe.
 class TimelinePoints {
  public:
-  // How long the next point should be, at least: 250 ms at first. It doubles when there are
+  // Least length of the next point: 250 ms at first. It doubles when there are
   // DeviceTimeline::kMostPoints, of which each two become one then.
   absl::Duration interval() const { return interval_; }
   void Add(TimelinePoint point);

@@ -62,8 +62,8 @@ constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlign
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
-// Of a turn's products with the values, the number issued before the wait for the scores, and the
-// number left when the other group may begin. The search for the maximum runs between the others.
+// Counts of a turn's products with the values: those issued before the wait for the scores, and
+// those left when the other group may begin. The search for the maximum runs between the others.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 constexpr int kSearchSlots = kSteps - kStepsAhead;
@@ -373,8 +373,8 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
 }
 
 // Describes [batch, rows, heads, 128] to tensor copies of `box_rows` rows of half a head; rows
-// beyond the tensor read as zeros. False if the driver refuses, as for strides that are no multiple
-// of 16 bytes.
+// beyond the tensor read as zeros. Returns false if the driver refuses, as for strides that are not
+// multiples of 16 bytes.
 bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& map) {
   static const EncodeTensorMap encode = FindEncodeTensorMap();
   // The stride of a dimension of size 1 is never used, but checked.

@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// How the channels of x split over frame, row and column of a cell: the factor itself, or 1 where
-// the value is repeated along that axis.
+// The split of x's channels over frame, row and column of a cell: the factor itself, or 1 if the
+// value is repeated along that axis.
 std::optional<std::array<int64_t, 3>> SplitOfChannels(int64_t in_channels, int64_t out_channels,
                                                       int64_t time_factor, int64_t space_factor) {
   std::array<int64_t, 3> split{time_factor, space_factor, space_factor};

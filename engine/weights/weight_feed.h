@@ -42,7 +42,7 @@ class WeightFeed {
     at::Tensor device;  // kByte, of the same size
   };
 
-  // Makes the copies in order, after `after`. Those of one group must be adjacent. `mover` must
+  // Makes the copies in order, after `after`. Copies of one group must be adjacent. `mover` must
   // outlive this object, and the tensors must live until the queued copies are done. After a stop
   // request it queues no further piece.
   WeightFeed(WeightMover& mover, std::vector<Copy> copies, WeightMover::Mark after,

@@ -44,8 +44,8 @@ absl::StatusOr<std::vector<Credential>> ParseTokenFile(std::string_view text,
                                                        std::string_view source);
 std::string TokenFileText(const std::vector<Credential>& credentials);
 
-// NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is no regular file, larger than
-// 8 MiB, or writable by everybody, who could let themselves in; ParseTokenFile's errors.
+// NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular file, is larger
+// than 8 MiB, or is writable by everybody; ParseTokenFile's errors.
 absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path);
 
 // Replaces the file in one step: readers see the old one or the new one. Only its owner can read it

@@ -20,8 +20,8 @@ class UseWindow {
   // Returns the seconds in the window at `now`.
   absl::Duration Sum(absl::Time now) const;
 
-  // How long it takes until no more than `room` is left in the window, if nothing is added; zero if
-  // that is so already. `room` is not negative.
+  // Returns the time until at most `room` is left in the window, if nothing is added; zero if that
+  // is already so. `room` is not negative.
   absl::Duration TimeUntil(absl::Duration room, absl::Time now) const;
 
  private:

@@ -20,8 +20,8 @@ struct WaitingReport {
   absl::Time due;
 };
 
-// Shares a number of places, in which reports are sent, so that a receiver who does not answer and
-// an owner of many reports delay nobody else:
+// Shares the places in which reports are sent, so that a silent receiver or an owner of many
+// reports delays no other owner:
 // - Owners take turns, and so do the hosts of an owner. The reports of one owner for one host go in
 //   the order in which they are due, and those that are due together in that of their numbers.
 // - A host, and an owner who is known, gets a further place only while it holds fewer than are

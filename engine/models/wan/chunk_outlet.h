@@ -37,8 +37,8 @@ class ChunkOutlet {
   // the errors of Add.
   absl::Status Finish();
 
-  // The number of chunks that were handed on or dropped. Where a wider precision has to take over,
-  // that is the index of the chunk that is not finite: neither it nor a later one was handed on.
+  // The number of chunks that were handed on or dropped. If a wider precision has to take over, it
+  // is the index of the chunk that is not finite; neither that chunk nor a later one was handed on.
   int64_t reached() const { return reached_; }
 
  private:

@@ -31,7 +31,7 @@ struct MeasuredClass {
   double seconds = 0;
 };
 
-// In the order in which a block runs them first.
+// The classes, in the order in which a block first runs them.
 std::vector<MeasuredClass> ClassesOf(const wan::v1::BlockProfile& profile) {
   std::vector<MeasuredClass> classes;
   for (const wan::v1::BlockOperator& one : profile.operators()) {

@@ -27,7 +27,7 @@ class TextEncoder {
 
   // Returns the hidden states [ids.size(), dim] in the model's dtype on its device. `ids` are the
   // tokens of one text with the end mark, without padding. Upstream pads to 512 ids, masks the
-  // padding and drops its rows; the others do not depend on it.
+  // padding and drops its rows, which changes no other row.
   //
   // INVALID_ARGUMENT if there are no ids, or one is outside [0, vocab_size). CANCELLED after a stop
   // request; every layer passes `gate`.

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """The table of docs/operate/hardware.md from rows that wan_bench memory measured: every card, every video of the table.
 
-A card that was not measured, but whose plan is that of a smaller card that was, has that card's row: the same blocks under a
-wider limit. Needs wan_inspect in the PATH (or beside --inspect). Ends with 1 if a measured row is wrong.
+A card that was not measured, but whose plan is that of a smaller card that was, needs no row: the same blocks under a wider
+limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each. Needs wan_inspect in the
+PATH (or beside --inspect). Ends with 1 if a measured row is wrong.
 """
 import argparse
 import json
@@ -75,6 +76,7 @@ def main():
     lines = ["| card | video | estimate, GiB | peak | off by | allocator kept | device without | s a step | "
              "Step_1_Loading, s | |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
     entries = []
+    shown = set()
     wrong = 0
     for card in CARDS:
         limit = limit_of(card)
@@ -91,12 +93,15 @@ def main():
                 if row is None or "peak_bytes" not in row:
                     lines.append(start + " | | | | | | not measured |")
                     continue
-                note = "" if is_own else "as " + next(c for c in CARDS if limit_of(c) == row["limit_gib"])
+                if not is_own or (limit, model, shape) in shown:
+                    continue
+                shown.add((limit, model, shape))
+                note = ""
                 if "failed" in row:
                     note = "FAILED: " + row["failed"]
                 elif not row["right"]:
                     note = "WRONG"
-                elif is_own and not same_plan(row, plan):
+                elif not same_plan(row, plan):
                     note = "STALE: the plan has changed since"
                 wrong += note.startswith(("FAILED", "WRONG", "STALE"))
                 # The first step of a process finds kernels and clocks cold.

@@ -73,8 +73,8 @@ def main():
     parser.add_argument("--inspect", default="wan_inspect")
     args = parser.parse_args()
     rows = read_rows(args.results)
-    lines = ["| card | video | estimate, GiB | peak | off by | allocator kept | device without | s a step | "
-             "Step_1_Loading, s | |", "| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |"]
+    lines = ["| card | video | estimate, GiB | peak | off by | device without | s a step | |",
+             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
     entries = []
     shown = set()
     wrong = 0
@@ -91,7 +91,7 @@ def main():
                 start = f"| {card} | {model} {shape} | {gib(plan['peak_bytes'])} | " if plan["fits"] else \
                     f"| {card} | {model} {shape} | refused | "
                 if row is None or "peak_bytes" not in row:
-                    lines.append(start + " | | | | | | not measured |")
+                    lines.append(start + " | | | | not measured |")
                     continue
                 if not is_own or (limit, model, shape) in shown:
                     continue
@@ -106,11 +106,10 @@ def main():
                 wrong += note.startswith(("FAILED", "WRONG", "STALE"))
                 # The first step of a process finds kernels and clocks cold.
                 steps = row["step_seconds"]
-                loading = row["loading_seconds"]
                 off = max((s["estimate_bytes"] / s["peak_bytes"] - 1 for s in row["stages"]), default=0)
                 lines.append(start + " | ".join([
-                    gib(row["peak_bytes"]), f"{off:.1%}", gib(row["reserved_bytes"]), gib(row["process_bytes"]),
-                    f"{steps[-1]:.2f}" if steps else "", f"{loading[-1]:.3f}" if "transformer_2" in plan["policies"] else "", note]) + " |")
+                    gib(row["peak_bytes"]), f"{off:.1%}", gib(row["process_bytes"]), f"{steps[-1]:.2f}" if steps else "", note]) +
+                    " |")
     pathlib.Path(args.markdown).write_text("\n".join(lines) + "\n")
     pathlib.Path(args.json).write_text(json.dumps(entries, indent=1) + "\n")
     return 1 if wrong else 0

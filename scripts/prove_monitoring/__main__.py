@@ -205,7 +205,7 @@ def main():
             alert = alertmanager.alerts()['WanserveDeviceLost']
             page, anchor = alert['annotations']['runbook_url'].split('#')
             sections = [line[3:].strip().lower() for line in
-                        (REPOSITORY / 'docs' / 'runbook.md').read_text().splitlines() if line.startswith('## ')]
+                        (REPOSITORY / 'docs' / 'operate' / 'runbook.md').read_text().splitlines() if line.startswith('## ')]
             expect(anchor in sections and '://' in page and alert['annotations']['description'],
                    f'Alertmanager has {alert["labels"]["alertname"]}: {alert["annotations"]["summary"]}')
             check_agreement(server)

@@ -105,7 +105,7 @@ class Card(threading.Thread):
     def __init__(self):
         super().__init__(daemon=True)
         card, began, self.lost = self, time.monotonic(), False
-        page = (REPOSITORY / 'docs' / 'metrics.md').read_text()
+        page = (REPOSITORY / 'docs' / 'operate' / 'metrics.md').read_text()
         self.known = set(re.findall(r'^\| `wan_gpu_(\w+)`', page, re.M))
 
         class Handler(http.server.BaseHTTPRequestHandler):

@@ -14,17 +14,11 @@
 #include "server/config/device_groups.h"
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
+#include "server/jobs/stop_mode.h"
 #include "server/logging/logger.h"
 #include "server/retention/retention_policy.h"
 
 namespace wan::server {
-
-// What happens to the running job when the server is told to stop.
-enum class ShutdownMode {
-  kAuto,     // it may go on within the grace time if that costs less than to resume it
-  kFinish,   // it may go on for the grace time; after that it is stopped and requeued
-  kRequeue,  // it stops at once (within 0.5 s on a GPU) and goes on after the restart
-};
 
 enum class ClientCertificateRole { kNone, kViewer, kUser, kAdmin };
 
@@ -144,7 +138,7 @@ struct ServerConfig {
   bool warm_up = true;
   // Sizes of these runs; empty: one small video.
   std::vector<VideoShape> warm_up_shapes;
-  ShutdownMode shutdown_mode = ShutdownMode::kAuto;
+  StopMode shutdown_mode = StopMode::kAuto;
   // How long kAuto and kFinish let the running job go on.
   double shutdown_grace_seconds = 25;
   // How long a server that has lost its device still answers before the process exits with 75.

@@ -505,14 +505,14 @@ std::vector<Setting> MakeSettings() {
                           Setting::Form::kNumber, &C::warm_up, {{"true", true}, {"false", false}}),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
        Setting::Form::kList, SetShapes, GetShapes},
-      Reloading(ChoiceSetting<ShutdownMode>(
+      Reloading(ChoiceSetting<StopMode>(
           "shutdown_mode", "auto|finish|requeue",
           "what happens to the running job at SIGTERM: it may finish within the grace time, it "
           "stops and goes on after the restart, or whichever of the two costs less (auto)",
           Setting::Form::kText, &C::shutdown_mode,
-          {{"auto", ShutdownMode::kAuto},
-           {"finish", ShutdownMode::kFinish},
-           {"requeue", ShutdownMode::kRequeue}})),
+          {{"auto", StopMode::kAuto},
+           {"finish", StopMode::kFinish},
+           {"requeue", StopMode::kRequeue}})),
       Reloading(SecondsSetting("shutdown_grace_seconds",
                                "most seconds that shutdown_mode auto and finish wait",
                                &C::shutdown_grace_seconds, 86'400)),

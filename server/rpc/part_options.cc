@@ -20,18 +20,6 @@
 namespace wan::server {
 namespace {
 
-StopMode StopModeOf(ShutdownMode mode) {
-  switch (mode) {
-    case ShutdownMode::kAuto:
-      return StopMode::kAuto;
-    case ShutdownMode::kFinish:
-      return StopMode::kFinish;
-    case ShutdownMode::kRequeue:
-      return StopMode::kRequeue;
-  }
-  return StopMode::kAuto;
-}
-
 bool AllCallersAreOnThisMachine(const ServerConfig& config) {
   return IsLoopback(config.listen) &&
          (!config.admin_listen.has_value() || IsLoopback(*config.admin_listen));
@@ -74,7 +62,7 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config) {
 }
 
 StopSettings StopSettingsOf(const ServerConfig& config) {
-  return {StopModeOf(config.shutdown_mode), absl::Seconds(config.shutdown_grace_seconds)};
+  return {config.shutdown_mode, absl::Seconds(config.shutdown_grace_seconds)};
 }
 
 std::optional<Role> CertificateRoleOf(const ServerConfig& config) {

@@ -31,7 +31,7 @@ TEST(ConfigChangeTest, TakesOverWhatMayChangeAndNamesTheRest) {
   next.log_format = LogFormat::kText;
   next.disk_reserve = 7;
   next.retention.artifacts.count = 3;
-  next.shutdown_mode = ShutdownMode::kFinish;
+  next.shutdown_mode = StopMode::kFinish;
   next.shutdown_grace_seconds = 600;
   next.listen.port = 1;
   next.models = {{"n", "/models/n"}};
@@ -45,7 +45,7 @@ TEST(ConfigChangeTest, TakesOverWhatMayChangeAndNamesTheRest) {
   EXPECT_EQ(config.log_format, LogFormat::kText);
   EXPECT_EQ(config.disk_reserve, 7u);
   EXPECT_EQ(config.retention.artifacts.count, 3);
-  EXPECT_EQ(config.shutdown_mode, ShutdownMode::kFinish);
+  EXPECT_EQ(config.shutdown_mode, StopMode::kFinish);
   EXPECT_EQ(config.shutdown_grace_seconds, 600);
   EXPECT_EQ(config.listen, Started().listen);
   EXPECT_EQ(config.models.front().name, "m");

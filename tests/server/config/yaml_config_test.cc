@@ -159,7 +159,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_FALSE(config.warm_up);
   EXPECT_THAT(config.warm_up_shapes,
               ElementsAre(VideoShape{1280, 704, 121}, VideoShape{64, 32, 5}));
-  EXPECT_EQ(config.shutdown_mode, ShutdownMode::kRequeue);
+  EXPECT_EQ(config.shutdown_mode, StopMode::kRequeue);
   EXPECT_EQ(config.shutdown_grace_seconds, 0.1);
   EXPECT_EQ(config.device_lost_grace_seconds, 0.2);
   EXPECT_EQ(config.log_level, LogLevel::kDebug);

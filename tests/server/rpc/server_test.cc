@@ -335,7 +335,7 @@ TEST_F(WholeServerTest, TheGraceTimeEndsAndTheJobRunsAgainAfterTheRestart) {
 
 TEST_F(WholeServerTest, ShutdownModeRequeueDoesNotWait) {
   ServerConfig config = DefaultConfig();
-  config.shutdown_mode = ShutdownMode::kRequeue;
+  config.shutdown_mode = StopMode::kRequeue;
   StartServing(config);
   engine_.Hold("Step_1_Inference");
   const std::string job = MustCreate().name();

@@ -38,7 +38,7 @@ class TracingServerTest : public ServerTest {
   ServerConfig TracingConfig() const {
     ServerConfig config = DefaultConfig();
     config.otlp_endpoint = receiver_.Url("");
-    config.shutdown_mode = ShutdownMode::kRequeue;
+    config.shutdown_mode = StopMode::kRequeue;
     return config;
   }
 

@@ -379,8 +379,8 @@ absl::StatusOr<JobFilter> ParseJobFilter(std::string_view text) {
   return Parser(*std::move(tokens)).Parse();
 }
 
-absl::StatusOr<JobOrder> ParseJobOrder(std::string_view text) {
-  JobOrder order;
+absl::StatusOr<ListOrder> ParseJobOrder(std::string_view text) {
+  ListOrder order;
   const std::vector<std::string> words =
       absl::StrSplit(absl::string_view(text.data(), text.size()), ' ', absl::SkipEmpty());
   if (words.empty()) return order;

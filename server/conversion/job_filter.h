@@ -48,7 +48,7 @@ absl::StatusOr<JobFilter> ParseJobFilter(std::string_view text);
 
 enum class JobOrderField { kCreateTime, kEndTime, kPriority };
 
-struct JobOrder {
+struct ListOrder {
   JobOrderField field = JobOrderField::kCreateTime;
   bool descending = true;
 };
@@ -56,6 +56,6 @@ struct JobOrder {
 // Reads "FIELD", "FIELD asc" or "FIELD desc" with create_time, end_time or priority; empty: the
 // newest first. Jobs that have not ended are the last to end. INVALID_ARGUMENT is a violation of
 // `order_by`.
-absl::StatusOr<JobOrder> ParseJobOrder(std::string_view text);
+absl::StatusOr<ListOrder> ParseJobOrder(std::string_view text);
 
 }  // namespace wan::server

@@ -77,7 +77,7 @@ JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
 
 ModelRegistry& JobService::models() { return parts_->models; }
 
-WebhookOutbox& JobService::webhooks() { return parts_->store; }
+WebhookOutbox& JobService::webhooks() { return parts_->store.webhooks(); }
 
 absl::Status JobService::CheckProgress() const { return parts_->progress.Check(); }
 

@@ -88,7 +88,7 @@ absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
   }
   absl::StatusOr<JobFilter> filter = ParseJobFilter(request.filter());
   Append(filter.status(), violations);
-  const absl::StatusOr<JobOrder> order = ParseJobOrder(request.order_by());
+  const absl::StatusOr<ListOrder> order = ParseJobOrder(request.order_by());
   Append(order.status(), violations);
   if (!violations.empty()) return InvalidFields(violations);
 

@@ -1,5 +1,8 @@
 #include "server/store/job_rows.h"
 
+#include <algorithm>
+#include <functional>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
@@ -141,6 +144,36 @@ void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobRepor
   replace.bind(1, number);
   BindBlob(replace, 2, report.SerializeAsString());
   replace.exec();
+}
+
+std::vector<JobRow> ReadUnfinishedRows(SQLite::Database& db, int64_t before, int limit) {
+  std::vector<int64_t> numbers;
+  SQLite::Statement find(db,
+                         "SELECT number FROM jobs WHERE number < ? AND state = ? "
+                         "ORDER BY number DESC LIMIT ?");
+  for (const wan::v1::JobState state : {wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}) {
+    find.bind(1, before);
+    find.bind(2, static_cast<int>(state));
+    find.bind(3, limit);
+    while (find.executeStep()) numbers.push_back(find.getColumn(0).getInt64());
+    find.reset();
+  }
+  std::sort(numbers.begin(), numbers.end(), std::greater<>());
+  if (numbers.size() > static_cast<size_t>(limit)) numbers.resize(static_cast<size_t>(limit));
+  std::vector<JobRow> rows;
+  SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
+  for (const int64_t number : numbers) {
+    select.bind(1, number);
+    if (select.executeStep()) rows.push_back(ReadRow(select));
+    select.reset();
+  }
+  return rows;
+}
+
+void TakeBackJob(SQLite::Database& db, const std::string& name) {
+  SQLite::Statement find(db, "SELECT number FROM jobs WHERE name = ?");
+  find.bind(1, name);
+  if (find.executeStep()) DeleteJobRows(db, find.getColumn(0).getInt64());
 }
 
 void DeleteJobRows(SQLite::Database& db, int64_t number) {

@@ -60,6 +60,15 @@ void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job)
 
 void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report);
 
+// Returns the newest QUEUED and RUNNING rows with a number below `before`, newest first, at most
+// `limit`. That bounds the work, however many jobs there are, because each state has an index in
+// this order.
+std::vector<JobRow> ReadUnfinishedRows(SQLite::Database& db, int64_t before, int limit);
+
+// Deletes a job that was added, by its name, as if it had never been; does nothing if it is not
+// there.
+void TakeBackJob(SQLite::Database& db, const std::string& name);
+
 // Deletes a job and all that belongs to it.
 void DeleteJobRows(SQLite::Database& db, int64_t number);
 

@@ -72,7 +72,7 @@ inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
 struct JobQuery {
   std::optional<std::string> owner;  // owner of the jobs; nullopt: all owners
   JobFilter filter;                  // which of these; default: all
-  JobOrder order;                 // default: the newest first; equals in the order of their numbers
+  ListOrder order;                // default: the newest first; equals in the order of their numbers
   int limit = 50;                 // most jobs of a page
   size_t bytes = kMaxPageBytes;   // the page ends with the job that passes these bytes
   std::optional<JobPlace> after;  // JobPage::next of the previous page; nullopt: the first page
@@ -133,27 +133,22 @@ struct EndedQuery {
 //
 // However many jobs there are, a call holds the lock only for a bounded amount of reading or
 // writing.
-class JobStore : public WebhookOutbox {
+class JobStore {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
-  ~JobStore() override = default;
+  virtual ~JobStore() = default;
 
   // Adds all jobs or none, with their images and first events, which must live until `done` is
   // called. ALREADY_EXISTS if a name is taken, or a request_id that is not empty among the jobs of
   // the same owner; INTERNAL, which names the field, for a text that is not UTF-8 and could not be
   // read back.
   virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
-  absl::Status InsertAll(std::span<const JobAddition> additions);
-  // Adds one job; an empty image is none.
-  absl::Status Insert(const StoredJob& job, const std::string& image,
-                      std::span<const wan::v1::Event> events);
 
   // Forgets an ended job with its events, report and labels; its device seconds stay in the owner's
   // account. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
   // FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
   virtual void Remove(std::string_view job, Done done) = 0;
-  absl::Status Remove(std::string_view job);
 
   // Applies the changes in order, all of them or none; they must live until `done` is called. Drops
   // the image of a job whose new state is final. Bytes of a text that are not UTF-8 are stored as
@@ -202,6 +197,9 @@ class JobStore : public WebhookOutbox {
   virtual absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) = 0;
   // Returns the image of the job's request; empty if it has none.
   virtual absl::StatusOr<std::string> Image(std::string_view job) = 0;
+
+  // The reports of jobs' ends, which Apply adds. They go with the store.
+  virtual WebhookOutbox& webhooks() = 0;
 };
 
 // Whether a job in this state has ended: COMPLETED, FAILED or CANCELLED.

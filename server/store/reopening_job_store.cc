@@ -157,25 +157,20 @@ absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
   return Read([&](JobStore& store) { return store.Image(job); });
 }
 
-absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::TakeWebhook(int64_t number,
-                                                                             absl::Time due) {
-  std::optional<PendingWebhook> taken;
-  const absl::Status status = Write("webhook", [&](JobStore& store) {
-    absl::StatusOr<std::optional<PendingWebhook>> found = store.TakeWebhook(number, due);
-    if (!found.ok()) return found.status();
-    taken = *std::move(found);
-    return absl::OkStatus();
-  });
-  if (!status.ok()) return status;
-  return taken;
+absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::Outbox::TakeWebhook(
+    int64_t number, absl::Time due) {
+  return store_.Write("webhook",
+                      [&](JobStore& store) { return store.webhooks().TakeWebhook(number, due); });
 }
 
-absl::StatusOr<std::vector<QueuedWebhook>> ReopeningJobStore::Webhooks(int64_t after, int most) {
-  return Read([&](JobStore& store) { return store.Webhooks(after, most); });
+absl::StatusOr<std::vector<QueuedWebhook>> ReopeningJobStore::Outbox::Webhooks(int64_t after,
+                                                                               int most) {
+  return store_.Read([&](JobStore& store) { return store.webhooks().Webhooks(after, most); });
 }
 
-absl::Status ReopeningJobStore::RemoveWebhook(int64_t number) {
-  return Write("webhook", [&](JobStore& store) { return store.RemoveWebhook(number); });
+absl::Status ReopeningJobStore::Outbox::RemoveWebhook(int64_t number) {
+  return store_.Write("webhook",
+                      [&](JobStore& store) { return store.webhooks().RemoveWebhook(number); });
 }
 
 }  // namespace wan::server

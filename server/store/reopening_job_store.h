@@ -49,8 +49,6 @@ class ReopeningJobStore final : public JobStore {
   bool opened() const;
 
   using JobStore::Apply;
-  using JobStore::InsertAll;
-  using JobStore::Remove;
   void InsertAll(std::span<const JobAddition> additions, Done done) override;
   void Remove(std::string_view job, Done done) override;
   void Apply(std::span<const JobChange> changes, Done done) override;
@@ -72,12 +70,22 @@ class ReopeningJobStore final : public JobStore {
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override;
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override;
   absl::StatusOr<std::string> Image(std::string_view job) override;
-  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override;
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
-                                                            absl::Time due) override;
-  absl::Status RemoveWebhook(int64_t number) override;
+  WebhookOutbox& webhooks() override { return outbox_; }
 
  private:
+  // Passes every call to the outbox of the store that is open.
+  class Outbox final : public WebhookOutbox {
+   public:
+    explicit Outbox(ReopeningJobStore& store) : store_(store) {}
+    absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override;
+    absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
+                                                              absl::Time due) override;
+    absl::Status RemoveWebhook(int64_t number) override;
+
+   private:
+    ReopeningJobStore& store_;
+  };
+
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
   // Returns the store if it takes changes. Such a store is never replaced, so no lock is needed
@@ -95,6 +103,7 @@ class ReopeningJobStore final : public JobStore {
   const Opener open_;
   const Opener open_for_reading_;
   const StoreWatch watch_;
+  Outbox outbox_{*this};
   mutable absl::Mutex mutex_;  // shared by calls, exclusive while the store is replaced
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   // Why no store is open for writing; OK if one is.

@@ -18,6 +18,7 @@
 #include "server/store/await.h"
 #include "server/store/database_files.h"
 #include "server/store/ended_keys.h"
+#include "server/store/event_rows.h"
 #include "server/store/job_database.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
@@ -25,6 +26,7 @@
 #include "server/store/readable_rows.h"
 #include "server/store/repair.h"
 #include "server/store/sqlite_schema.h"
+#include "server/store/sqlite_webhook_outbox.h"
 #include "server/store/webhook_rows.h"
 
 namespace wan::server {
@@ -47,6 +49,7 @@ class SqliteJobStore final : public JobStore {
     absl::StatusOr<std::unique_ptr<JobDatabase>> opened = JobDatabase::Open(std::move(source));
     if (!opened.ok()) return opened.status();
     database_ = *std::move(opened);
+    webhooks_.emplace(*database_);
     return absl::OkStatus();
   }
 
@@ -55,8 +58,6 @@ class SqliteJobStore final : public JobStore {
   }
 
   using JobStore::Apply;
-  using JobStore::InsertAll;
-  using JobStore::Remove;
 
   void InsertAll(std::span<const JobAddition> additions, Done done) override {
     for (const JobAddition& addition : additions) {
@@ -78,7 +79,11 @@ class SqliteJobStore final : public JobStore {
         [this, additions](const absl::Status& /*synced*/) {
           database_
               ->TakeBack([additions](SQLite::Database& db) -> absl::Status {
-                for (const JobAddition& addition : additions) TakeBack(db, addition.job.job.name());
+                SQLite::Transaction transaction(db);
+                for (const JobAddition& addition : additions) {
+                  TakeBackJob(db, addition.job.job.name());
+                }
+                transaction.commit();
                 return absl::OkStatus();
               })
               .IgnoreError();  // if this fails, they run after the next start, although the caller
@@ -170,7 +175,10 @@ class SqliteJobStore final : public JobStore {
   absl::StatusOr<std::vector<StoredJob>> Unfinished() override {
     std::vector<StoredJob> jobs;
     for (int64_t before = kNewest;;) {
-      const absl::StatusOr<std::vector<JobRow>> rows = ReadUnfinished(before);
+      const absl::StatusOr<std::vector<JobRow>> rows =
+          database_->Scan([&](SQLite::Database& db) -> absl::StatusOr<std::vector<JobRow>> {
+            return ReadUnfinishedRows(db, before, kRowsAtOnce);
+          });
       if (!rows.ok()) return rows.status();
       for (const JobRow& row : *rows) {
         before = row.number;
@@ -217,21 +225,9 @@ class SqliteJobStore final : public JobStore {
 
   absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                      int limit) override {
-    using Rows = std::vector<std::pair<int64_t, std::string>>;
-    const absl::StatusOr<Rows> rows =
-        database_->Read([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
-          SQLite::Statement select(
-              db,
-              "SELECT sequence, event FROM events WHERE job = (SELECT number FROM jobs WHERE name "
-              "= ?) AND sequence > ? ORDER BY sequence LIMIT ?");
-          select.bind(1, std::string(job));
-          select.bind(2, after);
-          select.bind(3, limit);
-          Rows read;
-          while (select.executeStep()) {
-            read.emplace_back(select.getColumn(0).getInt64(), select.getColumn(1).getString());
-          }
-          return read;
+    const absl::StatusOr<std::vector<EventRow>> rows =
+        database_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::vector<EventRow>> {
+          return ReadEventRows(db, job, after, limit);
         });
     if (!rows.ok()) return rows.status();
     std::vector<wan::v1::Event> events;
@@ -270,24 +266,7 @@ class SqliteJobStore final : public JobStore {
     return database_->Read([&](SQLite::Database& db) -> Result { return ReadJobFiles(db, job); });
   }
 
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
-                                                            absl::Time due) override {
-    std::optional<PendingWebhook> taken;
-    const absl::Status status =
-        WriteUnsynced([&](SQLite::Database& db) { taken = TakeWebhookRow(db, number, due); });
-    if (!status.ok()) return status;
-    return taken;
-  }
-
-  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override {
-    using Result = absl::StatusOr<std::vector<QueuedWebhook>>;
-    return database_->Read(
-        [&](SQLite::Database& db) -> Result { return ReadWebhookRows(db, after, most); });
-  }
-
-  absl::Status RemoveWebhook(int64_t number) override {
-    return WriteUnsynced([&](SQLite::Database& db) { RemoveWebhookRow(db, number); });
-  }
+  WebhookOutbox& webhooks() override { return *webhooks_; }
 
   absl::StatusOr<std::string> Image(std::string_view job) override {
     return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::string> {
@@ -299,20 +278,6 @@ class SqliteJobStore final : public JobStore {
   }
 
  private:
-  // Runs `body` in a transaction and waits until it is committed.
-  template <typename Body>
-  absl::Status WriteUnsynced(const Body& body) {
-    return AwaitDone<absl::Status>([&](Done done) {
-      const auto write = [&body](SQLite::Database& db) -> absl::Status {
-        SQLite::Transaction transaction(db);
-        body(db);
-        transaction.commit();
-        return absl::OkStatus();
-      };
-      database_->Write(write, std::move(done));
-    });
-  }
-
   // Returns the job whose column `key` has this value. DATA_LOSS if its row is damaged.
   absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
                                     const std::optional<absl::Status>& missing) {
@@ -365,36 +330,6 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Returns the newest QUEUED and RUNNING rows with a number below `before`, newest first, at most
-  // kRowsAtOnce. An index of each state in this order bounds the work, however many jobs there are.
-  absl::StatusOr<std::vector<JobRow>> ReadUnfinished(int64_t before) {
-    using Rows = std::vector<JobRow>;
-    return database_->Scan([&](SQLite::Database& db) -> absl::StatusOr<Rows> {
-      std::vector<int64_t> numbers;
-      SQLite::Statement find(db,
-                             "SELECT number FROM jobs WHERE number < ? AND state = ? "
-                             "ORDER BY number DESC LIMIT ?");
-      for (const wan::v1::JobState state :
-           {wan::v1::JOB_STATE_QUEUED, wan::v1::JOB_STATE_RUNNING}) {
-        find.bind(1, before);
-        find.bind(2, static_cast<int>(state));
-        find.bind(3, kRowsAtOnce);
-        while (find.executeStep()) numbers.push_back(find.getColumn(0).getInt64());
-        find.reset();
-      }
-      std::sort(numbers.begin(), numbers.end(), std::greater<>());
-      if (numbers.size() > kRowsAtOnce) numbers.resize(kRowsAtOnce);
-      Rows rows;
-      SQLite::Statement select(db, absl::StrCat(kSelectJob, "WHERE number = ?"));
-      for (const int64_t number : numbers) {
-        select.bind(1, number);
-        if (select.executeStep()) rows.push_back(ReadRow(select));
-        select.reset();
-      }
-      return rows;
-    });
-  }
-
   // Parses a row with no lock held. DATA_LOSS if it is damaged; it is set aside then.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
@@ -436,38 +371,16 @@ class SqliteJobStore final : public JobStore {
         kReasonJobDamaged);
   }
 
-  // Takes back a job that was added.
-  static void TakeBack(SQLite::Database& db, const std::string& name) {
-    SQLite::Transaction transaction(db);
-    SQLite::Statement find(db, "SELECT number FROM jobs WHERE name = ?");
-    find.bind(1, name);
-    if (find.executeStep()) DeleteJobRows(db, find.getColumn(0).getInt64());
-    transaction.commit();
-  }
-
-  // Removes events of a job that were written although their Apply was refused.
-  void RemoveUnsynced(SQLite::Database& db, const std::string& job, int64_t number) {
-    absl::MutexLock lock(&mutex_);
-    const auto found = unsynced_events_.find(job);
-    if (found == unsynced_events_.end()) return;
-    SQLite::Statement remove(db, "DELETE FROM events WHERE job = ? AND sequence >= ?");
-    remove.bind(1, number);
-    remove.bind(2, found->second);
-    remove.exec();
-  }
-
   void InsertEvents(SQLite::Database& db, const std::string& job, int64_t number,
                     std::span<const wan::v1::Event> events) {
     if (events.empty()) return;
-    RemoveUnsynced(db, job, number);
-    SQLite::Statement insert(db, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
-    for (const wan::v1::Event& event : events) {
-      insert.bind(1, number);
-      insert.bind(2, event.sequence());
-      BindBlob(insert, 3, event.SerializeAsString());
-      insert.exec();
-      insert.reset();
+    std::optional<int64_t> unsynced;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto found = unsynced_events_.find(job);
+      if (found != unsynced_events_.end()) unsynced = found->second;
     }
+    InsertEventRows(db, number, events, unsynced);
   }
 
   absl::Status ApplyOne(SQLite::Database& db, const JobChange& change) {
@@ -493,7 +406,8 @@ class SqliteJobStore final : public JobStore {
   std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
   // The numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<JobDatabase> database_;  // destroyed first: its last tasks use the others
+  std::optional<SqliteWebhookOutbox> webhooks_;
+  std::unique_ptr<JobDatabase> database_;  // goes first: what it finishes uses the others
 };
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(

@@ -16,6 +16,7 @@
 #include "server/store/savepoint_store.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan {
 namespace {
@@ -46,14 +47,14 @@ class StoreFolder {
     wan::v1::Event event;
     event.set_sequence(1);
     event.mutable_queued();
-    Require((*store)->Insert(job, "", {&event, 1}).ok(), "a job can be added");
+    Require(InsertInto(**store, job, "", {&event, 1}).ok(), "a job can be added");
     server::JobChange end;
     end.job = kJob;
     end.row = job.job;
     end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
     end.report.emplace();
     end.report->set_job(kJob);
-    Require((*store)->Apply({&end, 1}).ok(), "a job can end");
+    Require(ApplyTo(**store, {&end, 1}).ok(), "a job can end");
   }
   ~StoreFolder() {
     std::error_code ignored;

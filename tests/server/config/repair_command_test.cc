@@ -13,6 +13,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/store/sqlite_job_store.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -64,7 +65,7 @@ TEST_F(RepairCommandTest, TheExitCodeTellsWhatHappened) {
     wan::v1::Event event;
     event.set_job("jobs/a");
     event.set_sequence(1);
-    ASSERT_TRUE((*store)->Insert(stored, "", std::span(&event, 1)).ok());
+    ASSERT_TRUE(InsertInto(**store, stored, "", std::span(&event, 1)).ok());
   }
   EXPECT_EQ(Repair(), 0);
   EXPECT_EQ(out_.str(), "the database is whole; nothing was changed\n");

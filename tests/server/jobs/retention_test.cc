@@ -19,6 +19,7 @@
 #include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/full_disk.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -123,10 +124,10 @@ TEST_F(RemovalTest, AKillBetweenRowAndFilesLeavesNoFiles) {
     // What a kill leaves that comes when the rows are on the disk.
     auto store = OpenSqliteJobStore(options_.data_dir / "jobs.db");
     ASSERT_TRUE(store.ok()) << store.status();
-    ASSERT_TRUE((*store)->Remove(removed).ok());
+    ASSERT_TRUE(RemoveFrom(**store, removed).ok());
     JobChange change{without_files, (*store)->Get(without_files)->job, {}, std::nullopt};
     change.row->mutable_artifacts(0)->mutable_delete_time()->set_seconds(1);
-    ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    ASSERT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
   }
   fs::create_directory(options_.data_dir / "artifacts" / "unknown");
   EXPECT_TRUE(fs::exists(FilesOf(removed)));

@@ -17,6 +17,7 @@
 #include "server/conversion/errors.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -37,12 +38,12 @@ class RetentionTest : public testing::Test {
     stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
     wan::v1::Event event;
     event.set_sequence(1);
-    ASSERT_TRUE(store_->Insert(stored, "", std::span(&event, 1)).ok());
+    ASSERT_TRUE(InsertInto(*store_, stored, "", std::span(&event, 1)).ok());
     JobChange change{name, stored.job, {}, std::nullopt};
     change.row->set_state(state);
     *change.row->mutable_end_time() = ToProto(clock_.Now());
     if (bytes > 0) change.row->add_artifacts()->set_size_bytes(static_cast<uint64_t>(bytes));
-    ASSERT_TRUE(store_->Apply(std::span(&change, 1)).ok());
+    ASSERT_TRUE(ApplyTo(*store_, std::span(&change, 1)).ok());
   }
 
   // Starts the retention and waits for the end of its first round.
@@ -87,14 +88,14 @@ class RetentionTest : public testing::Test {
   absl::Status Remove(const std::string& job) {
     if (!refused_.ok()) return refused_;
     removed_.push_back(job);
-    return store_->Remove(job);
+    return RemoveFrom(*store_, job);
   }
   absl::Status RemoveFiles(const std::string& job) {
     files_removed_.push_back(job);
     absl::StatusOr<StoredJob> stored = store_->Get(job);
     JobChange change{job, stored->job, {}, std::nullopt};
     change.row->mutable_artifacts(0)->mutable_delete_time()->set_seconds(1);
-    return store_->Apply(std::span(&change, 1));
+    return ApplyTo(*store_, std::span(&change, 1));
   }
 
   fakes::FakeClock clock_;
@@ -174,7 +175,7 @@ TEST_F(RetentionTest, UnfinishedJobsAreNoneOfItsBusiness) {
   stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
   wan::v1::Event event;
   event.set_sequence(1);
-  ASSERT_TRUE(store_->Insert(stored, "", std::span(&event, 1)).ok());
+  ASSERT_TRUE(InsertInto(*store_, stored, "", std::span(&event, 1)).ok());
   for (int i = 0; i < 2; ++i) End(absl::StrCat("jobs/", i));
   clock_.Advance(absl::Hours(9));
   Start("1,1h", "1", "1,1h");

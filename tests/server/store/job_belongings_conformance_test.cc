@@ -32,7 +32,7 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
   ASSERT_TRUE(Insert(job).ok());
   ASSERT_TRUE(Insert(NewJob("jobs/quiet")).ok());
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING, 2)).ok());
-  EXPECT_THAT(*store_->Webhooks(0, 10), IsEmpty()) << "it has not ended";
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 10), IsEmpty()) << "it has not ended";
   for (const StoredJob& ended : {job, NewJob("jobs/quiet")}) {
     JobChange end = NewState(ended, JOB_STATE_COMPLETED, 3);
     end.events.back().mutable_completed();
@@ -40,18 +40,18 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
     // As a change of the labels of an ended job is.
     ASSERT_TRUE(Apply(NewState(ended, JOB_STATE_COMPLETED)).ok());
   }
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  ASSERT_TRUE(RemoveFrom(*store_, "jobs/a").ok());
 
   const absl::Time now = absl::FromUnixSeconds(1'000'000);
-  const auto queued = store_->Webhooks(0, 10);
+  const auto queued = store_->webhooks().Webhooks(0, 10);
   ASSERT_TRUE(queued.ok() && queued->size() == 1) << queued.status();
   const int64_t number = queued->front().number;
   EXPECT_EQ(queued->front().url, "https://h/x");
   EXPECT_EQ(queued->front().owner, "alice");
   EXPECT_EQ(queued->front().attempts, 0);
   EXPECT_LT(queued->front().due, now);
-  EXPECT_THAT(*store_->Webhooks(number, 10), IsEmpty());
-  const auto first = store_->TakeWebhook(number, now + absl::Seconds(10));
+  EXPECT_THAT(*store_->webhooks().Webhooks(number, 10), IsEmpty());
+  const auto first = store_->webhooks().TakeWebhook(number, now + absl::Seconds(10));
   ASSERT_TRUE(first.ok() && first->has_value()) << first.status();
   EXPECT_EQ((*first)->number, number);
   EXPECT_EQ((*first)->job.name(), "jobs/a");
@@ -61,14 +61,14 @@ TEST_P(JobBelongingsTest, TheEndOfAJobWithAWebhookIsReportedOnceAndOutlivesTheJo
   EXPECT_EQ((*first)->job.request().prompt(), "");
   EXPECT_EQ((*first)->attempts, 1);
   // It is taken for now, and due again if nobody removes it.
-  const auto taken = store_->Webhooks(0, 10);
+  const auto taken = store_->webhooks().Webhooks(0, 10);
   ASSERT_TRUE(taken.ok() && taken->size() == 1) << taken.status();
   EXPECT_EQ(taken->front().due, now + absl::Seconds(10));
   EXPECT_EQ(taken->front().attempts, 1);
-  EXPECT_EQ((*store_->TakeWebhook(number, now))->attempts, 2);
-  ASSERT_TRUE(store_->RemoveWebhook(number).ok());
-  EXPECT_THAT(*store_->Webhooks(0, 10), IsEmpty());
-  EXPECT_EQ(*store_->TakeWebhook(number, now), std::nullopt);
+  EXPECT_EQ((*store_->webhooks().TakeWebhook(number, now))->attempts, 2);
+  ASSERT_TRUE(store_->webhooks().RemoveWebhook(number).ok());
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 10), IsEmpty());
+  EXPECT_EQ(*store_->webhooks().TakeWebhook(number, now), std::nullopt);
 }
 
 TEST_P(JobBelongingsTest, ReportsAreReadInPieces) {
@@ -80,9 +80,9 @@ TEST_P(JobBelongingsTest, ReportsAreReadInPieces) {
     end.events.back().mutable_completed();
     ASSERT_TRUE(Apply(end).ok());
   }
-  const auto first = store_->Webhooks(0, 2);
+  const auto first = store_->webhooks().Webhooks(0, 2);
   ASSERT_TRUE(first.ok() && first->size() == 2) << first.status();
-  const auto rest = store_->Webhooks(first->back().number, 2);
+  const auto rest = store_->webhooks().Webhooks(first->back().number, 2);
   ASSERT_TRUE(rest.ok() && rest->size() == 1) << rest.status();
   EXPECT_GT(rest->front().number, first->back().number);
 }
@@ -99,7 +99,7 @@ TEST_P(JobBelongingsTest, WhatARemovedJobHasUsedIsKeptForADay) {
     end.row->set_device_seconds(seconds);
     end.row->mutable_end_time()->set_seconds(ended);
     ASSERT_TRUE(Apply(end).ok());
-    ASSERT_TRUE(store_->Remove(name).ok());
+    ASSERT_TRUE(RemoveFrom(*store_, name).ok());
   };
   const auto kept = [&](int64_t since) {
     std::map<std::string, double> seconds;
@@ -134,7 +134,7 @@ TEST_P(JobBelongingsTest, FilesOfTheModelAreReplacedAndGoWithTheJob) {
   ASSERT_TRUE(Apply(change).ok());
   EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(0)));
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  ASSERT_TRUE(RemoveFrom(*store_, "jobs/a").ok());
   EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
   EXPECT_THAT(*store_->Files("jobs/unknown"), IsEmpty());
 }
@@ -189,7 +189,7 @@ TEST_P(EndedJobsTest, TotalsFollowEveryChange) {
   EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs, 2);
   EXPECT_EQ(totals[JOB_STATE_COMPLETED].jobs_with_files, 1);
   EXPECT_EQ(totals[JOB_STATE_COMPLETED].file_bytes, 50);
-  for (const auto& [name, change] : ended_) ASSERT_TRUE(store_->Remove(name).ok());
+  for (const auto& [name, change] : ended_) ASSERT_TRUE(RemoveFrom(*store_, name).ok());
   totals = *store_->TotalsOfEnded(std::nullopt);
   for (const auto& [state, left] : totals) {
     EXPECT_EQ(left.jobs + left.jobs_with_files + left.file_bytes + left.entry_bytes, 0) << state;

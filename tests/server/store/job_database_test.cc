@@ -24,6 +24,7 @@
 #include "server/store/sqlite_schema.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_sync.h"
+#include "tests/server/store/blocking_writes.h"
 #include "tests/server/store/sqlite_job_store_fixture.h"
 
 namespace wan::server {
@@ -45,7 +46,7 @@ TEST_F(JobDatabaseTest, SyncsEveryCommitToAWriteAheadLog) {
   JobChange change;
   change.job = "jobs/0";
   change.events.emplace_back().set_sequence(2);
-  ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  ASSERT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
   EXPECT_EQ(sync.begun(), 3);
   EXPECT_TRUE(std::filesystem::exists(file_.string() + "-wal"));
 }
@@ -123,7 +124,7 @@ TEST_F(JobDatabaseTest, NobodyWaitsForASyncWhoOnlyReads) {
     JobChange change;
     change.job = "jobs/0";
     change.events.emplace_back().set_sequence(2);
-    EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    EXPECT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
     returned = true;
   });
   sync.AwaitBegun(2);
@@ -236,14 +237,14 @@ TEST_F(JobDatabaseTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
   change.job = "jobs/0";
   change.events.emplace_back().set_sequence(2);
   sync.Fail(failure);
-  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  EXPECT_EQ(ApplyTo(**store, std::span(&change, 1)), failure);
   sync.Fail(absl::OkStatus());
-  EXPECT_EQ((*store)->Apply(std::span(&change, 1)), failure);
+  EXPECT_EQ(ApplyTo(**store, std::span(&change, 1)), failure);
   ASSERT_TRUE((*store)->CheckWritable().ok());
   // The same change again, as the event log does it.
-  EXPECT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+  EXPECT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
   EXPECT_EQ((*store)->Events("jobs/0", 0, 10)->size(), 2u);
-  EXPECT_FALSE((*store)->Apply(std::span(&change, 1)).ok());  // its sequence is taken now
+  EXPECT_FALSE(ApplyTo(**store, std::span(&change, 1)).ok());  // its sequence is taken now
 
   StoredJob job;
   job.job.set_name("jobs/new");
@@ -251,11 +252,11 @@ TEST_F(JobDatabaseTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
   wan::v1::Event event;
   event.set_sequence(1);
   sync.Fail(failure);
-  EXPECT_EQ((*store)->Insert(job, "image", std::span(&event, 1)), failure);
+  EXPECT_EQ(InsertInto(**store, job, "image", std::span(&event, 1)), failure);
   sync.Fail(absl::OkStatus());
   EXPECT_TRUE(absl::IsNotFound((*store)->Get("jobs/new").status()));
   ASSERT_TRUE((*store)->CheckWritable().ok());
-  EXPECT_TRUE((*store)->Insert(job, "image", std::span(&event, 1)).ok());
+  EXPECT_TRUE(InsertInto(**store, job, "image", std::span(&event, 1)).ok());
 }
 
 }  // namespace

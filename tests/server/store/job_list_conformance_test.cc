@@ -186,7 +186,7 @@ TEST_P(JobListTest, ARareJobIsFoundBehindManyOthers) {
   for (int i = 0; i < 3000; ++i) {
     many.push_back({NewJob(absl::StrCat("jobs/", i)), nullptr, {NewEvent(1)}});
   }
-  ASSERT_TRUE(store_->InsertAll(many).ok());
+  ASSERT_TRUE(InsertAllInto(*store_, many).ok());
   JobQuery query;
   query.filter = *ParseJobFilter("labels.only = this");
   EXPECT_THAT(ListAll(query), ElementsAre("jobs/rare"));

@@ -13,6 +13,7 @@
 #include "server/store/job_store.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 
@@ -60,10 +61,10 @@ class JobStoreTest : public testing::TestWithParam<JobStoreKind> {
 
   absl::Status Insert(const StoredJob& job, const std::string& image = "") {
     const wan::v1::Event first = NewEvent(1);
-    return store_->Insert(job, image, std::span(&first, 1));
+    return InsertInto(*store_, job, image, std::span(&first, 1));
   }
 
-  absl::Status Apply(const JobChange& change) { return store_->Apply(std::span(&change, 1)); }
+  absl::Status Apply(const JobChange& change) { return ApplyTo(*store_, std::span(&change, 1)); }
 
   std::vector<int64_t> Sequences(const std::string& job, int64_t after = 0, int limit = 100) {
     const auto events = store_->Events(job, after, limit);

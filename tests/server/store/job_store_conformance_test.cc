@@ -87,7 +87,7 @@ TEST_P(JobStoreTest, AJobThatCouldNotBeReadBackIsRefused) {
   first.mutable_stage_started()->set_stage("caf\xe9");
   const JobAddition additions[] = {{NewJob("jobs/b"), nullptr, {NewEvent(1)}},
                                    {NewJob("jobs/c"), nullptr, {first}}};
-  EXPECT_TRUE(absl::IsInternal(store_->InsertAll(additions)));
+  EXPECT_TRUE(absl::IsInternal(InsertAllInto(*store_, additions)));
   EXPECT_THAT(store_->List({})->jobs, IsEmpty());
   EXPECT_TRUE(Insert(NewJob("jobs/a", "caf\xc3\xa9")).ok());
 }
@@ -159,13 +159,13 @@ TEST_P(JobStoreTest, ChangesAreAllOrNothing) {
   ASSERT_TRUE(Insert(job).ok());
   const std::vector<JobChange> changes = {NewState(job, JOB_STATE_RUNNING, 2),
                                           NewState(NewJob("jobs/none"), JOB_STATE_RUNNING, 1)};
-  EXPECT_TRUE(absl::IsNotFound(store_->Apply(changes)));
+  EXPECT_TRUE(absl::IsNotFound(ApplyTo(*store_, changes)));
   EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_QUEUED);
   EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1));
   // A sequence that is taken is refused, and nothing of its change is kept.
   EXPECT_FALSE(Apply(NewState(job, JOB_STATE_RUNNING, 1)).ok());
   EXPECT_EQ(store_->Get("jobs/a")->job.state(), JOB_STATE_QUEUED);
-  EXPECT_TRUE(store_->Apply(std::span(changes.data(), 1)).ok());
+  EXPECT_TRUE(ApplyTo(*store_, std::span(changes.data(), 1)).ok());
 }
 
 TEST_P(JobStoreTest, ImageGoesWhenTheJobHasEnded) {
@@ -324,7 +324,7 @@ TEST_P(JobStoreTest, AnOwnersListLooksAtNoOthersJobs) {
   for (int i = 0; i < 1100; ++i) add(absl::StrCat("jobs/first", i), "bob");
   add("jobs/a", "alice");
   for (int i = 0; i < 1100; ++i) add(absl::StrCat("jobs/last", i), "bob");
-  ASSERT_TRUE(store_->InsertAll(additions).ok());
+  ASSERT_TRUE(InsertAllInto(*store_, additions).ok());
   for (const char* const order : {"create_time", "create_time desc", "end_time", "end_time desc",
                                   "priority", "priority desc"}) {
     for (const char* const filter :
@@ -362,7 +362,7 @@ TEST_P(JobStoreTest, APageEndsWhereItHasLookedAtManyJobs) {
     added.job = NewJob(absl::StrCat("jobs/", i));
     added.events = {NewEvent(1)};
   }
-  ASSERT_TRUE(store_->InsertAll(additions).ok());
+  ASSERT_TRUE(InsertAllInto(*store_, additions).ok());
   JobQuery query;
   query.filter = *ParseJobFilter("priority = 7");
   int pages = 0;
@@ -383,7 +383,7 @@ TEST_P(JobStoreTest, KnowsWhoseAJobWasAfterItIsGone) {
   EXPECT_EQ(*store_->OwnerOf("jobs/a"), "alice");
   EXPECT_EQ(ReasonOf(store_->OwnerOf("jobs/b").status()), kReasonJobNotFound);
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  ASSERT_TRUE(RemoveFrom(*store_, "jobs/a").ok());
   EXPECT_EQ(*store_->OwnerOf("jobs/a"), "alice");
 }
 
@@ -407,10 +407,10 @@ TEST_P(JobStoreTest, ManyAreAddedAllOrNone) {
   std::vector<JobAddition> additions;
   additions.push_back({NewJob("jobs/a"), nullptr, {NewEvent(1)}});
   additions.push_back({NewJob("jobs/b", "taken"), nullptr, {NewEvent(1)}});
-  EXPECT_EQ(store_->InsertAll(additions).code(), absl::StatusCode::kAlreadyExists);
+  EXPECT_EQ(InsertAllInto(*store_, additions).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(store_->Get("jobs/a").status().code(), absl::StatusCode::kNotFound);
   additions[1] = {NewJob("jobs/b"), std::make_shared<const std::string>("image"), {NewEvent(1)}};
-  ASSERT_TRUE(store_->InsertAll(additions).ok());
+  ASSERT_TRUE(InsertAllInto(*store_, additions).ok());
   EXPECT_EQ(*store_->Image("jobs/b"), "image");
   EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1));
 }
@@ -418,12 +418,12 @@ TEST_P(JobStoreTest, ManyAreAddedAllOrNone) {
 TEST_P(JobStoreTest, ARemovedJobIsExpiredAndItsRequestIdFree) {
   const StoredJob job = NewJob("jobs/a", "id");
   ASSERT_TRUE(Insert(job).ok());
-  EXPECT_EQ(ReasonOf(store_->Remove("jobs/a")), "JOB_NOT_ENDED");
+  EXPECT_EQ(ReasonOf(RemoveFrom(*store_, "jobs/a")), "JOB_NOT_ENDED");
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_COMPLETED, 2)).ok());
-  ASSERT_TRUE(store_->Remove("jobs/a").ok());
+  ASSERT_TRUE(RemoveFrom(*store_, "jobs/a").ok());
   EXPECT_EQ(ReasonOf(store_->Get("jobs/a").status()), "EXPIRED");
-  EXPECT_EQ(ReasonOf(store_->Remove("jobs/a")), "EXPIRED");
-  EXPECT_EQ(ReasonOf(store_->Remove("jobs/b")), "JOB_NOT_FOUND");
+  EXPECT_EQ(ReasonOf(RemoveFrom(*store_, "jobs/a")), "EXPIRED");
+  EXPECT_EQ(ReasonOf(RemoveFrom(*store_, "jobs/b")), "JOB_NOT_FOUND");
   EXPECT_THAT(Sequences("jobs/a"), IsEmpty());
   EXPECT_THAT(store_->List({})->jobs, IsEmpty());
   EXPECT_TRUE(Insert(NewJob("jobs/b", "id")).ok());

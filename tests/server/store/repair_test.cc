@@ -22,6 +22,7 @@
 #include "server/store/salvage.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -51,7 +52,7 @@ class RepairTest : public testing::Test {
       job.mutable_request()->set_prompt(std::string(i % 4 == 0 ? 9000 : 700, 'p'));
       job.mutable_request()->set_request_id(absl::StrCat("request ", i));
       job.set_image_sha256(Sha256Hex(image));
-      ASSERT_TRUE(store.Insert(stored, image, std::vector{EventOf(job, 1)}).ok());
+      ASSERT_TRUE(InsertInto(store, stored, image, std::vector{EventOf(job, 1)}).ok());
       if (i % 3 == 2) continue;
       JobChange end{job.name(), job, {}, std::nullopt};
       end.row->set_state(i % 3 == 0 ? wan::v1::JOB_STATE_COMPLETED : wan::v1::JOB_STATE_FAILED);
@@ -69,7 +70,7 @@ class RepairTest : public testing::Test {
       end.report.emplace().set_name(absl::StrCat(job.name(), "/report"));
       end.report->set_job(job.name());
       end.report->set_device(std::string(300, 'd'));
-      ASSERT_TRUE(store.Apply(std::span(&end, 1)).ok());
+      ASSERT_TRUE(ApplyTo(store, std::span(&end, 1)).ok());
     }
   }
   static wan::v1::Event EventOf(const wan::v1::Job& job, int sequence) {
@@ -86,7 +87,7 @@ class RepairTest : public testing::Test {
     auto store = OpenSqliteJobStore(whole_ / "jobs.db");
     ASSERT_TRUE(store.ok()) << store.status();
     Fill(**store, 0, kJobs);
-    for (int i = 0; i < kRemoved; i += 3) ASSERT_TRUE((*store)->Remove(NameOf(i)).ok());
+    for (int i = 0; i < kRemoved; i += 3) ASSERT_TRUE(RemoveFrom(**store, NameOf(i)).ok());
     // Into the middle of the tables, so that their trees are not the ones of a fresh file.
     Fill(**store, kJobs, 3);
   }
@@ -354,7 +355,7 @@ TEST_F(RepairTest, OfTwoRowsOfOneJobTheOneThatIsFartherCounts) {
       StoredJob stored;
       stored.job.set_name(NameOf(1));
       stored.job.set_state(state);
-      EXPECT_TRUE((*store)->Insert(stored, "", std::vector{EventOf(stored.job, 1)}).ok());
+      EXPECT_TRUE(InsertInto(**store, stored, "", std::vector{EventOf(stored.job, 1)}).ok());
     }
     const auto pages = DatabasePages::Open(file);
     EXPECT_TRUE(pages.ok()) << pages.status();
@@ -427,18 +428,18 @@ TEST_F(RepairTest, ReportsToWebhooksAreKept) {
     stored.job.set_name("jobs/told");
     stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
     stored.job.mutable_request()->set_webhook_url("https://example.com/end");
-    ASSERT_TRUE((*store)->Insert(stored, "", std::vector{EventOf(stored.job, 1)}).ok());
+    ASSERT_TRUE(InsertInto(**store, stored, "", std::vector{EventOf(stored.job, 1)}).ok());
     JobChange end{stored.job.name(), stored.job, {EventOf(stored.job, 2)}, std::nullopt};
     end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
     end.events.back().mutable_completed();
-    ASSERT_TRUE((*store)->Apply(std::span(&end, 1)).ok());
+    ASSERT_TRUE(ApplyTo(**store, std::span(&end, 1)).ok());
   }
   Overwrite(folder / "jobs.db", 0, 16);
   ASSERT_TRUE(RepairDatabase(folder, kNow).ok());
   auto store = OpenSqliteJobStore(folder / "jobs.db");
   ASSERT_TRUE(store.ok()) << store.status();
-  const auto told =
-      (*store)->TakeWebhook((*store)->Webhooks(0, 1)->front().number, kNow + absl::Minutes(1));
+  const auto told = (*store)->webhooks().TakeWebhook(
+      (*store)->webhooks().Webhooks(0, 1)->front().number, kNow + absl::Minutes(1));
   ASSERT_TRUE(told.ok() && told->has_value()) << told.status();
   EXPECT_EQ((*told)->job.name(), "jobs/told");
   EXPECT_EQ((*told)->attempts, 1);

@@ -12,6 +12,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/store/job_store.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 
@@ -26,7 +27,7 @@ class SqliteJobStoreTest : public testing::Test {
       stored.job.mutable_request()->set_request_id(absl::StrCat("request ", i));
       wan::v1::Event event;
       event.set_sequence(1);
-      const absl::Status status = store.Insert(stored, "image", std::span(&event, 1));
+      const absl::Status status = InsertInto(store, stored, "image", std::span(&event, 1));
       if (!status.ok()) return status;
     }
     return absl::OkStatus();

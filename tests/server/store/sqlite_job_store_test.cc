@@ -26,6 +26,7 @@
 #include "server/store/sqlite_schema.h"
 #include "tests/fakes/fake_sync.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 #include "tests/server/store/sqlite_job_store_fixture.h"
 
 namespace wan::server {
@@ -156,7 +157,7 @@ TEST_P(DamagedRowTest, CostsItsOwnJobOnly) {
     retry.job.set_name("jobs/retry");
     retry.job.set_state(wan::v1::JOB_STATE_QUEUED);
     retry.job.mutable_request()->set_request_id("request 1");
-    EXPECT_EQ(store->Insert(retry, "", {}).code(), absl::StatusCode::kAlreadyExists);
+    EXPECT_EQ(InsertInto(*store, retry, "", {}).code(), absl::StatusCode::kAlreadyExists);
   }
   SQLite::Database database(file_.string());
   EXPECT_EQ(database.execAndGet("SELECT number FROM damaged_jobs").getInt(), 2);
@@ -199,7 +200,7 @@ TEST_F(SqliteJobStoreTest, AMissingOrDamagedEventIsNamed) {
     for (int sequence = 2; sequence <= 5; ++sequence) {
       change.events.emplace_back().set_sequence(sequence);
     }
-    ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
+    ASSERT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
@@ -264,14 +265,14 @@ TEST_F(SqliteJobStoreTest, ARemovedJobLeavesNoRows) {
     (*stored.job.mutable_request()->mutable_labels())["n"] = "1";
     wan::v1::Event event;
     event.set_sequence(1);
-    ASSERT_TRUE((*store)->Insert(stored, "image", std::span(&event, 1)).ok());
+    ASSERT_TRUE(InsertInto(**store, stored, "image", std::span(&event, 1)).ok());
     JobChange change{.job = "jobs/a"};
     stored.job.set_state(wan::v1::JOB_STATE_FAILED);
     change.row = stored.job;
     change.report = wan::v1::JobReport();
     change.files = {{"vae", 1, "key"}};
-    ASSERT_TRUE((*store)->Apply(std::span(&change, 1)).ok());
-    ASSERT_TRUE((*store)->Remove("jobs/a").ok());
+    ASSERT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
+    ASSERT_TRUE(RemoveFrom(**store, "jobs/a").ok());
   }
   SQLite::Database database(file_.string(), SQLite::OPEN_READONLY);
   for (const char* const table :
@@ -293,7 +294,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
       (*stored.job.mutable_request()->mutable_labels())["n"] = absl::StrCat(i);
       wan::v1::Event event;
       event.set_sequence(1);
-      ASSERT_TRUE((*store)->Insert(stored, "", std::span(&event, 1)).ok());
+      ASSERT_TRUE(InsertInto(**store, stored, "", std::span(&event, 1)).ok());
     }
   }
   {
@@ -357,8 +358,8 @@ void RemoveAll(JobStore& store, int jobs) {
     JobChange change{absl::StrCat("jobs/", i), wan::v1::Job(), {}, std::nullopt};
     change.row->set_name(change.job);
     change.row->set_state(wan::v1::JOB_STATE_FAILED);
-    ASSERT_TRUE(store.Apply(std::span(&change, 1)).ok());
-    ASSERT_TRUE(store.Remove(change.job).ok());
+    ASSERT_TRUE(ApplyTo(store, std::span(&change, 1)).ok());
+    ASSERT_TRUE(RemoveFrom(store, change.job).ok());
   }
 }
 

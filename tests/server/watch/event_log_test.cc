@@ -16,6 +16,7 @@
 #include "server/store/sqlite_job_store.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/server/jobs/test_support.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -99,14 +100,7 @@ class FaultyStore final : public JobStore {
     return store_->Report(job);
   }
   absl::StatusOr<std::string> Image(std::string_view job) override { return store_->Image(job); }
-  absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) override {
-    return store_->Webhooks(after, most);
-  }
-  absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
-                                                            absl::Time due) override {
-    return store_->TakeWebhook(number, due);
-  }
-  absl::Status RemoveWebhook(int64_t number) override { return store_->RemoveWebhook(number); }
+  WebhookOutbox& webhooks() override { return store_->webhooks(); }
 
  private:
   const std::unique_ptr<JobStore> store_;
@@ -134,7 +128,7 @@ class EventLogTest : public testing::Test {
     wan::v1::Event first;
     first.set_sequence(1);
     first.mutable_stage_started()->set_stage("first");
-    ASSERT_TRUE(store_.Insert(stored, "", std::span(&first, 1)).ok());
+    ASSERT_TRUE(InsertInto(store_, stored, "", std::span(&first, 1)).ok());
     log_->Open(name, 1);
   }
 
@@ -288,7 +282,7 @@ TEST_F(EventLogTest, WhatIsStoredAndNotShownYetIsNotReadFromTheStore) {
   AddJob("jobs/a");
   JobChange stored = Change("jobs/a", {"x"});  // as the writer has it between storing and showing
   stored.events[0].set_sequence(2);
-  ASSERT_TRUE(store_.Apply(std::span(&stored, 1)).ok());
+  ASSERT_TRUE(ApplyTo(store_, std::span(&stored, 1)).ok());
   EXPECT_THAT(Drain(*log_->Watch("jobs/a", 0, [] {})), ElementsAre("start first"));
 }
 

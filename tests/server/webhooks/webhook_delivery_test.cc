@@ -12,6 +12,7 @@
 #include "server/store/job_store.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/fakes/fake_clock.h"
+#include "tests/server/store/blocking_writes.h"
 
 namespace wan::server {
 namespace {
@@ -117,7 +118,7 @@ class WebhookDeliveryTest : public ::testing::Test {
   void Start() {
     delivery_ = std::make_unique<WebhookDelivery>(options_, transport_, clock_,
                                                   std::vector<StateListener*>{&outcomes_});
-    delivery_->Start(*store_);
+    delivery_->Start(store_->webhooks());
   }
 
   // A job with a webhook that has just ended.
@@ -130,21 +131,21 @@ class WebhookDeliveryTest : public ::testing::Test {
     job.job.mutable_request()->set_webhook_url(url);
     wan::v1::Event event;
     event.set_sequence(1);
-    EXPECT_TRUE(store_->Insert(job, "", std::span(&event, 1)).ok());
+    EXPECT_TRUE(InsertInto(*store_, job, "", std::span(&event, 1)).ok());
     JobChange end{job.job.name(), job.job, {}, std::nullopt};
     end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
     *end.row->mutable_end_time() = ToProto(clock_.Now());
     event.set_sequence(2);
     event.mutable_completed();
     end.events = {event};
-    EXPECT_TRUE(store_->Apply(std::span(&end, 1)).ok());
+    EXPECT_TRUE(ApplyTo(*store_, std::span(&end, 1)).ok());
     if (delivery_ != nullptr) delivery_->OnJobEndStored();
   }
 
   // Moves time to the next attempt, which every thread waits for.
   void AdvanceToNext() {
     clock_.AwaitWaiters(static_cast<size_t>(options_.parallel));
-    const auto queued = store_->Webhooks(0, 1000);
+    const auto queued = store_->webhooks().Webhooks(0, 1000);
     ASSERT_TRUE(queued.ok() && !queued->empty()) << queued.status();
     absl::Time next = absl::InfiniteFuture();
     for (const QueuedWebhook& webhook : *queued) next = std::min(next, webhook.due);
@@ -167,7 +168,7 @@ TEST_F(WebhookDeliveryTest, WhatEndsIsReportedAtOnce) {
   EXPECT_EQ(outcomes[0].job, "jobs/a");
   EXPECT_EQ(outcomes[0].host, "h");
   EXPECT_EQ(outcomes[0].attempts, 1);
-  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 1), IsEmpty());
   EXPECT_THAT(transport_.urls(), ElementsAre("https://h/x"));
 }
 
@@ -234,7 +235,7 @@ TEST_F(WebhookDeliveryTest, GivesUpAfterItsAge) {
   // After 10 to 12.5, and 20 to 25 hours, which may be one too few, and then it is older than 24.
   EXPECT_GE(attempts, 3u);
   EXPECT_LE(attempts, 4u);
-  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 1), IsEmpty());
 }
 
 TEST_F(WebhookDeliveryTest, AWallClockThatIsSetForwardGivesNothingUp) {
@@ -257,7 +258,7 @@ TEST_F(WebhookDeliveryTest, AReceiverThatIsGoneIsGivenUpAtOnce) {
   Start();
   EndJob("a");
   EXPECT_EQ(outcomes_.Await(1)[0].kind, Kind::kGivenUp);
-  EXPECT_THAT(*store_->Webhooks(0, 1), IsEmpty());
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 1), IsEmpty());
 }
 
 TEST_F(WebhookDeliveryTest, AHostThatIsNoLongerAllowedIsNotAsked) {
@@ -307,7 +308,7 @@ TEST_F(WebhookDeliveryTest, AStopEndsAnAttemptAndLosesNothing) {
   EndJob("a");
   transport_.AwaitRunning(1);
   delivery_->Stop();
-  EXPECT_THAT(*store_->Webhooks(0, 1), SizeIs(1));
+  EXPECT_THAT(*store_->webhooks().Webhooks(0, 1), SizeIs(1));
 }
 
 }  // namespace

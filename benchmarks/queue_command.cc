@@ -25,6 +25,7 @@
 #include "benchmarks/commands.h"
 #include "engine/api/clock.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/turns.h"
 #include "tests/fakes/fake_engine.h"
 
 namespace wan {
@@ -67,7 +68,7 @@ class Bench {
     service_ = *std::move(opened);
     absl::Notification loaded;
     absl::Status status;
-    service_->models().Load({kModel, "synthetic:ti2v-5b"}, [&](const auto& model) {
+    service_->model_operations().Load({kModel, "synthetic:ti2v-5b"}, [&](const auto& model) {
       status = model.status();
       loaded.Notify();
     });
@@ -92,7 +93,11 @@ class Bench {
           request.set_priority(priority);
           const std::string owner = absl::StrCat("owner ", i % settings_.owners);
           const absl::Time start = absl::Now();
-          const auto created = service_->Create(request, /*tied_to_caller=*/false, owner);
+          const auto created = server::AwaitPosted<absl::StatusOr<server::JobService::Created>>(
+              [&](const server::PostTask& post, server::JobService::CreateDone done) {
+                service_->Create(std::make_shared<const wan::v1::GenerationRequest>(request),
+                                 {.tied = false, .owner = owner}, post, std::move(done));
+              });
           times[caller].push_back(absl::Now() - start);
           ends[caller].Update(created.status());
           if (!ends[caller].ok()) return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/synchronization/notification.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/jobs/stop_decision.h"
@@ -17,20 +18,21 @@ constexpr char kDrained[] = "server was drained while the job was running";
 
 Drainer::Drainer(Parts parts) : parts_(std::move(parts)) {}
 
-Drainer::~Drainer() { Join(); }
-
 void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
   wan::v1::DrainResponse outcome;
   {
     absl::MutexLock lock(&mutex_);
-    AwaitUndrained();
+    if (undraining_) {  // the new drain begins after that
+      thread_.Post([this, mode, timeout, done = std::move(done)] { Begin(mode, timeout, done); });
+      return;
+    }
     if (!outcome_.has_value()) {
       waiting_.push_back(std::move(done));
       if (begun_) return;
       begun_ = true;
       const std::vector<std::string> running =
-          parts_.table.Close(stopping_ ? ServerStoppingError() : ServerDrainingError());
-      thread_ = std::thread([this, mode, timeout, running] { Run(mode, timeout, running); });
+          parts_.states.Close(stopping_ ? ServerStoppingError() : ServerDrainingError());
+      thread_.Post([this, mode, timeout, running] { Run(mode, timeout, running); });
       return;
     }
     outcome = *outcome_;
@@ -38,22 +40,26 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
   done(outcome);
 }
 
-void Drainer::AwaitUndrained() const {
-  const auto undrained = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !undraining_; };
-  mutex_.Await(absl::Condition(&undrained));
-}
-
-absl::Status Drainer::Undrain() {
-  std::thread thread;
+void Drainer::Undrain(Undone done) {
+  absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
-    AwaitUndrained();
-    if (!begun_ || stopping_) return NotDrainingError(stopping_);
-    undraining_ = true;
-    parts_.table.Reopen();
-    thread = std::move(thread_);
+    if (undraining_) {  // what comes after that is for the next to see
+      thread_.Post([this, done = std::move(done)] { Undrain(done); });
+      return;
+    }
+    if (begun_ && !stopping_) {
+      undraining_ = true;
+      parts_.states.Reopen();  // so the drain's own task ends soon
+      thread_.Post([this, done = std::move(done)] { FinishUndrain(done); });
+      return;
+    }
+    refused = NotDrainingError(stopping_);
   }
-  if (thread.joinable()) thread.join();  // soon, because the table is open
+  done(refused);
+}
+
+void Drainer::FinishUndrain(const Undone& done) {
   std::vector<Done> waiting;
   {
     absl::MutexLock lock(&mutex_);
@@ -68,8 +74,8 @@ absl::Status Drainer::Undrain() {
     outcome_.reset();
     undraining_ = false;
   }
-  for (const Done& done : waiting) done(DrainTakenBackError());
-  return absl::OkStatus();
+  for (const Done& told : waiting) told(DrainTakenBackError());
+  done(absl::OkStatus());
 }
 
 bool Drainer::draining() const {
@@ -81,7 +87,7 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
   {
     absl::MutexLock lock(&mutex_);
     stopping_ = true;
-    parts_.table.Close(ServerStoppingError());
+    parts_.states.Close(ServerStoppingError());
   }
   parts_.models.Stop();
   // The log is writing that a kill does not count against the job any more; nothing waits for it.
@@ -90,18 +96,14 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
 }
 
 void Drainer::Join() {
-  std::thread thread;
-  {
-    absl::MutexLock lock(&mutex_);
-    AwaitUndrained();
-    thread = std::move(thread_);
-  }
-  if (thread.joinable()) thread.join();
+  absl::Notification ended;
+  thread_.Post([&ended] { ended.Notify(); });
+  ended.WaitForNotification();
 }
 
 void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view reason) {
   std::vector<StopChoice> choices;
-  for (const RunningOutlook& outlook : parts_.table.Running()) {
+  for (const RunningOutlook& outlook : parts_.outlook.Running()) {
     choices.push_back(
         {outlook.job, outlook.left, outlook.RestartCost(), TimeToFinish(mode, outlook, limit)});
   }
@@ -112,11 +114,11 @@ void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view r
             [](const StopChoice& a, const StopChoice& b) { return a.may_go_on < b.may_go_on; });
   const absl::Time begun = parts_.clock.Steady().Now();
   for (const StopChoice& choice : choices) {
-    parts_.table.AwaitEnd(choice.job, begun + choice.may_go_on);
-    parts_.table.RequeueRunning(choice.job, reason);
+    parts_.states.AwaitEnd(choice.job, begun + choice.may_go_on);
+    parts_.states.RequeueRunning(choice.job, reason);
   }
   for (const StopChoice& choice : choices) {
-    parts_.table.AwaitEnd(choice.job, absl::InfiniteFuture());
+    parts_.states.AwaitEnd(choice.job, absl::InfiniteFuture());
   }
 }
 
@@ -128,7 +130,7 @@ void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::
   parts_.log.Flush().IgnoreError();  // the listeners have been told of the problem
   wan::v1::DrainResponse response;
   for (const std::string& name : running) {
-    const std::optional<wan::v1::Job> job = parts_.table.Find(name);
+    const std::optional<wan::v1::Job> job = parts_.states.Look(name).job;
     wan::v1::DrainedJob& drained = *response.add_jobs();
     drained.set_job(name);
     drained.set_job_ended(!job.has_value() || IsFinal(job->state()));
@@ -137,7 +139,7 @@ void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::
     response.set_job(response.jobs(0).job());
     response.set_job_ended(response.jobs(0).job_ended());
   }
-  response.set_queued_jobs(parts_.table.Stats().queued_total);
+  response.set_queued_jobs(parts_.outlook.Stats().queued_total);
   std::vector<Done> waiting;
   {
     absl::MutexLock lock(&mutex_);

@@ -94,31 +94,31 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
 
 void EndedJobs::Change(const std::string& name, bool labels, RowChange change, const PostTask& post,
                        JobDone done) {
-  parts_.turns.Take(name, post,
-                    [this, name, labels, change = std::move(change),
-                     done = std::move(done)](const Turns::Turn& turn) {
-                      // A job whose end is not stored has not ended.
-                      absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
-                      if (!stored.ok()) return done(stored.status());
-                      if (!IsFinal(stored->job.state()) || parts_.table.Find(name).has_value()) {
-                        return done(JobNotEndedError(name));
-                      }
-                      if (absl::Status status = change(stored->job); !status.ok())
-                        return done(status);
-                      const auto row = std::make_shared<const JobChange>(
-                          JobChange{name, std::move(stored->job), {}, std::nullopt, labels});
-                      parts_.store.Apply(std::span(row.get(), 1),
-                                         [this, row, turn, done](const absl::Status& status) {
-                                           const absl::Status written = Written(status);
-                                           written.ok() ? done(*row->row) : done(written);
-                                         });
-                    });
+  parts_.turns.Take(
+      name, post,
+      [this, name, labels, change = std::move(change),
+       done = std::move(done)](const Turns::Turn& turn) {
+        // A job whose end is not stored has not ended.
+        absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
+        if (!stored.ok()) return done(stored.status());
+        if (!IsFinal(stored->job.state()) || parts_.states.Look(name).job.has_value()) {
+          return done(JobNotEndedError(name));
+        }
+        if (absl::Status status = change(stored->job); !status.ok()) return done(status);
+        const auto row = std::make_shared<const JobChange>(
+            JobChange{name, std::move(stored->job), {}, std::nullopt, labels});
+        parts_.store.Apply(std::span(row.get(), 1),
+                           [this, row, turn, done](const absl::Status& status) {
+                             const absl::Status written = Written(status);
+                             written.ok() ? done(*row->row) : done(written);
+                           });
+      });
 }
 
 void EndedJobs::Delete(const std::string& name, const PostTask& post, Done done) {
   const Note note = [this, name, post](Done noted) {
     parts_.turns.Take(name, post, [this, name, noted = std::move(noted)](const Turns::Turn& turn) {
-      if (parts_.table.Find(name).has_value()) return noted(JobNotEndedError(name));
+      if (parts_.states.Look(name).job.has_value()) return noted(JobNotEndedError(name));
       if (absl::Status known = parts_.store.Get(name).status(); !known.ok()) {
         return noted(Written(known));
       }

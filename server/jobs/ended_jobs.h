@@ -13,7 +13,7 @@
 #include "absl/synchronization/mutex.h"
 #include "engine/api/clock.h"
 #include "server/conversion/names.h"
-#include "server/jobs/job_table.h"
+#include "server/jobs/job_states.h"
 #include "server/jobs/turns.h"
 #include "server/store/artifact_store.h"
 #include "server/store/job_store.h"
@@ -29,7 +29,7 @@ class EndedJobs {
   // All must outlive the object.
   struct Parts {
     JobStore& store;
-    const JobTable& table;
+    const JobStates& states;
     // Changes to one job take turns, by its name, and removals that need the room that is kept for
     // them.
     Turns& turns;

@@ -8,7 +8,7 @@
 
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
-#include "server/jobs/job_table.h"
+#include "server/jobs/job_order.h"
 #include "server/jobs/turns.h"
 
 namespace wan::server {

@@ -43,13 +43,12 @@ absl::StatusOr<bool> JobListing::Step() {
 
 std::optional<wan::v1::Job> JobListing::ShownOf(StoredJob stored) const {
   const std::string& name = stored.job.name();
-  std::optional<wan::v1::Job> live = parts_.table.Find(name);
-  if (!live.has_value()) {
-    return parts_.table.Hides(name) ? std::nullopt : std::optional(std::move(stored.job));
-  }
+  JobStates::View live = parts_.states.Look(name);
+  if (live.hidden) return std::nullopt;
+  if (!live.job.has_value()) return std::move(stored.job);
   // The filter has seen the state that is stored. Of a job that has just begun to run that is told;
   // one that has ended has not for callers until the disk has it for sure.
-  if (!filtered_ || live->state() == stored.job.state()) return live;
+  if (!filtered_ || live.job->state() == stored.job.state()) return std::move(live.job);
   return IsFinal(stored.job.state()) ? std::nullopt : std::optional(std::move(stored.job));
 }
 

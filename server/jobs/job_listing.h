@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "absl/status/statusor.h"
-#include "server/jobs/job_table.h"
+#include "server/jobs/job_states.h"
 #include "server/retention/retention.h"
 #include "server/store/job_store.h"
 #include "wan/v1/video_generation.pb.h"
@@ -19,7 +19,7 @@ class JobListing {
   // All must outlive the listing.
   struct Parts {
     JobStore& store;
-    const JobTable& table;
+    const JobStates& states;
     const Retention& retention;
   };
   // `query` is QueryOf(request, ...), and `key` seals the page token.

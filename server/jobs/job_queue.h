@@ -112,7 +112,7 @@ class QueueSumUpdate {
 // one of them gets its first entry and when RefreshUse is called, so that the order stands still
 // between these calls.
 //
-// Not thread-safe: JobTable guards it with the same lock as the jobs' states. The time of a call
+// Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. The time of a call
 // grows with the logarithms of the queue's length and of the number of principals that wait, and
 // with the number of those that have jobs both before and behind the place that the call is about,
 // unless its comment says otherwise.

@@ -12,11 +12,9 @@
 #include "server/conversion/job_update.h"
 #include "server/conversion/names.h"
 #include "server/jobs/job_service_parts.h"
-#include "server/jobs/job_table.h"
 #include "server/jobs/list_query.h"
 #include "server/jobs/receipts.h"
 #include "server/quota/stored_bytes.h"
-#include "server/store/await.h"
 
 namespace wan::server {
 namespace {
@@ -46,7 +44,7 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   }
   parts.storage.Report(parts.ProbeStorage());
   parts.timer.Start([&parts](const std::string& job) {
-    parts.table.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
+    parts.states.Cancel(job, StopCause::kDeadline, kDeadlineExceeded);
   });
   for (int group = 0; group < parts.groups.size(); ++group) {
     Executor& executor = parts.groups.executor(group);
@@ -75,14 +73,16 @@ JobService::JobService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) 
 
 JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
 
-ModelRegistry& JobService::models() { return parts_->models; }
+ModelTable& JobService::models() { return parts_->models; }
+
+ModelOperations& JobService::model_operations() { return parts_->model_operations; }
 
 WebhookOutbox& JobService::webhooks() { return parts_->store.webhooks(); }
 
 absl::Status JobService::CheckProgress() const { return parts_->progress.Check(); }
 
 JobStats JobService::Stats() const {
-  JobStats stats = parts_->table.Stats();
+  JobStats stats = parts_->outlook.Stats();
   stats.storage_writable = parts_->storage.status().ok();
   stats.draining = parts_->drainer.draining();
   stats.job_watchers = parts_->log->watchers();
@@ -94,7 +94,7 @@ JobStats JobService::Stats() const {
 StorageStats JobService::StorageNow() const { return parts_->StorageNow(); }
 
 absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal) const {
-  wan::v1::Usage usage = parts_->table.UsageOf(principal);
+  wan::v1::Usage usage = parts_->order.UsageOf(principal);
   *usage.mutable_quota() = parts_->quotas.Of(principal);
   const absl::StatusOr<uint64_t> stored = StoredBytesOf(parts_->store, principal);
   if (!stored.ok()) return stored.status();
@@ -114,7 +114,7 @@ void JobService::Update(const wan::v1::UpdateJobRequest& request, const PostTask
   absl::StatusOr<JobUpdate> parsed = ParseJobUpdate(request, parts_->clock.Now());
   if (!parsed.ok()) return done(parsed.status());
   const auto update = std::make_shared<const JobUpdate>(*std::move(parsed));
-  std::optional<wan::v1::Job> live = parts_->table.Update(
+  std::optional<wan::v1::Job> live = parts_->states.Update(
       update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
   // The job may have ended without that being on the disk.
   parts_->log->Flush(update->job, [this, update, post, live = std::move(live),
@@ -144,19 +144,9 @@ void JobService::UpdateEnded(const std::shared_ptr<const JobUpdate>& update, con
                             });
 }
 
-absl::StatusOr<wan::v1::Job> JobService::Update(const wan::v1::UpdateJobRequest& request) {
-  return AwaitPosted<absl::StatusOr<wan::v1::Job>>(
-      [&](const PostTask& post, JobDone done) { Update(request, post, std::move(done)); });
-}
-
 void JobService::Delete(std::string_view name, const PostTask& post, Done done) {
   if (absl::Status valid = CheckJobName(name, "name"); !valid.ok()) return done(valid);
   parts_->ended_jobs.Delete(std::string(name), post, std::move(done));
-}
-
-absl::Status JobService::Delete(std::string_view name) {
-  return AwaitPosted<absl::Status>(
-      [&](const PostTask& post, Done done) { Delete(name, post, std::move(done)); });
 }
 
 void JobService::DeleteArtifact(std::string_view name, const PostTask& post, Done done) {
@@ -165,32 +155,39 @@ void JobService::DeleteArtifact(std::string_view name, const PostTask& post, Don
   parts_->ended_jobs.DeleteArtifact(*ref, post, std::move(done));
 }
 
-absl::Status JobService::DeleteArtifact(std::string_view name) {
-  return AwaitPosted<absl::Status>(
-      [&](const PostTask& post, Done done) { DeleteArtifact(name, post, std::move(done)); });
-}
-
 absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   absl::Status valid = CheckJobName(name, "name");
   if (!valid.ok()) return valid;
-  std::optional<wan::v1::Job> job = parts_->table.Find(std::string(name));
-  if (!job.has_value()) {
-    if (parts_->table.Hides(std::string(name))) return JobNotFoundError(name);
+  JobStates::View live = parts_->states.Look(std::string(name));
+  if (live.hidden) return JobNotFoundError(name);
+  if (!live.job.has_value()) {
     absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
     if (!stored.ok()) return stored.status();
-    job = std::move(stored->job);
+    live.job = std::move(stored->job);
   }
-  parts_->retention.policy().SetExpireTime(*job);
-  return *std::move(job);
+  parts_->retention.policy().SetExpireTime(*live.job);
+  return *std::move(live.job);
+}
+
+absl::StatusOr<wan::v1::Job> JobService::NowOf(StoredJob stored) const {
+  JobStates::View live = parts_->states.Look(stored.job.name());
+  if (live.hidden) return JobNotFoundError(stored.job.name());
+  if (!live.job.has_value()) {
+    // It has ended since it was read.
+    if (!IsFinal(stored.job.state())) return Get(stored.job.name());
+    live.job = std::move(stored.job);
+  }
+  parts_->retention.policy().SetExpireTime(*live.job);
+  return *std::move(live.job);
 }
 
 absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
                                                 std::string_view field) const {
   absl::Status valid = CheckJobName(name, field);
   if (!valid.ok()) return valid;
-  const std::optional<wan::v1::Job> live = parts_->table.Find(std::string(name));
-  if (live.has_value()) return live->owner();
-  if (parts_->table.Hides(std::string(name))) return JobNotFoundError(name);
+  const JobStates::View live = parts_->states.Look(std::string(name));
+  if (live.hidden) return JobNotFoundError(name);
+  if (live.job.has_value()) return live.job->owner();
   return parts_->store.OwnerOf(name);
 }
 
@@ -201,38 +198,22 @@ absl::StatusOr<std::unique_ptr<JobListing>> JobService::BeginList(
   absl::StatusOr<JobQuery> query = QueryOf(request, owner, *key);
   if (!query.ok()) return query.status();
   return std::make_unique<JobListing>(
-      JobListing::Parts{parts_->store, parts_->table, parts_->retention}, request,
+      JobListing::Parts{parts_->store, parts_->states, parts_->retention}, request,
       *std::move(query), *std::move(key));
-}
-
-absl::StatusOr<wan::v1::ListJobsResponse> JobService::List(
-    const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
-  const absl::StatusOr<std::unique_ptr<JobListing>> listing = BeginList(request, owner);
-  if (!listing.ok()) return listing.status();
-  for (;;) {
-    const absl::StatusOr<bool> complete = (*listing)->Step();
-    if (!complete.ok()) return complete.status();
-    if (*complete) return (*listing)->Take();
-  }
 }
 
 void JobService::Cancel(std::string_view name, std::string_view reason, JobDone done) {
   if (absl::Status valid = CheckJobName(name, "name"); !valid.ok()) return done(valid);
   const std::string job(name);
-  parts_->table.Cancel(job, StopCause::kCancelled, reason);
+  parts_->states.Cancel(job, StopCause::kCancelled, reason);
   parts_->log->Flush(job, [this, job, done = std::move(done)](const absl::Status& stored) {
     stored.ok() ? done(Get(job)) : done(ChangeNotStoredError(stored));
   });
 }
 
-absl::StatusOr<wan::v1::Job> JobService::Cancel(std::string_view name, std::string_view reason) {
-  return AwaitDone<absl::StatusOr<wan::v1::Job>>(
-      [&](JobDone done) { Cancel(name, reason, std::move(done)); });
-}
-
 void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
   if (!parts_->callers.Leave(name)) return;
-  const std::optional<wan::v1::Job> job = parts_->table.Find(name);
+  const std::optional<wan::v1::Job> job = parts_->states.Look(name).job;
   if (job.has_value() && !deadline_passed && !job->request().request_id().empty() &&
       parts_->callers.grace() > absl::ZeroDuration()) {
     parts_->callers.Await(name);
@@ -240,8 +221,8 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
   }
   // Somebody else may have joined it since.
   if (!parts_->callers.Forget(name)) return;
-  parts_->table.Cancel(name, StopCause::kCallerGone,
-                       deadline_passed ? kDeadlineExceeded : kCallerWentAway);
+  parts_->states.Cancel(name, StopCause::kCallerGone,
+                        deadline_passed ? kDeadlineExceeded : kCallerWentAway);
 }
 
 void JobService::CallerDone(const std::string& name) {
@@ -264,7 +245,7 @@ absl::StatusOr<std::unique_ptr<EventCursor>> JobService::Watch(std::string_view 
 absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) const {
   absl::Status valid = CheckJobName(name, "job");
   if (!valid.ok()) return valid;
-  std::optional<wan::v1::JobReport> live = parts_->table.FindReport(std::string(name));
+  std::optional<wan::v1::JobReport> live = parts_->states.FindReport(std::string(name));
   if (live.has_value()) return *std::move(live);
   absl::StatusOr<wan::v1::JobReport> stored = parts_->store.Report(name);
   if (!absl::IsNotFound(stored.status())) return stored;
@@ -302,12 +283,15 @@ void JobService::Drain(StopMode mode, absl::Duration timeout,
   parts_->drainer.Begin(mode, timeout, std::move(done));
 }
 
-absl::StatusOr<wan::v1::UndrainResponse> JobService::Undrain() {
-  if (absl::Status status = parts_->drainer.Undrain(); !status.ok()) return status;
-  wan::v1::UndrainResponse response;
-  response.set_queued_jobs(parts_->table.Stats().queued_total);
-  parts_->groups.WakeAll();
-  return response;
+void JobService::Undrain(
+    std::function<void(const absl::StatusOr<wan::v1::UndrainResponse>&)> done) {
+  parts_->drainer.Undrain([this, done = std::move(done)](const absl::Status& undone) {
+    if (!undone.ok()) return done(undone);
+    wan::v1::UndrainResponse response;
+    response.set_queued_jobs(parts_->outlook.Stats().queued_total);
+    parts_->groups.WakeAll();
+    done(response);
+  });
 }
 
 void JobService::AwaitWrites() {

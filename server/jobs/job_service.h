@@ -16,10 +16,12 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/auth/model_roots.h"
 #include "server/jobs/device_groups.h"
 #include "server/jobs/job_listing.h"
 #include "server/jobs/job_stats.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/model_operations.h"
+#include "server/jobs/model_table.h"
 #include "server/jobs/stop_mode.h"
 #include "server/jobs/turns.h"
 #include "server/quota/quotas.h"
@@ -92,14 +94,15 @@ struct JobServiceOptions {
   const Quotas* quotas = nullptr;  // null: nothing is limited
 };
 
-// Thread-safe. Changes are answered once the disk has them. The forms that take a `done` hold no
+// Thread-safe. Changes are answered once the disk has them. The calls that take a `done` hold no
 // thread until then: `done` is called once, on the caller's thread or on one of the service's,
 // which it must not block. They take a `post` where they have work that takes a moment after a
-// wait. The forms without a `done` wait, for callers who have a thread for that. Reading never
-// waits for the disk to take a change: it tells what was stored last. Stop alone waits for a job. A
-// name that does not have the contract's form is INVALID_ARGUMENT with a violation of the
-// field `name` (`job` for Report and Receipt); an unknown name is NOT_FOUND. Violations of a
-// generation request are relative to that request: "width", not "request.width".
+// wait. Reading never waits for the disk to take a change: it tells what was stored last. Stop
+// alone waits for a job.
+//
+// A name that does not have the contract's form is INVALID_ARGUMENT with a violation of the field
+// `name` (`job` for Report and Receipt); an unknown name is NOT_FOUND. Violations of a generation
+// request are relative to that request: "width", not "request.width".
 class JobService {
  public:
   // Opens the data folder, takes over what an earlier process left, and begins to run jobs as their
@@ -159,18 +162,12 @@ class JobService {
   // RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with a retry delay if waiting alone helps.
   void Create(std::shared_ptr<const wan::v1::GenerationRequest> asked, CallerFacts caller,
               const PostTask& post, CreateDone done);
-  absl::StatusOr<Created> Create(const wan::v1::GenerationRequest& asked, bool tied_to_caller,
-                                 const std::string& owner = {},
-                                 const wan::v1::TraceContext& trace = {});
 
   using BatchDone = std::function<void(absl::StatusOr<wan::v1::SubmitBatchResponse>)>;
   // Accepts up to 100 jobs that live on their own, or none of them if one is refused: errors as of
   // Create, the violations of all requests at once. The jobs have no `request`.
   void SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked, CallerFacts caller,
                    const PostTask& post, BatchDone done);
-  absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(const wan::v1::SubmitBatchRequest& batch,
-                                                           const std::string& owner = {},
-                                                           const wan::v1::TraceContext& trace = {});
 
   // Plans a request and makes no job of it. Errors as of Create, as far as they are about the
   // request and its model; the pixels of an image are not looked at.
@@ -182,16 +179,13 @@ class JobService {
   // UNAVAILABLE (STORAGE_UNAVAILABLE) if the disk refuses it; a job that has not ended changes then
   // once the disk takes writes.
   void Update(const wan::v1::UpdateJobRequest& request, const PostTask& post, JobDone done);
-  absl::StatusOr<wan::v1::Job> Update(const wan::v1::UpdateJobRequest& request);
 
   // Removes an ended job and all that belongs to it. FAILED_PRECONDITION (JOB_NOT_ENDED).
   void Delete(std::string_view name, const PostTask& post, Done done);
-  absl::Status Delete(std::string_view name);
 
   // Removes a file of an ended job, and notes it in the job. NOT_FOUND (EXPIRED) if it was removed
   // before.
   void DeleteArtifact(std::string_view name, const PostTask& post, Done done);
-  absl::Status DeleteArtifact(std::string_view name);
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
@@ -205,10 +199,6 @@ class JobService {
   absl::StatusOr<std::unique_ptr<JobListing>> BeginList(
       const wan::v1::ListJobsRequest& request,
       const std::optional<std::string>& owner = std::nullopt) const;
-  // The whole list at once, for callers whose thread nobody waits for.
-  absl::StatusOr<wan::v1::ListJobsResponse> List(
-      const wan::v1::ListJobsRequest& request,
-      const std::optional<std::string>& owner = std::nullopt) const;
 
   // Ends a queued job at once, and asks a running job to stop, which on a GPU takes at most 0.5 s:
   // the returned job is still RUNNING and becomes CANCELLED. A job that has ended stays as it is.
@@ -217,7 +207,6 @@ class JobService {
   // (STORAGE_UNAVAILABLE) if the disk refuses that: the job stops all the same, and is CANCELLED
   // when the disk takes writes again, unless the process dies before.
   void Cancel(std::string_view name, std::string_view reason, JobDone done);
-  absl::StatusOr<wan::v1::Job> Cancel(std::string_view name, std::string_view reason);
 
   // Call it when a caller who holds the job has gone before the job's end. When the last one has
   // gone, the job is cancelled at once if it has no request_id, if there is no grace time, or if
@@ -261,7 +250,8 @@ class JobService {
   void SetLimits(const RetentionPolicy& retention, uint64_t disk_reserve_bytes);
   // Begins jobs that the quotas held back and no longer do.
   void QuotasChanged();
-  ModelRegistry& models();
+  ModelTable& models();
+  ModelOperations& model_operations();
 
   // Refuses new jobs, begins none, cancels model tasks and ends the running job as `mode` says, for
   // which it may go on for `timeout` at most. Everything else goes on, until Stop. Does not wait:
@@ -271,8 +261,9 @@ class JobService {
   void Drain(StopMode mode, absl::Duration timeout,
              std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)> done);
 
-  // Takes a drain back (Drainer::Undrain); jobs begin again.
-  absl::StatusOr<wan::v1::UndrainResponse> Undrain();
+  // Takes a drain back (Drainer::Undrain); jobs begin again. Does not wait: `done` is called on
+  // another thread or on this one.
+  void Undrain(std::function<void(const absl::StatusOr<wan::v1::UndrainResponse>&)> done);
 
   // Waits until everything that has happened so far is on the disk, or was refused by it.
   void AwaitWrites();
@@ -295,6 +286,8 @@ class JobService {
   // turn of the request_id.
   std::optional<absl::StatusOr<Created>> JoinExisting(const Asked& asked) const;
   void CreateNew(const Asked& asked, CreateDone done);
+  // The job as Get tells it, where its row has just been read.
+  absl::StatusOr<wan::v1::Job> NowOf(StoredJob stored) const;
   // The owner's job of the request's request_id, whose turn the caller has; nothing if there is
   // none.
   absl::StatusOr<std::optional<StoredJob>> FindExisting(const wan::v1::GenerationRequest& request,

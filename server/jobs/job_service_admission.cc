@@ -20,7 +20,6 @@
 #include "server/jobs/image_check.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_service_parts.h"
-#include "server/jobs/job_table.h"
 #include "server/jobs/request_identity.h"
 #include "server/jobs/time_estimator.h"
 #include "server/jobs/turns.h"
@@ -104,27 +103,18 @@ void JobService::Create(std::shared_ptr<const wan::v1::GenerationRequest> asked,
                      });
 }
 
-absl::StatusOr<JobService::Created> JobService::Create(const wan::v1::GenerationRequest& asked,
-                                                       bool tied_to_caller,
-                                                       const std::string& owner,
-                                                       const wan::v1::TraceContext& trace) {
-  return AwaitPosted<absl::StatusOr<Created>>([&](const PostTask& post, CreateDone done) {
-    Create(std::make_shared<const wan::v1::GenerationRequest>(asked),
-           {tied_to_caller, owner, trace}, post, std::move(done));
-  });
-}
-
 std::optional<absl::StatusOr<JobService::Created>> JobService::JoinExisting(
     const Asked& asked) const {
-  const absl::StatusOr<std::optional<StoredJob>> existing =
+  absl::StatusOr<std::optional<StoredJob>> existing =
       FindExisting(*asked.canonical, asked.digest, asked.caller.owner);
   if (!existing.ok()) return existing.status();
   if (!existing->has_value()) return std::nullopt;
-  const absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
+  const bool tied = asked.caller.tied && (*existing)->tied_to_caller;
+  absl::StatusOr<wan::v1::Job> job = NowOf(**std::move(existing));
   if (!job.ok()) return job.status();
-  const bool holds = asked.caller.tied && (*existing)->tied_to_caller && !IsFinal(job->state());
+  const bool holds = tied && !IsFinal(job->state());
   if (holds) parts_->callers.Join(job->name());
-  return Created{*job, /*created=*/false, holds};
+  return Created{*std::move(job), /*created=*/false, holds};
 }
 
 absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
@@ -244,7 +234,7 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
               });
 }
 
-void JobService::Accept(std::vector<NewJob> jobs, JobTable::Accepted done) {
+void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
   std::vector<std::pair<std::string, std::string>> names;  // of jobs and their models
   const std::string& owner = jobs.front().stored.job.owner();
   absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
@@ -271,12 +261,12 @@ void JobService::Accept(std::vector<NewJob> jobs, JobTable::Accepted done) {
     absl::MutexLock lock(&parts_->accepting_mutex);
     ++parts_->accepting;
   }
-  parts_->table.Accept(std::move(jobs),
-                       [this, settle](absl::StatusOr<std::vector<wan::v1::Job>> accepted) {
-                         settle(std::move(accepted));
-                         absl::MutexLock lock(&parts_->accepting_mutex);
-                         --parts_->accepting;
-                       });
+  parts_->states.Accept(std::move(jobs),
+                        [this, settle](absl::StatusOr<std::vector<wan::v1::Job>> accepted) {
+                          settle(std::move(accepted));
+                          absl::MutexLock lock(&parts_->accepting_mutex);
+                          --parts_->accepting;
+                        });
 }
 
 // A batch, for as long as the call takes.
@@ -307,16 +297,6 @@ void JobService::SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> 
                             done](absl::StatusOr<wan::v1::SubmitBatchResponse> accepted) {
           done(std::move(accepted));
         });
-      });
-}
-
-absl::StatusOr<wan::v1::SubmitBatchResponse> JobService::SubmitBatch(
-    const wan::v1::SubmitBatchRequest& batch, const std::string& owner,
-    const wan::v1::TraceContext& trace) {
-  return AwaitPosted<absl::StatusOr<wan::v1::SubmitBatchResponse>>(
-      [&](const PostTask& post, BatchDone done) {
-        SubmitBatch(std::make_shared<const wan::v1::SubmitBatchRequest>(batch),
-                    {/*tied=*/false, owner, trace}, post, std::move(done));
       });
 }
 
@@ -365,11 +345,11 @@ absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
     const wan::v1::GenerationRequest& request = *canonical;
     const auto index = static_cast<size_t>(i);
     if (!request.request_id().empty()) {
-      const absl::StatusOr<std::optional<StoredJob>> existing =
+      absl::StatusOr<std::optional<StoredJob>> existing =
           FindExisting(request, batch.digests[index], owner);
       if (!existing.ok()) return existing.status();
       if (existing->has_value()) {
-        absl::StatusOr<wan::v1::Job> job = Get((*existing)->job.name());
+        absl::StatusOr<wan::v1::Job> job = NowOf(**std::move(existing));
         if (!job.ok()) return job.status();
         batch.existing[index] = *std::move(job);
         continue;
@@ -457,7 +437,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
     result.set_p90_seconds(seconds * spread.p90);
     return result;
   };
-  const JobTable::Outlook outlook = parts_->table.OutlookFor(owner, request.priority());
+  const JobOutlook::ForNew outlook = parts_->outlook.OfNew(owner, request.priority());
   response.set_jobs_ahead(outlook.jobs_ahead);
   if (outlook.time.has_value()) {
     *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));

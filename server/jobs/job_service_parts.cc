@@ -73,20 +73,50 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       progress(clock),
       timer(clock),
       groups(engines, options.device_names, options.may_have),
-      models(groups, clock,
-             {options.warm_up_on_load, options.warm_up_shapes, options.sinks, listeners,
-              [this](int group, const absl::Status& problem) {
-                LoseGroup(group, DeviceLoss::kError, problem);
-              },
-              options.model_roots, &digests}),
-      table({store, *log, models, timer, estimator, clock, groups, options.queue_capacity,
-             options.max_attempts, listeners, quotas,
-             [this](const std::string& job) { return savepoints.StepsKept(job); },
-             [this](const std::string& job) { savepoints.Remove(job); }}),
-      ended_jobs({store, table, turns, artifacts, clock,
-                  [this](const absl::Status& problem) { storage.Report(problem); },
-                  [this](const absl::Status& problem) { Tell(problem); },
-                  [this] { return MakeRoom(); }, [this] { ballast.Fill(); }}),
+      models(groups, clock, listeners),
+      model_operations({.table = models,
+                        .groups = groups,
+                        .clock = clock,
+                        .warm_up_on_load = options.warm_up_on_load,
+                        .warm_up_shapes = options.warm_up_shapes,
+                        .sinks = options.sinks,
+                        .listeners = listeners,
+                        .on_device_lost =
+                            [this](int group, const absl::Status& problem) {
+                              LoseGroup(group, DeviceLoss::kError, problem);
+                            },
+                        .roots = options.model_roots,
+                        .digests = digests}),
+      live(clock, options.queue_capacity, groups.size()),
+      ledger(store, *log),
+      outlook({.live = live,
+               .ledger = ledger,
+               .groups = groups,
+               .models = models,
+               .estimator = estimator,
+               .listeners = listeners}),
+      order(
+          {.live = live, .outlook = outlook, .groups = groups, .models = models, .quotas = quotas}),
+      states({.live = live,
+              .order = order,
+              .outlook = outlook,
+              .ledger = ledger,
+              .models = models,
+              .timer = timer,
+              .groups = groups,
+              .max_attempts = options.max_attempts,
+              .listeners = listeners,
+              .steps_kept = [this](const std::string& job) { return savepoints.StepsKept(job); },
+              .on_end_stored = [this](const std::string& job) { savepoints.Remove(job); }}),
+      ended_jobs({.store = store,
+                  .states = states,
+                  .turns = turns,
+                  .artifacts = artifacts,
+                  .clock = clock,
+                  .on_refused = [this](const absl::Status& problem) { storage.Report(problem); },
+                  .on_problem = [this](const absl::Status& problem) { Tell(problem); },
+                  .make_room = [this] { return MakeRoom(); },
+                  .keep_room = [this] { ballast.Fill(); }}),
       retention(options.retention,
                 {.store = store,
                  .clock = clock,
@@ -106,41 +136,53 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                  .on_problem = [this](const absl::Status& problem) { Tell(problem); }}),
       callers(clock, options.caller_grace,
               [this](const std::string& job) {
-                table.Cancel(job, StopCause::kCallerGone, kCallerWentAway);
+                states.Cancel(job, StopCause::kCallerGone, kCallerWentAway);
               }),
-      drainer({table, models, *log, clock, listeners}) {
+      drainer({.states = states,
+               .outlook = outlook,
+               .models = model_operations,
+               .log = *log,
+               .clock = clock,
+               .listeners = listeners}) {
   std::vector<std::string> devices;
   double slowest = std::numeric_limits<double>::max();  // of the groups, as far as they are known
   for (int group = 0; group < groups.size(); ++group) {
-    runners.emplace_back(JobRunner::Parts{groups,
-                                          group,
-                                          store,
-                                          table,
-                                          models,
-                                          *log,
-                                          artifacts,
-                                          savepoints,
-                                          estimator,
-                                          clock,
-                                          storage,
-                                          options.sinks,
-                                          [this](int lost, const absl::Status& problem) {
-                                            LoseGroup(lost, DeviceLoss::kError, problem);
-                                          },
-                                          listeners,
-                                          options.savepoint_interval,
-                                          options.server_version,
-                                          options.server_revision,
-                                          options.data_dir.string(),
-                                          options.preempt_priority_gap,
-                                          progress});
+    runners.emplace_back(RunnerParts{.groups = groups,
+                                     .group = group,
+                                     .states = states,
+                                     .ledger = ledger,
+                                     .store = store,
+                                     .models = models,
+                                     .artifacts = artifacts,
+                                     .savepoints = savepoints,
+                                     .estimator = estimator,
+                                     .progress = progress,
+                                     .storage = storage,
+                                     .clock = clock,
+                                     .sinks = options.sinks,
+                                     .listeners = listeners,
+                                     .on_device_lost =
+                                         [this](int lost, const absl::Status& problem) {
+                                           LoseGroup(lost, DeviceLoss::kError, problem);
+                                         },
+                                     .savepoint_interval = options.savepoint_interval,
+                                     .preempt_priority_gap = options.preempt_priority_gap,
+                                     .server_version = options.server_version,
+                                     .server_revision = options.server_revision,
+                                     .data_dir = options.data_dir.string()});
     const DeviceDescription& device = groups.device(group);
     if (device.assumed_rate > 0) slowest = std::min(slowest, device.assumed_rate);
     devices.push_back(absl::StrCat(device.device, " ", device.name, " ", device.dtype));
   }
   if (slowest < std::numeric_limits<double>::max()) estimator.Assume(slowest);
-  queue_estimates.Start({&groups, &models, &store, &table, &estimator, &clock,
-                         options.data_dir / kRatesFile, absl::StrJoin(devices, ", ")});
+  queue_estimates.Start({.groups = &groups,
+                         .models = &models,
+                         .store = &store,
+                         .order = &order,
+                         .estimator = &estimator,
+                         .clock = &clock,
+                         .file = options.data_dir / kRatesFile,
+                         .device = absl::StrJoin(devices, ", ")});
 }
 
 JobService::Parts::~Parts() {
@@ -159,7 +201,7 @@ void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Statu
       listener->OnGroupLost(group, groups.device(group).device, problem);
     }
   } else {
-    table.LoseDevice();
+    states.LoseDevice();
     for (StateListener* listener : listeners) listener->OnDeviceLost(cause, problem);
   }
   groups.executor(group).Halt();
@@ -168,8 +210,8 @@ void JobService::Parts::LoseGroup(int group, DeviceLoss cause, const absl::Statu
 bool JobService::Parts::RunNext(int group) {
   if (!runners[static_cast<size_t>(group)].RunNext()) {
     if (groups.size() > 1 && storage.status().ok()) {
-      const std::optional<std::string> missing = table.ModelToLoad(group);
-      if (missing.has_value()) models.LoadMissing(*missing, group);
+      const std::optional<std::string> missing = order.ModelToLoad(group);
+      if (missing.has_value()) model_operations.LoadMissing(*missing, group);
     }
     return false;
   }
@@ -218,17 +260,19 @@ StorageStats JobService::Parts::StorageNow() {
 
 absl::Status JobService::Parts::Recover() {
   absl::Status removed = artifacts.EmptyStaging();
-  // Files of an attempt that ended between its rename and its last event, while no other begins. If
-  // the jobs cannot be read, the table says so.
-  const auto unfinished = store.Unfinished();
-  for (const StoredJob& stored : unfinished.value_or(std::vector<StoredJob>())) {
-    removed.Update(artifacts.Remove(stored.job.name()));
-  }
-  absl::Status status = table.Recover();
+  absl::StatusOr<std::vector<StoredJob>> unfinished = store.Unfinished();
+  absl::Status status = unfinished.status();
   if (status.ok()) {
-    // Now the table has every job that may go on, and none that the recovery ended.
+    // Files of an attempt that ended between its rename and its last event, while no other begins.
+    for (const StoredJob& stored : *unfinished) {
+      removed.Update(artifacts.Remove(stored.job.name()));
+    }
+    status = states.Recover(store, *std::move(unfinished));
+  }
+  if (status.ok()) {
+    // Now every job that may go on is known, and none that the recovery ended.
     removed.Update(savepoints.RemoveLeftovers(
-        [&](const std::string& job) { return table.Find(job).has_value(); }));
+        [&](const std::string& job) { return states.Look(job).job.has_value(); }));
   }
   for (const wan::v1::Model& model : models.List()) {
     if (model.state() == wan::v1::MODEL_STATE_READY) queue_estimates.OnModelState(model);

@@ -21,10 +21,15 @@
 #include "server/jobs/device_groups.h"
 #include "server/jobs/drainer.h"
 #include "server/jobs/ended_jobs.h"
+#include "server/jobs/job_ledger.h"
+#include "server/jobs/job_order.h"
+#include "server/jobs/job_outlook.h"
 #include "server/jobs/job_runner.h"
 #include "server/jobs/job_service.h"
-#include "server/jobs/job_table.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/job_states.h"
+#include "server/jobs/live_jobs.h"
+#include "server/jobs/model_operations.h"
+#include "server/jobs/model_table.h"
 #include "server/jobs/progress_watch.h"
 #include "server/jobs/queue_estimates.h"
 #include "server/jobs/request_identity.h"
@@ -49,7 +54,7 @@ inline constexpr char kCallerWentAway[] = "caller went away";
 // In the order in which they are made; each may use those before it.
 struct JobService::Parts {
   Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines, Clock& clock_in);
-  // The log goes before the table: its last writes call back into it.
+  // The log goes before the states: its last writes call back into them.
   ~Parts();
 
   // Called on the thread of the group's executor. What runs there now is its last work; the other
@@ -116,8 +121,13 @@ struct JobService::Parts {
   DeadlineTimer timer;
   DeviceGroups groups;
   absl::Mutex canary_mutex;  // held while the record of canaries is read and written
-  ModelRegistry models;
-  JobTable table;
+  ModelTable models;
+  ModelOperations model_operations;
+  LiveJobs live;
+  JobLedger ledger;
+  JobOutlook outlook;
+  JobOrder order;
+  JobStates states;
   std::deque<JobRunner> runners;  // by group
   EndedJobs ended_jobs;
   Retention retention;

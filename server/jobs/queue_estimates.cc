@@ -17,7 +17,7 @@
 namespace wan::server {
 namespace {
 
-// Most jobs that are taken from the table at once.
+// Most jobs that are planned before others are taken.
 constexpr size_t kJobsAtOnce = 64;
 constexpr absl::Duration kKeepEvery = absl::Minutes(1);
 
@@ -59,7 +59,7 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
   Engine& engine = parts_.groups->engine(groups.front());
   std::map<std::string, std::shared_ptr<const PlannedWork>> known;
   for (;;) {
-    const std::vector<wan::v1::Job> jobs = parts_.table->TakeUnplanned(model, kJobsAtOnce);
+    const std::vector<wan::v1::Job> jobs = parts_.order->TakeUnplanned(model, kJobsAtOnce);
     if (jobs.empty()) return;
     for (const wan::v1::Job& job : jobs) {
       std::shared_ptr<const PlannedWork>& work = known[WorkKeyOf(job)];
@@ -77,7 +77,7 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
         if (!plan.ok()) continue;  // the attempt will tell
         work = std::make_shared<const PlannedWork>(plan->stages);
       }
-      parts_.table->SetWork(job.name(), work);
+      parts_.order->SetWork(job.name(), work);
     }
   }
 }

@@ -13,8 +13,8 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "server/jobs/device_groups.h"
-#include "server/jobs/job_table.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/job_order.h"
+#include "server/jobs/model_table.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/group_sync.h"
 #include "server/store/job_store.h"
@@ -28,9 +28,9 @@ class QueueEstimates final : public StateListener {
   // All must live as long as models become ready and jobs end.
   struct Parts {
     DeviceGroups* groups = nullptr;
-    const ModelRegistry* models = nullptr;
+    const ModelTable* models = nullptr;
     JobStore* store = nullptr;
-    JobTable* table = nullptr;
+    JobOrder* order = nullptr;
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;
     // The file, and what it must begin with: another device or dtype has other rates. A file that
@@ -46,8 +46,8 @@ class QueueEstimates final : public StateListener {
   // Has the file written once a minute at most: each job teaches something, and a file that is made
   // durable takes the disk's time from the jobs' own rows. Does not wait for the disk.
   void OnJobEndStored() override;
-  // Has what was learned since the file was written be written. Does not wait for the disk. Without
-  // it the next process would learn again, so that a disk that refuses it is no problem of its own.
+  // Has what was learned since the file was written be written. Does not wait for the disk. If the
+  // write fails, the next process relearns the rates; the failure is not reported.
   void Keep();
   // The same, and waits for it. Last: nothing of this may be called afterwards.
   void Finish();

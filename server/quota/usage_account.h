@@ -19,7 +19,7 @@ namespace wan::server {
 
 // Follows every job from its acceptance to its end. A running attempt counts with its estimate, an
 // ended one with its real time. Writes Job.device_seconds, from which a restart rebuilds the
-// account. Not thread-safe: JobTable guards it with its lock.
+// account. Not thread-safe: LiveJobs guards it with its lock.
 class UsageAccount {
  public:
   // The use that new jobs of a principal would add.

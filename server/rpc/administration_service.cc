@@ -42,8 +42,10 @@ class AdministrationService final : public CallService {
                             });
               });
         });
-    AddUnary<wan::v1::UndrainRequest, wan::v1::UndrainResponse>(
-        "Undrain", [this](const wan::v1::UndrainRequest& /*request*/) { return jobs_.Undrain(); });
+    AddUnaryAsync<wan::v1::UndrainRequest, wan::v1::UndrainResponse>(
+        "Undrain", [this](UnaryWork<wan::v1::UndrainRequest, wan::v1::UndrainResponse> work) {
+          jobs_.Undrain(std::move(work.done));
+        });
   }
 
  private:

@@ -12,7 +12,8 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/model_operations.h"
+#include "server/jobs/model_table.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
@@ -25,7 +26,7 @@ namespace {
 // Sends a model when it has changed.
 class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
  public:
-  ModelStream(wan::v1::WatchModelRequest request, ModelRegistry& models,
+  ModelStream(wan::v1::WatchModelRequest request, ModelTable& models,
               const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
       : Stream(pool),
         request_(std::move(request)),
@@ -112,7 +113,7 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   }
 
   const wan::v1::WatchModelRequest request_;
-  ModelRegistry& models_;
+  ModelTable& models_;
   StreamHeartbeat heartbeat_;
   const std::stop_token stopping_;
   std::optional<int64_t> watcher_;
@@ -122,11 +123,12 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
 
 class ModelManagementService final : public CallService {
  public:
-  ModelManagementService(ModelRegistry& models, Clock& clock, absl::Duration heartbeat_interval,
-                         const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
-                         std::stop_token stopping)
+  ModelManagementService(ModelTable& models, ModelOperations& operations, Clock& clock,
+                         absl::Duration heartbeat_interval, const Gatekeeper& gatekeeper,
+                         Admission& admission, WorkerPool& pool, std::stop_token stopping)
       : CallService(wan::v1::ModelManagement::service_full_name(), gatekeeper, admission, pool),
         models_(models),
+        operations_(operations),
         stopping_(std::move(stopping)),
         timer_(clock),
         heartbeat_{clock, timer_, heartbeat_interval} {
@@ -153,16 +155,17 @@ class ModelManagementService final : public CallService {
                            if (!spec.ok()) {
                              reply(spec.status());
                            } else if (request.wait()) {
-                             models_.Load(*std::move(spec), reply);
+                             operations_.Load(*std::move(spec), reply);
                            } else {
-                             reply(models_.BeginLoad(*std::move(spec)));
+                             reply(operations_.BeginLoad(*std::move(spec)));
                            }
                          });
         });
     AddUnaryLater<wan::v1::UnloadModelRequest, wan::v1::Model>(
-        "UnloadModel",
-        [this](grpc::CallbackServerContext& /*context*/, const auto& admitted,
-               Reply<wan::v1::Model> reply) { models_.Unload(admitted.message.name(), reply); });
+        "UnloadModel", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted,
+                              Reply<wan::v1::Model> reply) {
+          operations_.Unload(admitted.message.name(), reply);
+        });
     AddUnaryLater<wan::v1::WarmupModelRequest, wan::v1::Model>(
         "WarmupModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                               Reply<wan::v1::Model> reply) {
@@ -178,16 +181,17 @@ class ModelManagementService final : public CallService {
                 if (!turn.ok()) {
                   reply(turn);
                 } else if (wait) {
-                  models_.Warmup(name, shapes, reply, reply.caller_gone());
+                  operations_.Warmup(name, shapes, reply, reply.caller_gone());
                 } else {
-                  reply(models_.BeginWarmup(name, shapes));
+                  reply(operations_.BeginWarmup(name, shapes));
                 }
               });
         });
   }
 
  private:
-  ModelRegistry& models_;
+  ModelTable& models_;
+  ModelOperations& operations_;
   const std::stop_token stopping_;
   WakeTimer timer_;
   const HeartbeatOptions heartbeat_;
@@ -195,13 +199,14 @@ class ModelManagementService final : public CallService {
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelTable& models,
+                                                          ModelOperations& operations, Clock& clock,
                                                           absl::Duration heartbeat_interval,
                                                           const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool,
                                                           std::stop_token stopping) {
-  return std::make_unique<ModelManagementService>(models, clock, heartbeat_interval, gatekeeper,
-                                                  admission, pool, std::move(stopping));
+  return std::make_unique<ModelManagementService>(models, operations, clock, heartbeat_interval,
+                                                  gatekeeper, admission, pool, std::move(stopping));
 }
 
 }  // namespace wan::server

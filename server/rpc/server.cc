@@ -342,8 +342,8 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
     add(MakeVideoGenerationService(*jobs, clock, heartbeat, *gatekeeper, admission, pool));
   }
   if (admin || admin_port == nullptr) {
-    add(MakeModelManagementService(jobs->models(), clock, heartbeat, *gatekeeper, admission, pool,
-                                   stopping.get_token()));
+    add(MakeModelManagementService(jobs->models(), jobs->model_operations(), clock, heartbeat,
+                                   *gatekeeper, admission, pool, stopping.get_token()));
     add(MakeAdministrationService([this] { return StopSettingsOf(reloader.current()); }, *jobs,
                                   clock, *gatekeeper, admission, pool));
   }
@@ -456,14 +456,13 @@ void Server::Parts::WarnOfInsecurity() {
 }
 
 absl::Status Server::Parts::LoadModels() {
-  ModelRegistry& models = jobs->models();
   // All are known before the first begins, so that a request for the last is told to wait.
   for (const ModelSpec& model : config.models) {
-    if (absl::Status status = models.Add(model); !status.ok()) return status;
+    if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {
     // The listeners hear how it ends.
-    models.Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
+    jobs->model_operations().Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();
 }

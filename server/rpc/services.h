@@ -25,7 +25,8 @@ class Admission;
 class AllDevices;
 class Gatekeeper;
 class JobService;
-class ModelRegistry;
+class ModelOperations;
+class ModelTable;
 class WorkerPool;
 
 // How long each service's streams may carry nothing before they get a heartbeat is
@@ -37,7 +38,8 @@ std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Cloc
                                                           const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool);
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelRegistry& models, Clock& clock,
+std::unique_ptr<grpc::Service> MakeModelManagementService(ModelTable& models,
+                                                          ModelOperations& operations, Clock& clock,
                                                           absl::Duration heartbeat_interval,
                                                           const Gatekeeper& gatekeeper,
                                                           Admission& admission, WorkerPool& pool,

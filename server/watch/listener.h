@@ -98,7 +98,7 @@ struct RetentionRound {
 
 // The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
 // model's changes, with the lock held that keeps this order: an implementation must be quick, and
-// must not call JobService or ModelRegistry.
+// must not call JobService or ModelTable.
 class StateListener {
  public:
   virtual ~StateListener() = default;

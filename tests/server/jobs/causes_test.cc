@@ -79,13 +79,13 @@ TEST_F(CausesTest, OfCancels) {
   engine_->Hold("T5_Encoding");
   Create();
   engine_->AwaitHeld("T5_Encoding");
-  ASSERT_TRUE(service_->Cancel(Create(), "no longer wanted").ok());
+  ASSERT_TRUE(calls().Cancel(Create(), "no longer wanted").ok());
   wan::v1::GenerationRequest late = Request();
   *late.mutable_deadline() = ToProto(clock_.Now() + absl::Seconds(10));
   const std::string late_job = Create(late);
   clock_.Advance(absl::Seconds(11));
   RunToEnd(late_job);
-  const auto tied = service_->Create(Request(), /*tied_to_caller=*/true);
+  const auto tied = calls().Create(Request(), /*tied_to_caller=*/true);
   ASSERT_TRUE(tied.ok()) << tied.status();
   service_->CallerWentAway(tied->job.name(), /*deadline_passed=*/false);
   EXPECT_THAT(causes_.stops(),
@@ -131,11 +131,11 @@ TEST_F(CausesTest, OfJobsThatWereNotAccepted) {
   Open();
   wan::v1::GenerationRequest wrong = Request();
   wrong.set_width(33);
-  EXPECT_FALSE(service_->Create(wrong, /*tied_to_caller=*/false).ok());
+  EXPECT_FALSE(calls().Create(wrong, /*tied_to_caller=*/false).ok());
   wan::v1::SubmitBatchRequest batch;
   *batch.add_requests() = wrong;
   *batch.add_requests() = Request();
-  EXPECT_FALSE(service_->SubmitBatch(batch).ok());
+  EXPECT_FALSE(calls().SubmitBatch(batch).ok());
   RunToEnd(Create());
   EXPECT_THAT(causes_.rejected(), ElementsAre(std::pair(absl::StatusCode::kInvalidArgument, 1),
                                               std::pair(absl::StatusCode::kInvalidArgument, 2)));

@@ -133,7 +133,7 @@ TEST_P(ClockJumpTest, ACallerHasItsGraceToComeBack) {
   engine_->Hold(kHeld);
   wan::v1::GenerationRequest request = Request();
   request.set_request_id("mine");
-  const auto created = service_->Create(request, /*tied_to_caller=*/true, "");
+  const auto created = calls().Create(request, /*tied_to_caller=*/true, "");
   ASSERT_TRUE(created.ok()) << created.status();
   const std::string job = created->job.name();
   engine_->AwaitHeld(kHeld);

@@ -116,11 +116,11 @@ TEST_F(DeviceLossTest, CallersReadOnAndNewJobsAreRefused) {
   EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
   EXPECT_TRUE(service_->Report(done).ok());
   EXPECT_TRUE(service_->OpenArtifact(Get(done).artifacts(0).name(), 0).ok());
-  EXPECT_EQ(service_->List({})->jobs_size(), 2);
-  const absl::Status refused = service_->Create(Request(), false).status();
+  EXPECT_EQ(calls().List({})->jobs_size(), 2);
+  const absl::Status refused = calls().Create(Request(), false).status();
   EXPECT_TRUE(IsDeviceLost(refused)) << refused;
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
-  EXPECT_TRUE(service_->Cancel(lost, "CancelJob").ok());
+  EXPECT_TRUE(calls().Cancel(lost, "CancelJob").ok());
   EXPECT_EQ(Get(lost).state(), wan::v1::JOB_STATE_CANCELLED);
 }
 
@@ -129,12 +129,12 @@ TEST_F(DeviceLossTest, ModelTasksThatWaitAreDropped) {
   engine_->LoseDeviceAt("Model_Initialization");
   absl::Notification first;
   absl::Notification second;
-  service_->models().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
+  service_->model_operations().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
     EXPECT_TRUE(IsDeviceLost(model.status())) << model.status();
     first.Notify();
   });
   first.WaitForNotification();
-  service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
+  service_->model_operations().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
     EXPECT_EQ(model.status().code(), absl::StatusCode::kUnavailable);
     second.Notify();
   });
@@ -174,7 +174,7 @@ TEST_F(CanaryTest, OtherBitsKeepTheDeviceOut) {
   EXPECT_THAT(std::string(loss.message()), AllOf(HasSubstr("1111"), HasSubstr("2222")));
   EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
   absl::Notification done;
-  service_->models().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
+  service_->model_operations().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
     EXPECT_FALSE(model.ok());
     done.Notify();
   });

@@ -60,7 +60,7 @@ class DrainTest : public ServiceTest {
   void EndALoadByADrain() {
     engine_->Hold("Model_Initialization");
     absl::Notification ended;
-    service_->models().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
+    service_->model_operations().Load({"n", "synthetic:ti2v-5b"}, [&](const auto& model) {
       EXPECT_EQ(ReasonOf(model.status()), kReasonServerStopping);
       ended.Notify();
     });
@@ -79,7 +79,7 @@ TEST_F(DrainTest, WithoutARunningJobItIsOverAtOnce) {
   service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
   EXPECT_EQ(drained.Await().ShortDebugString(), "");
   EXPECT_TRUE(service_->Stats().draining);
-  const absl::Status refused = service_->Create(Request(), false).status();
+  const absl::Status refused = calls().Create(Request(), false).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ReasonOf(refused), kReasonServerDraining);
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
@@ -92,7 +92,7 @@ TEST_F(DrainTest, TheRunningJobFinishesAndThoseThatWaitStayInTheQueue) {
   Drained first;
   Drained second;
   service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerDraining);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonServerDraining);
   // The mode of the first call holds.
   service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), second.Done());
   EXPECT_FALSE(first.HasEnded());
@@ -130,7 +130,7 @@ TEST_F(DrainTest, WhatDoesNotFinishInTimeStopsAtASavepoint) {
   wan::v1::Event event;
   EXPECT_EQ(watcher.cursor().TryNext(&event), EventCursor::Next::kPending);
   // A change that comes later reaches it.
-  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(name, "CancelJob").ok());
   EXPECT_EQ(Brief(*watcher.Next()), "cancelled CancelJob");
 }
 
@@ -250,7 +250,7 @@ TEST_F(AutoDrainTest, AJobOfACallerHasTheWholeTime) {
   Open();
   engine_->TakeTime("Step_Inference", absl::Seconds(10));  // longer than a restart takes
   engine_->Hold("Step_1_Inference");
-  const auto created = service_->Create(Request(), /*tied_to_caller=*/true);
+  const auto created = calls().Create(Request(), /*tied_to_caller=*/true);
   ASSERT_TRUE(created.ok()) << created.status();
   engine_->AwaitHeld("Step_1_Inference");
   Drained drained;
@@ -276,7 +276,7 @@ TEST_F(DrainTest, AStopShortensADrainWhichIsAnsweredBeforeTheStopIsOver) {
   EXPECT_EQ(drained.Await().job(), name);
   EXPECT_FALSE(drained.Await().job_ended());
   EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerStopping);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonServerStopping);
 }
 
 TEST_F(DrainTest, ADrainOfAStoppedServerIsOver) {
@@ -297,7 +297,7 @@ TEST_F(DrainTest, UndrainLetsTheRunningJobGoOnAndThoseThatWaitBegin) {
   Drained second;
   service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
   service_->Drain(StopMode::kFinish, absl::Hours(1), second.Done());
-  const auto undrained = service_->Undrain();
+  const auto undrained = calls().Undrain();
   ASSERT_TRUE(undrained.ok()) << undrained.status();
   EXPECT_EQ(undrained->queued_jobs(), 1);
   EXPECT_FALSE(service_->Stats().draining);
@@ -322,10 +322,45 @@ TEST_F(DrainTest, AJobThatADrainHasStoppedGoesOnInTheSameProcess) {
   service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), drained.Done());
   EXPECT_FALSE(drained.Await().job_ended());
   engine_->Release("Step_1_Inference");
-  ASSERT_TRUE(service_->Undrain().ok());
+  ASSERT_TRUE(calls().Undrain().ok());
   EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
   EXPECT_EQ(Get(name).state(), JOB_STATE_COMPLETED);
   EXPECT_EQ(Get(name).lost_attempts_size(), 0);
+}
+
+TEST_F(DrainTest, TheThreadThatTellsOfTheDrainsEndCanTakeItBack) {
+  Open();
+  absl::Notification taken_back;
+  absl::StatusOr<wan::v1::UndrainResponse> undrained;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), [&](const auto& drained) {
+    EXPECT_TRUE(drained.ok()) << drained.status();
+    service_->Undrain([&](const auto& response) {
+      undrained = response;
+      taken_back.Notify();
+    });
+  });
+  taken_back.WaitForNotification();
+  EXPECT_TRUE(undrained.ok()) << undrained.status();
+  EXPECT_FALSE(service_->Stats().draining);
+  EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
+}
+
+TEST_F(DrainTest, ADrainThatIsAskedForWhileOneIsTakenBackBeginsAfterwards) {
+  Open();
+  const std::string name = CreateHeld("Step_1_Inference");
+  Drained first;
+  Drained second;
+  service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
+  absl::Notification taken_back;
+  service_->Undrain([&](const auto& undrained) {
+    EXPECT_TRUE(undrained.ok()) << undrained.status();
+    taken_back.Notify();
+  });
+  service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), second.Done());
+  taken_back.WaitForNotification();
+  EXPECT_EQ(ReasonOf(first.AwaitStatus()), kReasonDrainTakenBack);
+  EXPECT_EQ(second.Await().job(), name);
+  EXPECT_FALSE(second.Await().job_ended());
 }
 
 TEST_F(DrainTest, AKillAfterAnUndrainCountsAgainstTheRunningJob) {
@@ -334,7 +369,7 @@ TEST_F(DrainTest, AKillAfterAnUndrainCountsAgainstTheRunningJob) {
   const std::string name = CreateHeld("Step_1_Inference");
   Drained drained;
   service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
-  ASSERT_TRUE(service_->Undrain().ok());
+  ASSERT_TRUE(calls().Undrain().ok());
   service_->AwaitWrites();  // writes what is pending
   const TempFolder killed;
   CopyFolder(folder_.path() / "data", killed.path() / "data");
@@ -347,17 +382,17 @@ TEST_F(DrainTest, AKillAfterAnUndrainCountsAgainstTheRunningJob) {
 
 TEST_F(DrainTest, ThereIsNothingToTakeBackWithoutADrainOrAfterAStop) {
   Open();
-  EXPECT_EQ(ReasonOf(service_->Undrain().status()), kReasonNotDraining);
+  EXPECT_EQ(ReasonOf(calls().Undrain().status()), kReasonNotDraining);
   Drained drained;
   service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
   drained.Await();
-  ASSERT_TRUE(service_->Undrain().ok());
-  const absl::Status twice = service_->Undrain().status();
+  ASSERT_TRUE(calls().Undrain().ok());
+  const absl::Status twice = calls().Undrain().status();
   EXPECT_EQ(twice.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(twice), kReasonNotDraining);
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
-  EXPECT_EQ(ReasonOf(service_->Undrain().status()), kReasonNotDraining);
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerStopping);
+  EXPECT_EQ(ReasonOf(calls().Undrain().status()), kReasonNotDraining);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonServerStopping);
 }
 
 TEST_F(DrainTest, ADrainAfterAnUndrainHasItsOwnModeAndEnd) {
@@ -365,19 +400,19 @@ TEST_F(DrainTest, ADrainAfterAnUndrainHasItsOwnModeAndEnd) {
   const std::string name = CreateHeld("Step_1_Inference");
   Drained first;
   service_->Drain(StopMode::kFinish, absl::Hours(1), first.Done());
-  ASSERT_TRUE(service_->Undrain().ok());
+  ASSERT_TRUE(calls().Undrain().ok());
   Drained second;
   service_->Drain(StopMode::kRequeue, absl::ZeroDuration(), second.Done());
   EXPECT_EQ(second.Await().job(), name);  // nothing releases the engine
   EXPECT_FALSE(second.Await().job_ended());
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerDraining);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonServerDraining);
 }
 
 TEST_F(DrainTest, ALoadThatTheDrainEndedBeginsAnew) {
   Open();
   EndALoadByADrain();
   engine_->Release("Model_Initialization");
-  ASSERT_TRUE(service_->Undrain().ok());
+  ASSERT_TRUE(calls().Undrain().ok());
   while (!service_->models().IsReady("n")) std::this_thread::yield();
 }
 
@@ -390,7 +425,7 @@ TEST_F(DrainTest, AnAcceptedRequestIsStillFoundByItsId) {
   engine_->AwaitHeld("Step_1_Inference");
   Drained drained;
   service_->Drain(StopMode::kFinish, absl::Hours(1), drained.Done());
-  const auto again = service_->Create(request, false);
+  const auto again = calls().Create(request, false);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->job.name(), name);
   EXPECT_FALSE(again->created);

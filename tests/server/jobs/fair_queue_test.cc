@@ -230,7 +230,7 @@ TEST_F(FairQueueTest, PositionsAndSumsAreThoseOfTheOrderInWhichJobsAreTaken) {
 class FairServiceTest : public ServiceTest {
  protected:
   std::string CreateFor(const std::string& owner, const std::string& prompt = "a cat") {
-    const auto created = service_->Create(Request(prompt), /*tied_to_caller=*/false, owner);
+    const auto created = calls().Create(Request(prompt), /*tied_to_caller=*/false, owner);
     EXPECT_TRUE(created.ok()) << created.status();
     return created->job.name();
   }

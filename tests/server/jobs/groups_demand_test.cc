@@ -54,7 +54,7 @@ class GroupsDemandTest : public GroupsTest {
       absl::MutexLock lock(&changes->mutex);
       changes->some = true;
     });
-    service_->models().LoadMissing("m", 1);
+    service_->model_operations().LoadMissing("m", 1);
     while (PlacesOf("m").at(1) == wan::v1::MODEL_STATE_LOADING) {
       absl::MutexLock lock(&changes->mutex);
       changes->mutex.Await(absl::Condition(&changes->some));
@@ -105,7 +105,7 @@ TEST_F(GroupsDemandTest, TheGroupThatWasIdleLoadsWhenTheOtherHasBegun) {
 
 TEST_F(GroupsDemandTest, ALoadThatFailsAgainIsTriedEverMoreRarely) {
   OpenWithout(absl::ResourceExhaustedError("too large"));
-  const ModelRegistry& models = service_->models();
+  const ModelTable& models = service_->models();
   absl::Duration pause = absl::Minutes(1);
   for (int loads = 1; loads < 10; ++loads) {
     EXPECT_EQ(LoadsOfTheSecond(), loads);
@@ -130,7 +130,7 @@ TEST_F(GroupsDemandTest, AnUnloadedModelMakesRoomAtOnce) {
   const std::string first = HoldTheFirst();
   const std::string second = Create();
   absl::Notification unloaded;
-  service_->models().Unload("n", [&](const auto& model) {
+  service_->model_operations().Unload("n", [&](const auto& model) {
     EXPECT_TRUE(model.ok()) << model.status();
     unloaded.Notify();
   });

@@ -104,7 +104,7 @@ class GroupsQuotaTest : public GroupsTest {
     OpenGroups();
   }
   std::string CreateFor(const std::string& owner) {
-    const auto created = service_->Create(Request(), /*tied_to_caller=*/false, owner);
+    const auto created = calls().Create(Request(), /*tied_to_caller=*/false, owner);
     EXPECT_TRUE(created.ok()) << created.status();
     return created.ok() ? created->job.name() : "";
   }

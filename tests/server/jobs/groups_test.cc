@@ -224,7 +224,7 @@ TEST_F(GroupsTest, AModelStaysInTheGroupsThatMayHaveIt) {
 TEST_F(GroupsTest, NoGroupMayHaveTheModel) {
   options_.may_have = [](int, std::string_view model) { return model == "m"; };
   OpenGroups();
-  const auto refused = service_->models().BeginLoad({"x", "synthetic:ti2v-5b"});
+  const auto refused = service_->model_operations().BeginLoad({"x", "synthetic:ti2v-5b"});
   EXPECT_THAT(FieldsOf(refused.status()), ElementsAre("name"));
   EXPECT_FALSE(service_->models().StateOf("x").has_value());
 }
@@ -240,7 +240,7 @@ TEST_F(GroupsTest, EachRunningJobIsCancelledAlone) {
   clock_.Advance(absl::Seconds(101));
   EXPECT_EQ(Brief(RunToEnd(second)).back(), "cancelled deadline exceeded");
   EXPECT_EQ(Get(first).state(), JOB_STATE_RUNNING);
-  ASSERT_TRUE(service_->Cancel(first, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(first, "CancelJob").ok());
   EXPECT_EQ(Brief(RunToEnd(first)).back(), "cancelled CancelJob");
   EXPECT_EQ(service_->Stats().running_total, 0);
 }
@@ -398,7 +398,7 @@ TEST_F(GroupsTest, AModelIsReadyWhileOneGroupHasIt) {
   EXPECT_EQ(engines_[1]->Loaded().size(), 2u);
   EXPECT_EQ(PlacesOf("m").at(1), MODEL_STATE_READY);
   absl::Notification unloaded;
-  service_->models().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& unload) {
+  service_->model_operations().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& unload) {
     EXPECT_TRUE(unload.ok()) << unload.status();
     unloaded.Notify();
   });
@@ -414,7 +414,7 @@ TEST_F(GroupsTest, ALoadThatFailsEverywhereFails) {
   }
   OpenGroups({});
   absl::Notification done;
-  service_->models().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
+  service_->model_operations().Load({"m", "synthetic:ti2v-5b"}, [&](const auto& model) {
     EXPECT_EQ(model.status().code(), absl::StatusCode::kDataLoss);
     done.Notify();
   });
@@ -427,7 +427,7 @@ TEST_F(GroupsTest, AWarmupRunsInEveryGroup) {
   OpenGroups();
   const int before = engines_[0]->Warmups();
   absl::Notification done;
-  service_->models().Warmup("m", {}, [&](const auto& model) {
+  service_->model_operations().Warmup("m", {}, [&](const auto& model) {
     EXPECT_TRUE(model.ok()) << model.status();
     done.Notify();
   });
@@ -439,7 +439,7 @@ TEST_F(GroupsTest, AJobOfALostGroupRunsInAnother) {
   OpenGroups();
   HoldAll("Step_1_Inference");
   const std::string first = Create();
-  const auto tied = service_->Create(Request("tied"), /*tied_to_caller=*/true);
+  const auto tied = calls().Create(Request("tied"), /*tied_to_caller=*/true);
   ASSERT_TRUE(tied.ok()) << tied.status();
   const std::string second = tied->job.name();
   AwaitAllHeld("Step_1_Inference");
@@ -478,7 +478,7 @@ TEST_F(GroupsTest, TheLossOfTheLastGroupIsThatOfTheDevice) {
   EXPECT_EQ(losses_.devices(), 1);
   EXPECT_EQ(Get(job).state(), JOB_STATE_QUEUED);
   EXPECT_THAT(Get(job).lost_attempts(), SizeIs(2));
-  EXPECT_TRUE(IsDeviceLost(service_->Create(Request(), false).status()));
+  EXPECT_TRUE(IsDeviceLost(calls().Create(Request(), false).status()));
 }
 
 TEST_F(GroupsTest, AModelThatOnlyTheLostGroupMayHaveIsFailed) {
@@ -493,7 +493,7 @@ TEST_F(GroupsTest, AModelThatOnlyTheLostGroupMayHaveIsFailed) {
   });
   losses_.AwaitGroup();
   EXPECT_EQ(service_->models().StateOf("m"), MODEL_STATE_FAILED);
-  EXPECT_EQ(ReasonOf(service_->Create(For("m"), false).status()), kReasonModelNotReady);
+  EXPECT_EQ(ReasonOf(calls().Create(For("m"), false).status()), kReasonModelNotReady);
   EXPECT_EQ(Brief(RunToEnd(Create(For("n")))).back(), "completed");
   EXPECT_EQ(Get(job).state(), JOB_STATE_QUEUED);
 }

@@ -35,7 +35,7 @@ class ImageRequestsTest : public LifecycleTest {
   absl::Status Unload() {
     absl::Status status;
     absl::Notification done;
-    service_->models().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& answer) {
+    service_->model_operations().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& answer) {
       status = answer.status();
       done.Notify();
     });
@@ -47,11 +47,11 @@ class ImageRequestsTest : public LifecycleTest {
 TEST_F(ImageRequestsTest, ADamagedImageIsRefusedWhenItsJobIsCreated) {
   Open();
   for (const bool tied : {false, true}) {
-    const absl::Status refused = service_->Create(RequestWith("PNG damaged"), tied).status();
+    const absl::Status refused = calls().Create(RequestWith("PNG damaged"), tied).status();
     EXPECT_EQ(refused.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_THAT(FieldViolationsOf(refused), ElementsAre(FieldViolation{"image", kWhy}));
   }
-  EXPECT_EQ(service_->List({})->jobs_size(), 0);
+  EXPECT_EQ(calls().List({})->jobs_size(), 0);
   EXPECT_TRUE(Unload().ok());
 }
 
@@ -71,7 +71,7 @@ TEST_F(ImageRequestsTest, EachImageOfABatchIsCheckedOnce) {
     *batch.add_requests() = RequestWith(image);
   }
   batch.mutable_requests(3)->set_background("#0a80ff");
-  const auto accepted = service_->SubmitBatch(batch);
+  const auto accepted = calls().SubmitBatch(batch);
   ASSERT_TRUE(accepted.ok()) << accepted.status();
   EXPECT_THAT(engine_->CheckedImages(), ElementsAre("PNG a", "PNG b"));
   EXPECT_FALSE(accepted->jobs(0).has_input_image());
@@ -86,12 +86,12 @@ TEST_F(ImageRequestsTest, EveryDamagedImageOfABatchIsNamedAndNoneOfItsJobsAccept
   for (const char* image : {"PNG damaged a", "PNG good", "PNG damaged a", "PNG damaged b"}) {
     *batch.add_requests() = RequestWith(image);
   }
-  EXPECT_THAT(FieldViolationsOf(service_->SubmitBatch(batch).status()),
+  EXPECT_THAT(FieldViolationsOf(calls().SubmitBatch(batch).status()),
               ElementsAre(FieldViolation{"requests[1].image", kWhy},
                           FieldViolation{"requests[3].image", kWhy},
                           FieldViolation{"requests[4].image", kWhy}));
   EXPECT_THAT(engine_->CheckedImages(), ElementsAre("PNG damaged a", "PNG good", "PNG damaged b"));
-  EXPECT_EQ(service_->List({})->jobs_size(), 0);
+  EXPECT_EQ(calls().List({})->jobs_size(), 0);
   EXPECT_TRUE(Unload().ok());
 }
 
@@ -100,11 +100,11 @@ TEST_F(ImageRequestsTest, ARequestThatIsWrongOtherwiseHasNoImageDecoded) {
   Open();
   wan::v1::GenerationRequest wrong = RequestWith("PNG damaged");
   wrong.set_steps(-1);
-  EXPECT_FALSE(service_->Create(wrong, false).ok());
+  EXPECT_FALSE(calls().Create(wrong, false).ok());
   wan::v1::SubmitBatchRequest batch;
   *batch.add_requests() = RequestWith("PNG damaged");
   *batch.add_requests() = wrong;
-  EXPECT_FALSE(service_->SubmitBatch(batch).ok());
+  EXPECT_FALSE(calls().SubmitBatch(batch).ok());
   EXPECT_THAT(engine_->CheckedImages(), IsEmpty());
 }
 
@@ -113,7 +113,7 @@ TEST_F(ImageRequestsTest, ARetryIsNotCheckedAgain) {
   wan::v1::GenerationRequest request = RequestWith("PNG bytes");
   request.set_request_id("once");
   const std::string name = Create(request);
-  EXPECT_EQ(service_->Create(request, false)->job.name(), name);
+  EXPECT_EQ(calls().Create(request, false)->job.name(), name);
   EXPECT_THAT(engine_->CheckedImages(), ElementsAre("PNG bytes"));
 }
 

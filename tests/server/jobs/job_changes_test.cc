@@ -45,7 +45,7 @@ class JobChangesTest : public ServiceTest {
   std::vector<std::string> Listed(const std::string& filter) {
     wan::v1::ListJobsRequest request;
     request.set_filter(filter);
-    const auto page = service_->List(request);
+    const auto page = calls().List(request);
     EXPECT_TRUE(page.ok()) << page.status();
     std::vector<std::string> names;
     for (const wan::v1::Job& job : page->jobs()) names.push_back(job.name());
@@ -59,7 +59,7 @@ TEST_F(JobChangesTest, AQueuedJobTakesItsNewPlaceAtOnce) {
   const std::string first = Create();
   const std::string second = Create();
   EXPECT_EQ(Get(second).queue_position(), 1);
-  const auto updated = service_->Update(Priority(second, 7));
+  const auto updated = calls().Update(Priority(second, 7));
   ASSERT_TRUE(updated.ok()) << updated.status();
   EXPECT_EQ(updated->queue_position(), 0);
   EXPECT_EQ(updated->request().priority(), 7);
@@ -79,15 +79,15 @@ TEST_F(JobChangesTest, ADeadlineIsSetMovedAndRemoved) {
   *request.mutable_job()->mutable_request()->mutable_deadline() =
       ToProto(clock_.Now() + absl::Seconds(10));
   request.mutable_update_mask()->add_paths("request.deadline");
-  ASSERT_TRUE(service_->Update(request).ok());
+  ASSERT_TRUE(calls().Update(request).ok());
   request.mutable_job()->mutable_request()->clear_deadline();
-  ASSERT_TRUE(service_->Update(request).ok());
+  ASSERT_TRUE(calls().Update(request).ok());
   clock_.Advance(absl::Seconds(20));
   EXPECT_EQ(Get(job).state(), JOB_STATE_QUEUED);
   EXPECT_FALSE(Get(job).request().has_deadline());
   *request.mutable_job()->mutable_request()->mutable_deadline() =
       ToProto(clock_.Now() + absl::Seconds(10));
-  ASSERT_TRUE(service_->Update(request).ok());
+  ASSERT_TRUE(calls().Update(request).ok());
   clock_.Advance(absl::Seconds(20));
   const auto events = BlockingReader(*service_, job).Rest();
   ASSERT_TRUE(events.back().has_cancelled());
@@ -99,7 +99,7 @@ TEST_F(JobChangesTest, AnUpdateSurvivesARestart) {
   Open();
   HoldOne();
   const std::string job = Create();
-  ASSERT_TRUE(service_->Update(Priority(job, -5)).ok());
+  ASSERT_TRUE(calls().Update(Priority(job, -5)).ok());
   const std::filesystem::path copy = folder_.path() / "copy";
   CopyFolder(options_.data_dir, copy);
   engine_->Release(kHeld);
@@ -112,12 +112,12 @@ TEST_F(JobChangesTest, OfAnEndedJobOnlyTheLabelsChange) {
   Open();
   const std::string job = Create();
   RunToEnd(job);
-  EXPECT_EQ(ReasonOf(service_->Update(Priority(job, 1)).status()), kReasonJobEnded);
+  EXPECT_EQ(ReasonOf(calls().Update(Priority(job, 1)).status()), kReasonJobEnded);
   wan::v1::UpdateJobRequest request;
   request.mutable_job()->set_name(job);
   (*request.mutable_job()->mutable_request()->mutable_labels())["kept"] = "yes";
   request.mutable_update_mask()->add_paths("request.labels");
-  const auto updated = service_->Update(request);
+  const auto updated = calls().Update(request);
   ASSERT_TRUE(updated.ok()) << updated.status();
   EXPECT_EQ(updated->request().labels().at("kept"), "yes");
   EXPECT_EQ(updated->state(), JOB_STATE_COMPLETED);
@@ -133,29 +133,29 @@ TEST_F(JobChangesTest, EveryViolationOfAnUpdateAtOnce) {
   request.mutable_update_mask()->add_paths("*");
   request.mutable_update_mask()->add_paths("request.prompt");
   EXPECT_THAT(
-      FieldsOf(service_->Update(request).status()),
+      FieldsOf(calls().Update(request).status()),
       ElementsAre("job.name", "update_mask", "job.request.priority", "job.request.deadline"));
   request.mutable_update_mask()->clear_paths();
-  EXPECT_THAT(FieldsOf(service_->Update(request).status()), ElementsAre("job.name", "update_mask"));
-  EXPECT_EQ(ReasonOf(service_->Update(Priority("jobs/nobody", 1)).status()), kReasonJobNotFound);
+  EXPECT_THAT(FieldsOf(calls().Update(request).status()), ElementsAre("job.name", "update_mask"));
+  EXPECT_EQ(ReasonOf(calls().Update(Priority("jobs/nobody", 1)).status()), kReasonJobNotFound);
 }
 
 TEST_F(JobChangesTest, AnEndedJobIsDeletedWithAllThatIsItsOwn) {
   Open();
   const std::string running = HoldOne();
-  EXPECT_EQ(ReasonOf(service_->Delete(running)), kReasonJobNotEnded);
+  EXPECT_EQ(ReasonOf(calls().Delete(running)), kReasonJobNotEnded);
   engine_->Release(kHeld);
   RunToEnd(running);
   const auto file = options_.data_dir / "artifacts" / running.substr(5);
   EXPECT_TRUE(std::filesystem::exists(file));
   const std::string artifact = Get(running).artifacts(0).name();
-  ASSERT_TRUE(service_->Delete(running).ok());
+  ASSERT_TRUE(calls().Delete(running).ok());
   EXPECT_FALSE(std::filesystem::exists(file));
   EXPECT_EQ(ReasonOf(service_->Get(running).status()), kReasonExpired);
   EXPECT_EQ(ReasonOf(service_->Report(running).status()), kReasonExpired);
   EXPECT_EQ(ReasonOf(service_->OpenArtifact(artifact, 0).status()), kReasonExpired);
-  EXPECT_EQ(ReasonOf(service_->Delete(running)), kReasonExpired);
-  EXPECT_EQ(ReasonOf(service_->Delete("jobs/nobody")), kReasonJobNotFound);
+  EXPECT_EQ(ReasonOf(calls().Delete(running)), kReasonExpired);
+  EXPECT_EQ(ReasonOf(calls().Delete("jobs/nobody")), kReasonJobNotFound);
   EXPECT_THAT(Listed(""), IsEmpty());
 }
 
@@ -167,7 +167,7 @@ TEST_F(JobChangesTest, ADeletedArtifactStaysInItsJob) {
   const std::string job = Create(request);
   RunToEnd(job);
   const std::string artifact = job + "/artifacts/video.mp4";
-  ASSERT_TRUE(service_->DeleteArtifact(artifact).ok());
+  ASSERT_TRUE(calls().DeleteArtifact(artifact).ok());
   EXPECT_FALSE(
       std::filesystem::exists(options_.data_dir / "artifacts" / job.substr(5) / "video.mp4"));
   const wan::v1::Job after = Get(job);
@@ -175,9 +175,9 @@ TEST_F(JobChangesTest, ADeletedArtifactStaysInItsJob) {
   EXPECT_TRUE(after.artifacts(0).has_delete_time());
   EXPECT_FALSE(after.artifacts(1).has_delete_time());
   EXPECT_EQ(ReasonOf(service_->OpenArtifact(artifact, 0).status()), kReasonExpired);
-  EXPECT_EQ(ReasonOf(service_->DeleteArtifact(artifact)), kReasonExpired);
+  EXPECT_EQ(ReasonOf(calls().DeleteArtifact(artifact)), kReasonExpired);
   EXPECT_TRUE(service_->OpenArtifact(after.artifacts(1).name(), 0).ok());
-  EXPECT_EQ(ReasonOf(service_->DeleteArtifact(job + "/artifacts/other.mp4")),
+  EXPECT_EQ(ReasonOf(calls().DeleteArtifact(job + "/artifacts/other.mp4")),
             kReasonArtifactNotFound);
 }
 
@@ -188,7 +188,7 @@ TEST_F(JobChangesTest, ABatchIsAcceptedWhole) {
     *batch.add_requests() = Request(absl::StrCat("prompt ", i));
     batch.mutable_requests(i)->set_request_id(absl::StrCat("id ", i));
   }
-  const auto first = service_->SubmitBatch(batch);
+  const auto first = calls().SubmitBatch(batch);
   ASSERT_TRUE(first.ok()) << first.status();
   ASSERT_THAT(first->jobs(), SizeIs(3));
   for (int i = 0; i < 3; ++i) {
@@ -198,7 +198,7 @@ TEST_F(JobChangesTest, ABatchIsAcceptedWhole) {
   }
   // A retry finds them, and a request that is new makes a job beside them.
   *batch.add_requests() = Request("prompt 3");
-  const auto again = service_->SubmitBatch(batch);
+  const auto again = calls().SubmitBatch(batch);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->jobs(2).name(), first->jobs(2).name());
   EXPECT_THAT(Listed(""), SizeIs(4));
@@ -211,20 +211,19 @@ TEST_F(JobChangesTest, ABatchWithOneBadRequestMakesNoJob) {
   batch.mutable_requests(1)->set_width(63);
   batch.mutable_requests(1)->set_priority(101);
   batch.mutable_requests(3)->set_model("nobody");
-  EXPECT_THAT(FieldsOf(service_->SubmitBatch(batch).status()),
+  EXPECT_THAT(FieldsOf(calls().SubmitBatch(batch).status()),
               ElementsAre("requests[1].priority", "requests[1].width", "requests[3].model"));
   batch.mutable_requests(0)->set_request_id("same");
   batch.mutable_requests(2)->set_request_id("same");
-  EXPECT_THAT(FieldsOf(service_->SubmitBatch(batch).status()),
-              ElementsAre("requests[2].request_id"));
-  EXPECT_THAT(FieldsOf(service_->SubmitBatch({}).status()), ElementsAre("requests"));
+  EXPECT_THAT(FieldsOf(calls().SubmitBatch(batch).status()), ElementsAre("requests[2].request_id"));
+  EXPECT_THAT(FieldsOf(calls().SubmitBatch({}).status()), ElementsAre("requests"));
   for (int i = 4; i < 101; ++i) *batch.add_requests() = Request();
-  EXPECT_THAT(FieldsOf(service_->SubmitBatch(batch).status()), ElementsAre("requests"));
+  EXPECT_THAT(FieldsOf(calls().SubmitBatch(batch).status()), ElementsAre("requests"));
   EXPECT_THAT(Listed(""), IsEmpty());
   // The model is not held by any of them.
   bool unloaded = false;
   absl::Mutex mutex;
-  service_->models().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& model) {
+  service_->model_operations().Unload("m", [&](const absl::StatusOr<wan::v1::Model>& model) {
     absl::MutexLock lock(&mutex);
     EXPECT_TRUE(model.ok()) << model.status();
     unloaded = true;
@@ -240,10 +239,10 @@ TEST_F(JobChangesTest, ABatchNeedsRoomForAllOfIt) {
   Create();
   wan::v1::SubmitBatchRequest batch;
   for (int i = 0; i < 3; ++i) *batch.add_requests() = Request();
-  EXPECT_EQ(ReasonOf(service_->SubmitBatch(batch).status()), kReasonQueueFull);
+  EXPECT_EQ(ReasonOf(calls().SubmitBatch(batch).status()), kReasonQueueFull);
   EXPECT_THAT(Listed("state = QUEUED"), SizeIs(1));
   batch.mutable_requests()->RemoveLast();
-  EXPECT_TRUE(service_->SubmitBatch(batch).ok());
+  EXPECT_TRUE(calls().SubmitBatch(batch).ok());
   engine_->Release(kHeld);
 }
 
@@ -263,20 +262,20 @@ TEST_F(JobChangesTest, AListIsFilteredOrderedAndCutIntoPages) {
   request.set_page_size(2);
   std::vector<std::string> seen;
   do {
-    const auto page = service_->List(request);
+    const auto page = calls().List(request);
     ASSERT_TRUE(page.ok()) << page.status();
     for (const wan::v1::Job& job : page->jobs()) seen.push_back(job.name());
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty());
   EXPECT_THAT(seen, ElementsAre(names[2], names[4], names[1], names[3], names[0]));
   // A token belongs to its list.
-  request.set_page_token(service_->List(request)->next_page_token());
+  request.set_page_token(calls().List(request)->next_page_token());
   request.set_filter("");
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_token"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_token"));
   request.set_filter("nonsense");
   request.set_order_by("nonsense");
   request.set_page_size(-1);
-  EXPECT_THAT(FieldsOf(service_->List(request).status()),
+  EXPECT_THAT(FieldsOf(calls().List(request).status()),
               ElementsAre("page_size", "filter", "order_by"));
   engine_->Release(kHeld);
 }

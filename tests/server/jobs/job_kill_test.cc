@@ -196,7 +196,7 @@ TEST_F(LifecycleTest, KillKeepsCompletedVideosReportsAndRequestIds) {
   EXPECT_EQ(Get(name).SerializeAsString(), before.SerializeAsString());
   EXPECT_TRUE(service_->OpenArtifact(name + "/artifacts/video.mp4", 0).ok());
   EXPECT_EQ(service_->Report(name)->stages_size(), 12);
-  const auto again = service_->Create(request, false);
+  const auto again = calls().Create(request, false);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->created);
   EXPECT_EQ(again->job.name(), name);
@@ -206,9 +206,9 @@ TEST_F(LifecycleTest, KillKeepsCompletedVideosReportsAndRequestIds) {
 TEST_F(LifecycleTest, KillEndsTheJobsOfCallers) {
   Open();
   engine_->Hold("T5_Encoding");
-  const auto running = service_->Create(Request(), true);
+  const auto running = calls().Create(Request(), true);
   engine_->AwaitHeld("T5_Encoding");
-  const auto waiting = service_->Create(Request(), true);
+  const auto waiting = calls().Create(Request(), true);
   ASSERT_TRUE(running.ok() && waiting.ok());
   KillAndRestart();
   for (const auto* created : {&running, &waiting}) {
@@ -282,7 +282,7 @@ TEST_F(LifecycleTest, ADamagedRowIsNamedAndAllElseWorks) {
   EXPECT_THAT(listener.problems(), ElementsAre(testing::HasSubstr(damaged + " is damaged")));
   EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
   EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
-  EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+  EXPECT_THAT(calls().List({})->jobs(), SizeIs(3));
   const absl::Status status = service_->Get(damaged).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(std::string(status.message()), testing::HasSubstr(damaged));

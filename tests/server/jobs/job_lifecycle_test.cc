@@ -23,7 +23,7 @@ TEST_F(LifecycleTest, CancelEndsAQueuedJobAtOnce) {
   Open();
   CreateHeld("T5_Encoding");
   const std::string name = Create();
-  const auto answer = service_->Cancel(name, "CancelJob");
+  const auto answer = calls().Cancel(name, "CancelJob");
   ASSERT_TRUE(answer.ok()) << answer.status();
   EXPECT_EQ(answer->state(), JOB_STATE_CANCELLED);
   EXPECT_EQ(answer->attempt(), 0);
@@ -37,7 +37,7 @@ TEST_F(LifecycleTest, CancelEndsAQueuedJobAtOnce) {
 TEST_F(LifecycleTest, CancelEndsARunningJobWithinOneStep) {
   Open();
   const std::string name = CreateHeld("Step_1_Inference");
-  const auto answer = service_->Cancel(name, "CancelJob");
+  const auto answer = calls().Cancel(name, "CancelJob");
   ASSERT_TRUE(answer.ok()) << answer.status();
   const std::vector<std::string> events = Brief(RunToEnd(name));
   EXPECT_EQ(events.back(), "cancelled CancelJob");
@@ -50,7 +50,7 @@ TEST_F(LifecycleTest, CancelEndsARunningJobWithinOneStep) {
 TEST_F(LifecycleTest, AcceptedCancelHoldsEvenIfTheEngineIsDone) {
   Open();
   const std::string name = CreateHeld("Video_Encoding");  // nothing looks at the stop behind it
-  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(name, "CancelJob").ok());
   EXPECT_EQ(Brief(RunToEnd(name).back()), "cancelled CancelJob");
   EXPECT_EQ(Get(name).artifacts_size(), 0);
   Close();
@@ -63,7 +63,7 @@ TEST_F(LifecycleTest, CancelOfAnEndedJobChangesNothing) {
   const std::string name = Create();
   RunToEnd(name);
   const wan::v1::Job before = Get(name);
-  const auto answer = service_->Cancel(name, "CancelJob");
+  const auto answer = calls().Cancel(name, "CancelJob");
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->SerializeAsString(), before.SerializeAsString());
 }
@@ -71,8 +71,8 @@ TEST_F(LifecycleTest, CancelOfAnEndedJobChangesNothing) {
 TEST_F(LifecycleTest, TheFirstReasonHolds) {
   Open();
   const std::string name = CreateHeld("Step_1_Inference", RequestWithDeadline(absl::Seconds(10)));
-  ASSERT_TRUE(service_->Cancel(name, "first").ok());
-  ASSERT_TRUE(service_->Cancel(name, "second").ok());
+  ASSERT_TRUE(calls().Cancel(name, "first").ok());
+  ASSERT_TRUE(calls().Cancel(name, "second").ok());
   EXPECT_EQ(Brief(RunToEnd(name).back()), "cancelled first");
 }
 

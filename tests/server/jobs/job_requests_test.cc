@@ -42,7 +42,7 @@ TEST_F(JobRequestsTest, CreateTellsEveryViolationAtOnce) {
   request.add_outputs(static_cast<wan::v1::OutputKind>(9));
   request.set_request_id(std::string(129, 'x'));
   request.mutable_deadline()->set_seconds(1);
-  const absl::Status status = service_->Create(request, false).status();
+  const absl::Status status = calls().Create(request, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(FieldsOf(status), ElementsAre("request_id", "priority", "deadline", "outputs[0]",
                                             "preview_interval", "prompt", "width", "num_frames"));
@@ -55,10 +55,10 @@ TEST_F(JobRequestsTest, AModelHasTwoNamesAndARequestOneForm) {
   bare.set_request_id("one");
   wan::v1::GenerationRequest resource = bare;
   resource.set_model("models/m");
-  const auto created = service_->Create(resource, false);
+  const auto created = calls().Create(resource, false);
   ASSERT_TRUE(created.ok()) << created.status();
   EXPECT_EQ(created->job.request().model(), "m");
-  const auto again = service_->Create(bare, false);
+  const auto again = calls().Create(bare, false);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->created) << "it is the same request";
 
@@ -66,7 +66,7 @@ TEST_F(JobRequestsTest, AModelHasTwoNamesAndARequestOneForm) {
   *batch.add_requests() = resource;
   *batch.add_requests() = resource;
   batch.mutable_requests(1)->set_request_id("two");
-  const auto jobs = service_->SubmitBatch(batch);
+  const auto jobs = calls().SubmitBatch(batch);
   ASSERT_TRUE(jobs.ok()) << jobs.status();
   EXPECT_EQ(jobs->jobs(0).name(), created->job.name());
   EXPECT_EQ(Get(jobs->jobs(1).name()).request().model(), "m");
@@ -76,7 +76,7 @@ TEST_F(JobRequestsTest, AModelHasTwoNamesAndARequestOneForm) {
   EXPECT_EQ(service_->Quote(quote)->request().model(), "m");
   resource.set_model("models/none");
   resource.clear_request_id();
-  EXPECT_THAT(FieldsOf(service_->Create(resource, false).status()), ElementsAre("model"));
+  EXPECT_THAT(FieldsOf(calls().Create(resource, false).status()), ElementsAre("model"));
 }
 
 TEST_F(JobRequestsTest, WhatIsTooLargeIsRefusedBeforeAnythingElse) {
@@ -86,7 +86,7 @@ TEST_F(JobRequestsTest, WhatIsTooLargeIsRefusedBeforeAnythingElse) {
   request.set_priority(101);
   for (int i = 0; i < 1000; ++i) request.add_outputs(static_cast<wan::v1::OutputKind>(9));
   for (int i = 0; i < 1000; ++i) request.add_loras();
-  EXPECT_THAT(FieldsOf(service_->Create(request, false).status()), ElementsAre("outputs", "loras"));
+  EXPECT_THAT(FieldsOf(calls().Create(request, false).status()), ElementsAre("outputs", "loras"));
   EXPECT_EQ(engine_->Plans(), plans);
 }
 
@@ -97,11 +97,11 @@ TEST_F(JobRequestsTest, ListTakesAStateOnceAndOnlySoMany) {
   wan::v1::ListJobsRequest request;
   for (int i = 0; i < 16; ++i) request.add_states(JOB_STATE_COMPLETED);
   request.set_page_size(1);
-  const auto page = service_->List(request);
+  const auto page = calls().List(request);
   ASSERT_TRUE(page.ok()) << page.status();
   EXPECT_THAT(page->jobs(), SizeIs(1));
   for (int i = 0; i < 1000; ++i) request.add_states(static_cast<wan::v1::JobState>(77));
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("states"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("states"));
 }
 
 TEST_F(JobRequestsTest, UnknownModelIsAViolationAmongTheOthers) {
@@ -109,18 +109,17 @@ TEST_F(JobRequestsTest, UnknownModelIsAViolationAmongTheOthers) {
   wan::v1::GenerationRequest request = Request();
   request.set_model("n");
   request.set_priority(101);
-  const absl::Status status = service_->Create(request, false).status();
+  const absl::Status status = calls().Create(request, false).status();
   EXPECT_THAT(FieldsOf(status), ElementsAre("priority", "model"));
   EXPECT_THAT(std::string(status.message()), HasSubstr("this server has: m"));
   request.clear_model();
-  EXPECT_THAT(FieldsOf(service_->Create(request, false).status()),
-              ElementsAre("model", "priority"));
+  EXPECT_THAT(FieldsOf(calls().Create(request, false).status()), ElementsAre("model", "priority"));
 }
 
 TEST_F(JobRequestsTest, ExceptionOfPlanIsAStatusAndHoldsNothing) {
   Open();
   engine_->ThrowAt("Plan", "std::bad_function_call");
-  const absl::Status status = service_->Create(Request(), false).status();
+  const absl::Status status = calls().Create(Request(), false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInternal);
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
 }
@@ -136,7 +135,7 @@ TEST_F(JobRequestsTest, SameRequestIdIsTheSameJob) {
   }
   const std::string name = Create(request);
   RunToEnd(name);
-  const auto again = service_->Create(retry, true);
+  const auto again = calls().Create(retry, true);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->created);
   EXPECT_EQ(again->job.name(), name);
@@ -150,7 +149,7 @@ TEST_F(JobRequestsTest, SameRequestIdForAnotherRequestIsAnError) {
   request.set_request_id("once");
   const std::string name = Create(request);
   request.set_image("PNG another");
-  const absl::Status status = service_->Create(request, false).status();
+  const absl::Status status = calls().Create(request, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(ReasonOf(status), kReasonRequestIdReused);
   EXPECT_THAT(std::string(status.message()), HasSubstr(name));
@@ -163,9 +162,9 @@ TEST_F(JobRequestsTest, AnotherBackgroundMakesAnotherRequest) {
   request.set_image("PNG bytes");
   request.set_background("#102030");
   const std::string name = Create(request);
-  EXPECT_EQ(service_->Create(request, false)->job.name(), name);
+  EXPECT_EQ(calls().Create(request, false)->job.name(), name);
   request.set_background("#102031");
-  EXPECT_EQ(ReasonOf(service_->Create(request, false).status()), kReasonRequestIdReused);
+  EXPECT_EQ(ReasonOf(calls().Create(request, false).status()), kReasonRequestIdReused);
 }
 
 TEST_F(JobRequestsTest, RetryFindsItsJobWhateverHasBecomeOfTheServer) {
@@ -178,12 +177,12 @@ TEST_F(JobRequestsTest, RetryFindsItsJobWhateverHasBecomeOfTheServer) {
   request.set_request_id("once");
   *request.mutable_deadline() = ToProto(clock_.Now() + absl::Hours(1));
   const std::string name = Create(request);  // the queue is full now
-  const auto again = service_->Create(request, false);
+  const auto again = calls().Create(request, false);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->job.name(), name);
-  ASSERT_TRUE(service_->Cancel(name, "test").ok());
+  ASSERT_TRUE(calls().Cancel(name, "test").ok());
   clock_.Advance(absl::Hours(2));  // its deadline lies in the past now
-  EXPECT_TRUE(service_->Create(request, false).ok());
+  EXPECT_TRUE(calls().Create(request, false).ok());
 }
 
 TEST_F(JobRequestsTest, ManyThreadsWithOneRequestIdMakeOneJob) {
@@ -203,7 +202,7 @@ TEST_F(JobRequestsTest, ManyThreadsWithOneRequestIdMakeOneJob) {
   for (auto& result : results) {
     threads.emplace_back([&] {
       ++begun;
-      result = service_->Create(request, false);
+      result = calls().Create(request, false);
     });
   }
   while (begun < kThreads) std::this_thread::yield();
@@ -232,7 +231,7 @@ TEST_F(JobRequestsTest, FullQueueSaysWhenToComeBack) {
   engine_->AwaitHeld("T5_Encoding");  // it runs, so it does not wait
   Create();
   Create();
-  const absl::Status status = service_->Create(Request(), false).status();
+  const absl::Status status = calls().Create(Request(), false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(ReasonOf(status), kReasonQueueFull);
   EXPECT_EQ(RetryDelayOf(status), absl::Seconds(12));
@@ -298,7 +297,7 @@ TEST_F(JobRequestsTest, AJobFarBackHearsOfManyThatGoBeforeIt) {
   EXPECT_LE(doubled, 750);
   const int again = reader.Next()->queued().position();
   EXPECT_GE(again, 2 * doubled);
-  for (const std::string& job : before) ASSERT_TRUE(service_->Cancel(job, "").ok());
+  for (const std::string& job : before) ASSERT_TRUE(calls().Cancel(job, "").ok());
   const int halved = reader.Next()->queued().position();
   EXPECT_LE(halved, again / 2);
   EXPECT_GE(halved, again / 4);
@@ -317,7 +316,7 @@ TEST_F(JobRequestsTest, NoCallWalksAQueueOfThousandsUnderTheLock) {
   urgent.set_priority(1);  // all others hear of it
   Create(urgent);
   EXPECT_EQ(Get(names.back()).queue_position(), 5'000);
-  ASSERT_TRUE(service_->Cancel(names.front(), "").ok());
+  ASSERT_TRUE(calls().Cancel(names.front(), "").ok());
   service_->AwaitWrites();
   EXPECT_EQ(service_->Stats().queued.at("m"), 5'000);
   engine_->Release("T5_Encoding");
@@ -345,7 +344,7 @@ TEST_F(JobRequestsTest, ListPagesFromTheNewest) {
   std::vector<std::string> listed;
   std::vector<int> sizes;
   do {
-    const auto page = service_->List(request);
+    const auto page = calls().List(request);
     ASSERT_TRUE(page.ok()) << page.status();
     for (const auto& job : page->jobs()) listed.push_back(job.name());
     sizes.push_back(page->jobs_size());
@@ -379,17 +378,17 @@ TEST_F(JobRequestsTest, APageTokenTellsNothingAndOutlivesARestart) {
   for (int i = 0; i < 3; ++i) RunToEnd(Create());
   wan::v1::ListJobsRequest request;
   request.set_page_size(2);
-  request.set_page_token(service_->List(request)->next_page_token());
+  request.set_page_token(calls().List(request)->next_page_token());
   std::string bytes;
   ASSERT_TRUE(absl::WebSafeBase64Unescape(request.page_token(), &bytes));
   EXPECT_THAT(bytes, Not(HasSubstr(",2,2"))) << "the number of the page's last job";
   Close();
   Open(/*load=*/false);
-  EXPECT_THAT(service_->List(request)->jobs(), SizeIs(1));
+  EXPECT_THAT(calls().List(request)->jobs(), SizeIs(1));
   // What another server, or a caller, has made.
   bytes.back() = static_cast<char>(bytes.back() ^ 1);
   request.set_page_token(absl::WebSafeBase64Escape(bytes));
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_token"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_token"));
 }
 
 TEST_F(JobRequestsTest, ListFiltersByState) {
@@ -401,11 +400,11 @@ TEST_F(JobRequestsTest, ListFiltersByState) {
   engine_->AwaitHeld("T5_Encoding");
   const std::string queued = Create();
   const std::string cancelled = Create();
-  ASSERT_TRUE(service_->Cancel(cancelled, "test").ok());
+  ASSERT_TRUE(calls().Cancel(cancelled, "test").ok());
   const auto list = [&](std::initializer_list<wan::v1::JobState> states) {
     wan::v1::ListJobsRequest request;
     for (const wan::v1::JobState state : states) request.add_states(state);
-    const auto page = service_->List(request);
+    const auto page = calls().List(request);
     EXPECT_TRUE(page.ok()) << page.status();
     std::vector<std::string> names;
     for (const auto& job : page->jobs()) names.push_back(job.name());
@@ -423,30 +422,30 @@ TEST_F(JobRequestsTest, ListRefusesWhatItDoesNotUnderstand) {
   wan::v1::ListJobsRequest request;
   request.set_page_size(-1);
   request.add_states(wan::v1::JOB_STATE_UNSPECIFIED);
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_size", "states[0]"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_size", "states[0]"));
   request.Clear();
   request.set_page_size(1001);
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_size"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_size"));
   request.Clear();
   request.set_page_token("nonsense");
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_token"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_token"));
   request.set_page_size(1);
   request.clear_page_token();
-  request.set_page_token(service_->List(request)->next_page_token());
-  EXPECT_TRUE(service_->List(request).ok());
+  request.set_page_token(calls().List(request)->next_page_token());
+  EXPECT_TRUE(calls().List(request).ok());
   request.add_states(JOB_STATE_QUEUED);
-  EXPECT_THAT(FieldsOf(service_->List(request).status()), ElementsAre("page_token"));
+  EXPECT_THAT(FieldsOf(calls().List(request).status()), ElementsAre("page_token"));
 }
 
 TEST_F(JobRequestsTest, NamesThatAreNoneAndJobsThatAreNot) {
   Open();
   for (const char* name : {"", "jobs/", "jobs/../x", "jobs/A", "abc", "models/m"}) {
     EXPECT_THAT(FieldsOf(service_->Get(name).status()), ElementsAre("name")) << name;
-    EXPECT_THAT(FieldsOf(service_->Cancel(name, "test").status()), ElementsAre("name")) << name;
+    EXPECT_THAT(FieldsOf(calls().Cancel(name, "test").status()), ElementsAre("name")) << name;
     EXPECT_THAT(FieldsOf(service_->Watch(name, 0, [] {}).status()), ElementsAre("name")) << name;
   }
   EXPECT_EQ(ReasonOf(service_->Get("jobs/abc").status()), kReasonJobNotFound);
-  EXPECT_EQ(ReasonOf(service_->Cancel("jobs/abc", "test").status()), kReasonJobNotFound);
+  EXPECT_EQ(ReasonOf(calls().Cancel("jobs/abc", "test").status()), kReasonJobNotFound);
   EXPECT_EQ(ReasonOf(service_->Watch("jobs/abc", 0, [] {}).status()), kReasonJobNotFound);
   EXPECT_THAT(FieldsOf(service_->Watch("jobs/abc", -1, [] {}).status()),
               ElementsAre("after_sequence"));

@@ -102,7 +102,7 @@ TEST_F(JobServiceTest, AnEmptyImageIsNoTextToVideo) {
   Open();
   wan::v1::GenerationRequest request = Request();
   request.set_image("");
-  EXPECT_THAT(FieldViolationsOf(service_->Create(request, false).status()),
+  EXPECT_THAT(FieldViolationsOf(calls().Create(request, false).status()),
               ElementsAre(FieldViolation{
                   "image", "is empty; must be a PNG, JPEG or WebP file, or be left out"}));
   wan::v1::QuoteRequest quote;
@@ -110,7 +110,7 @@ TEST_F(JobServiceTest, AnEmptyImageIsNoTextToVideo) {
   EXPECT_EQ(service_->Quote(quote, "").status().code(), absl::StatusCode::kInvalidArgument);
   wan::v1::SubmitBatchRequest batch;
   *batch.add_requests() = request;
-  EXPECT_EQ(FieldViolationsOf(service_->SubmitBatch(batch, "").status()).at(0).field,
+  EXPECT_EQ(FieldViolationsOf(calls().SubmitBatch(batch, "").status()).at(0).field,
             "requests[0].image");
   EXPECT_THAT(engine_->Generated(), IsEmpty());
 }

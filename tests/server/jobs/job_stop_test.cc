@@ -45,7 +45,7 @@ TEST_F(LifecycleTest, AKillAfterTheStopBeganCountsAgainstNoJob) {
   Open();
   const std::string name = CreateHeld("Step_1_Inference");
   std::thread stopper([&] { service_->Stop(StopMode::kFinish, absl::Hours(1)); });
-  while (ReasonOf(service_->Create(Request(), false).status()) != kReasonServerStopping) {
+  while (ReasonOf(calls().Create(Request(), false).status()) != kReasonServerStopping) {
     std::this_thread::yield();
   }
   const fs::path copy = CopyOfData("killed_in_grace");
@@ -70,7 +70,7 @@ TEST_F(LifecycleTest, StopRequeuesAndTheNextProcessRunsAgain) {
     EXPECT_EQ(watcher.cursor().status().code(), absl::StatusCode::kUnavailable);
   }
   EXPECT_EQ(Get(name).state(), JOB_STATE_QUEUED);
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonServerStopping);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonServerStopping);
   EXPECT_EQ(service_->Report(name)->attempt(), 1);
   Close();
   engine_->Release("Step_1_Inference");
@@ -86,7 +86,7 @@ TEST_F(LifecycleTest, StopLetsTheRunningJobFinish) {
   const std::string waiting = Create();
   std::thread stopper([&] { service_->Stop(StopMode::kFinish, absl::Hours(1)); });
   // Until the stop has begun, which a full queue is not.
-  while (ReasonOf(service_->Create(Request(), false).status()) != kReasonServerStopping) {
+  while (ReasonOf(calls().Create(Request(), false).status()) != kReasonServerStopping) {
     std::this_thread::yield();
   }
   engine_->Release("Step_1_Inference");
@@ -119,7 +119,7 @@ TEST_F(LifecycleTest, StopKeepsWorkThatIsDone) {
 TEST_F(LifecycleTest, StopEndsTheRunningJobOfACaller) {
   Open();
   engine_->Hold("Step_1_Inference");
-  const auto created = service_->Create(Request(), true);
+  const auto created = calls().Create(Request(), true);
   ASSERT_TRUE(created.ok());
   engine_->AwaitHeld("Step_1_Inference");
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());

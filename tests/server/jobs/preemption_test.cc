@@ -142,7 +142,7 @@ TEST_F(PreemptionTest, APriorityThatIsRaisedLaterCounts) {
   update.mutable_job()->set_name(high);
   update.mutable_job()->mutable_request()->set_priority(9);
   update.mutable_update_mask()->add_paths("request.priority");
-  ASSERT_TRUE(service_->Update(update).ok());
+  ASSERT_TRUE(calls().Update(update).ok());
   Finish("Step_0_Inference", high, low);
   EXPECT_EQ(Get(low).attempt(), 2);
 }
@@ -201,7 +201,7 @@ TEST_F(PreemptionTest, AJobWhoseModelIsNotLoadedTakesNothingOver) {
 TEST_F(PreemptionTest, AJobOfACallerGoesOnLaterAndItsStreamShowsIt) {
   Open();
   engine_->Hold("Step_0_Inference");
-  const auto created = service_->Create(Prioritized(0), /*tied_to_caller=*/true);
+  const auto created = calls().Create(Prioritized(0), /*tied_to_caller=*/true);
   ASSERT_TRUE(created.ok()) << created.status();
   engine_->AwaitHeld("Step_0_Inference");
   const std::string high = Create(Prioritized(5));
@@ -213,7 +213,7 @@ TEST_F(PreemptionTest, ACancelOfThePreemptedJobHolds) {
   Open();
   const std::string low = CreateHeld("Step_0_Inference", Prioritized(0));
   const std::string high = Create(Prioritized(5));
-  ASSERT_TRUE(service_->Cancel(low, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(low, "CancelJob").ok());
   engine_->Release("Step_0_Inference");
   EXPECT_EQ(Brief(RunToEnd(low).back()), "cancelled CancelJob");
   RunToEnd(high);

@@ -36,7 +36,7 @@ class JobQuotasTest : public ServiceTest {
 
   absl::StatusOr<std::string> CreateFor(const std::string& owner,
                                         const std::string& prompt = "a cat") {
-    const auto created = service_->Create(Request(prompt), /*tied_to_caller=*/false, owner);
+    const auto created = calls().Create(Request(prompt), /*tied_to_caller=*/false, owner);
     if (!created.ok()) return created.status();
     return created->job.name();
   }
@@ -57,7 +57,7 @@ TEST_F(JobQuotasTest, QueuedJobsAtTheirLimitAndBeyond) {
   EXPECT_EQ(ReasonOf(Refused("alice")), kReasonQuotaExceeded);
   EXPECT_TRUE(CreateFor("bob").ok());
   EXPECT_TRUE(CreateFor("carol").ok());
-  ASSERT_TRUE(service_->Cancel(*second, "").ok());
+  ASSERT_TRUE(calls().Cancel(*second, "").ok());
   EXPECT_TRUE(CreateFor("alice").ok());
   EXPECT_EQ(ReasonOf(Refused("alice")), kReasonQuotaExceeded);
   const auto usage = service_->UsageOf("alice");
@@ -76,13 +76,13 @@ TEST_F(JobQuotasTest, ABatchCountsAllItsJobs) {
   engine_->AwaitHeld("T5_Encoding");
   wan::v1::SubmitBatchRequest batch;
   for (int i = 0; i < 3; ++i) *batch.add_requests() = Request();
-  const auto refused = service_->SubmitBatch(batch, "alice");
+  const auto refused = calls().SubmitBatch(batch, "alice");
   EXPECT_EQ(ReasonOf(refused.status()), kReasonQuotaExceeded);
   EXPECT_EQ(service_->UsageOf("alice")->queued_jobs(), 0);
   batch.mutable_requests()->RemoveLast();
-  EXPECT_TRUE(service_->SubmitBatch(batch, "alice").ok());
+  EXPECT_TRUE(calls().SubmitBatch(batch, "alice").ok());
   batch.mutable_requests()->RemoveLast();
-  EXPECT_EQ(ReasonOf(service_->SubmitBatch(batch, "alice").status()), kReasonQuotaExceeded);
+  EXPECT_EQ(ReasonOf(calls().SubmitBatch(batch, "alice").status()), kReasonQuotaExceeded);
   engine_->Release("T5_Encoding");
 }
 
@@ -94,8 +94,8 @@ TEST_F(JobQuotasTest, TheSameRequestAgainFindsItsJobWhateverTheQuota) {
   engine_->AwaitHeld("T5_Encoding");
   wan::v1::GenerationRequest request = Request();
   request.set_request_id("once");
-  ASSERT_TRUE(service_->Create(request, false, "alice").ok());
-  const auto again = service_->Create(request, false, "alice");
+  ASSERT_TRUE(calls().Create(request, false, "alice").ok());
+  const auto again = calls().Create(request, false, "alice");
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_FALSE(again->created);
   engine_->Release("T5_Encoding");
@@ -163,7 +163,7 @@ TEST_F(JobQuotasTest, StoredBytesAtTheirLimitAndBeyond) {
   EXPECT_EQ(RetryDelayOf(refused), std::nullopt);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("delete jobs or artifacts"));
   EXPECT_TRUE(CreateFor("bob").ok());
-  ASSERT_TRUE(service_->DeleteArtifact(Get(*second).artifacts(0).name()).ok());
+  ASSERT_TRUE(calls().DeleteArtifact(Get(*second).artifacts(0).name()).ok());
   EXPECT_TRUE(CreateFor("alice").ok());
   Close();
   Open();
@@ -193,7 +193,7 @@ TEST_F(JobQuotasTest, WhatARemovedJobHasUsedSurvivesARestart) {
   engine_->TakeTime("Step_Inference", absl::Seconds(4));
   const auto job = CreateFor("alice");
   RunToEnd(*job);
-  ASSERT_TRUE(service_->Delete(*job).ok());
+  ASSERT_TRUE(calls().Delete(*job).ok());
   EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 12);
   Close();
   clock_.Advance(absl::Hours(23));
@@ -227,7 +227,7 @@ TEST_F(JobQuotasTest, WhatWaitingJobsHaveReservedSurvivesARestart) {
   EXPECT_EQ(service_->UsageOf("alice")->reserved_device_seconds(), 24);
   EXPECT_EQ(service_->UsageOf("alice")->device_seconds(), 0);
   EXPECT_EQ(Get(*first).reserved_device_seconds(), 12);
-  ASSERT_TRUE(service_->Cancel(*first, "").ok());
+  ASSERT_TRUE(calls().Cancel(*first, "").ok());
   EXPECT_EQ(service_->UsageOf("alice")->reserved_device_seconds(), 12);
 }
 

@@ -31,7 +31,7 @@ class ReceiptTest : public ServiceTest {
 
   void Unload(const std::string& name) {
     absl::Notification done;
-    service_->models().Unload(name, [&](const auto& model) {
+    service_->model_operations().Unload(name, [&](const auto& model) {
       EXPECT_TRUE(model.ok()) << model.status();
       done.Notify();
     });
@@ -126,7 +126,7 @@ TEST_F(ReceiptTest, GoesWithItsJob) {
   LoadModel("m", Model("one", {"a"}));
   const std::string name = Create();
   RunToEnd(name);
-  ASSERT_TRUE(service_->Delete(name).ok());
+  ASSERT_TRUE(calls().Delete(name).ok());
   EXPECT_TRUE(absl::IsNotFound(service_->Receipt(name).status()));
 }
 

@@ -91,15 +91,15 @@ TEST_F(RefusingDiskTest, ACancelThatIsNotStoredIsNotTold) {
   const std::string waiting = Create();
   {
     const FullDisk full;
-    ExpectRefused(service_->Cancel(waiting, "CancelJob").status());
-    ExpectRefused(service_->Cancel(waiting, "CancelJob").status());
+    ExpectRefused(calls().Cancel(waiting, "CancelJob").status());
+    ExpectRefused(calls().Cancel(waiting, "CancelJob").status());
     EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
     EXPECT_FALSE(Get(waiting).has_end_time());
     EXPECT_FALSE(Get(waiting).has_error());
-    EXPECT_EQ(service_->Delete(waiting).code(), absl::StatusCode::kFailedPrecondition);
+    EXPECT_EQ(calls().Delete(waiting).code(), absl::StatusCode::kFailedPrecondition);
     wan::v1::ListJobsRequest cancelled;
     cancelled.add_states(JOB_STATE_CANCELLED);
-    EXPECT_THAT(service_->List(cancelled)->jobs(), SizeIs(0));
+    EXPECT_THAT(calls().List(cancelled)->jobs(), SizeIs(0));
     EXPECT_THAT(Seen(waiting), Not(Contains("cancelled CancelJob")));
   }
   // After a kill it waits as if nothing had been asked.
@@ -108,7 +108,7 @@ TEST_F(RefusingDiskTest, ACancelThatIsNotStoredIsNotTold) {
   // It ends by itself once the disk takes writes.
   AdvanceUntil([&] { return Get(waiting).state() == JOB_STATE_CANCELLED; });
   EXPECT_EQ(Seen(waiting).back(), "cancelled CancelJob");
-  EXPECT_TRUE(service_->Cancel(waiting, "again").ok());
+  EXPECT_TRUE(calls().Cancel(waiting, "again").ok());
   Close();
   engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
   OpenIn(killed, /*load=*/false);
@@ -121,7 +121,7 @@ TEST_F(RefusingDiskTest, ACancelOfARunningJobThatIsNotStoredIsNotTold) {
   service_->AwaitWrites();
   {
     const FullDisk full;
-    ExpectRefused(service_->Cancel(running, "CancelJob").status());
+    ExpectRefused(calls().Cancel(running, "CancelJob").status());
     while (service_->Stats().running_total > 0) std::this_thread::yield();
     EXPECT_EQ(Get(running).state(), JOB_STATE_RUNNING);
     EXPECT_THAT(Seen(running), Not(Contains("cancelled CancelJob")));
@@ -135,7 +135,7 @@ TEST_F(RefusingDiskTest, ACancelThatWasToldHoldsAfterAKill) {
   Open();
   engine_->HearNoStop();
   const std::string running = CreateHeld("Step_1_Inference");
-  const auto cancelled = service_->Cancel(running, "no longer wanted");
+  const auto cancelled = calls().Cancel(running, "no longer wanted");
   ASSERT_TRUE(cancelled.ok()) << cancelled.status();
   EXPECT_EQ(cancelled->state(), JOB_STATE_RUNNING);
   EXPECT_FALSE(cancelled->has_error()) << "only jobs that have ended have one";
@@ -164,10 +164,10 @@ TEST_F(RefusingDiskTest, AJobIsCompletedOnceThatIsStored) {
   EXPECT_THAT(shown.artifacts(), SizeIs(0));
   EXPECT_FALSE(shown.has_end_time());
   EXPECT_EQ(shown.progress().step(), 3) << "it is told how far the job was";
-  EXPECT_EQ(service_->List({})->jobs(0).state(), JOB_STATE_RUNNING);
+  EXPECT_EQ(calls().List({})->jobs(0).state(), JOB_STATE_RUNNING);
   EXPECT_EQ(service_->Report(job)->state(), JOB_STATE_RUNNING);
   EXPECT_THAT(Seen(job), Not(Contains("completed")));
-  ExpectRefused(service_->Cancel(job, "CancelJob").status());
+  ExpectRefused(calls().Cancel(job, "CancelJob").status());
   filler.Free();
   const fs::path killed = folder_.path() / "killed";
   CopyFolder(options_.data_dir, killed);
@@ -242,7 +242,7 @@ TEST_F(HangingDiskTest, WhoReadsOrAsksWaitsForNoSync) {
 
   EXPECT_EQ(Get(running).state(), JOB_STATE_RUNNING);
   EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
-  EXPECT_THAT(service_->List({})->jobs(), SizeIs(2)) << "what is not on disk is not told";
+  EXPECT_THAT(calls().List({})->jobs(), SizeIs(2)) << "what is not on disk is not told";
   wan::v1::QuoteRequest quote;
   *quote.mutable_request() = Request();
   EXPECT_TRUE(service_->Quote(quote).ok());
@@ -256,7 +256,7 @@ TEST_F(HangingDiskTest, WhoReadsOrAsksWaitsForNoSync) {
   sync_.Hold(false);
   for (const auto& each : waiting) each->WaitForNotification();
   EXPECT_EQ(first, second) << "the second call with a request_id found the job of the first";
-  EXPECT_THAT(service_->List({})->jobs(), SizeIs(11));
+  EXPECT_THAT(calls().List({})->jobs(), SizeIs(11));
 }
 
 TEST_F(HangingDiskTest, ABatchWaitsForItsIdsWithoutAThread) {
@@ -287,7 +287,7 @@ TEST_F(HangingDiskTest, ABatchWaitsForItsIdsWithoutAThread) {
   submitted.WaitForNotification();
   ASSERT_THAT(response.jobs(), SizeIs(3));
   EXPECT_EQ(response.jobs(0).name(), name);
-  EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+  EXPECT_THAT(calls().List({})->jobs(), SizeIs(3));
 }
 
 }  // namespace

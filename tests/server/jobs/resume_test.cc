@@ -180,7 +180,7 @@ TEST_F(ResumeTest, ACancelledJobLeavesNoSavepoint) {
   const std::string name = CreateHeld("Step_2_Inference");
   listener_.AwaitSavepoint(2);
   EXPECT_TRUE(fs::exists(SavepointOf(name)));
-  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(name, "CancelJob").ok());
   RunToEnd(name);
   service_->Stop(StopMode::kFinish, absl::InfiniteDuration());
   EXPECT_FALSE(fs::exists(SavepointOf(name)));
@@ -194,7 +194,7 @@ TEST_F(ResumeTest, AJobThatIsCancelledBeforeItGoesOnLeavesNoSavepoint) {
   engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
   OpenIn(options_.data_dir, false);  // without its model the job waits
   EXPECT_TRUE(fs::exists(SavepointOf(name)));
-  ASSERT_TRUE(service_->Cancel(name, "CancelJob").ok());
+  ASSERT_TRUE(calls().Cancel(name, "CancelJob").ok());
   EXPECT_FALSE(fs::exists(SavepointOf(name)));
 }
 

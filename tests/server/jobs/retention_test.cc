@@ -79,8 +79,8 @@ TEST_F(RemovalTest, ADiskThatTakesNoWritesLosesNoFileOfAJobThatStays) {
   const std::string job = RunOne();
   {
     const FullDisk full;
-    EXPECT_EQ(ReasonOf(service_->Delete(job)), kReasonStorageUnavailable);
-    EXPECT_EQ(ReasonOf(service_->DeleteArtifact(VideoOf(job))), kReasonStorageUnavailable);
+    EXPECT_EQ(ReasonOf(calls().Delete(job)), kReasonStorageUnavailable);
+    EXPECT_EQ(ReasonOf(calls().DeleteArtifact(VideoOf(job))), kReasonStorageUnavailable);
   }
   EXPECT_EQ(Get(job).state(), JOB_STATE_COMPLETED);
   EXPECT_FALSE(Get(job).artifacts(0).has_delete_time());
@@ -98,13 +98,13 @@ TEST_F(RemovalTest, FilesThatCannotGoNowGoLater) {
     const std::string job = RunOne();
     fs::rename(artifacts, elsewhere);
     fs::create_directory_symlink(artifacts, artifacts);  // a loop, in which nothing can be removed
-    EXPECT_TRUE(service_->Delete(job).ok());
+    EXPECT_TRUE(calls().Delete(job).ok());
     fs::remove(artifacts);
     fs::rename(elsewhere, artifacts);
     EXPECT_EQ(ReasonOf(service_->Get(job).status()), kReasonExpired);
     ASSERT_TRUE(fs::exists(FilesOf(job)));
     if (again) {
-      EXPECT_EQ(ReasonOf(service_->Delete(job)), kReasonExpired);
+      EXPECT_EQ(ReasonOf(calls().Delete(job)), kReasonExpired);
       EXPECT_FALSE(fs::exists(FilesOf(job)));
     }
     while (fs::exists(FilesOf(job))) {
@@ -147,7 +147,7 @@ TEST_F(RemovalTest, RetentionRemovesJobsAndTellsWhenTheyGo) {
   const std::string second = RunOne();
   const wan::v1::Job job = Get(second);
   EXPECT_EQ(ToTime(job.expire_time()), ToTime(job.end_time()) + absl::Hours(2));
-  EXPECT_TRUE(service_->List({})->jobs(0).has_expire_time());
+  EXPECT_TRUE(calls().List({})->jobs(0).has_expire_time());
   Close();
   Open();  // a round begins at once
   listener_.Await(1);
@@ -185,9 +185,9 @@ TEST_F(RemovalTest, AFileThatIsReadStaysReadable) {
   const std::string third = RunOne();
   AwaitRemoved(1);
   EXPECT_TRUE(service_->Get(first).ok()) << "somebody reads it";
-  EXPECT_THAT(service_->List({})->jobs(), SizeIs(2));
+  EXPECT_THAT(calls().List({})->jobs(), SizeIs(2));
   // Whoever removes a job does not wait for readers.
-  ASSERT_TRUE(service_->Delete(first).ok());
+  ASSERT_TRUE(calls().Delete(first).ok());
   EXPECT_EQ((**opened).reader.Read(3)->size(), 3u);
   EXPECT_EQ(ReasonOf(service_->OpenArtifact(VideoOf(first), 0).status()), kReasonExpired);
   EXPECT_TRUE(service_->Get(third).ok());
@@ -212,7 +212,7 @@ TEST_F(DiskReserveServiceTest, NewWorkIsRefusedThatWouldTakeTheRoomOfAcceptedJob
   EXPECT_EQ(service_->Stats().disk_reserved_bytes, one + 1000);
   free_ = 1000 + 3 * one - 1;
   const std::string second = Create();
-  const absl::Status refused = service_->Create(Request(), false).status();
+  const absl::Status refused = calls().Create(Request(), false).status();
   EXPECT_EQ(refused.code(), absl::StatusCode::kResourceExhausted) << refused;
   EXPECT_EQ(ReasonOf(refused), kReasonDiskReserve);
   EXPECT_TRUE(RetryDelayOf(refused).has_value());
@@ -220,12 +220,12 @@ TEST_F(DiskReserveServiceTest, NewWorkIsRefusedThatWouldTakeTheRoomOfAcceptedJob
   free_ = 1000 + 4 * one - 1;
   wan::v1::SubmitBatchRequest batch;
   for (int i = 0; i < 2; ++i) *batch.add_requests() = Request();
-  EXPECT_EQ(ReasonOf(service_->SubmitBatch(batch).status()), kReasonDiskReserve);
+  EXPECT_EQ(ReasonOf(calls().SubmitBatch(batch).status()), kReasonDiskReserve);
   EXPECT_EQ(service_->Stats().disk_reserved_bytes, 2 * one + 1000);
   engine_->Release(kHeld);
   RunToEnd(first);
   RunToEnd(second);
-  EXPECT_TRUE(service_->Create(Request(), false).ok()) << "the accepted jobs have their files";
+  EXPECT_TRUE(calls().Create(Request(), false).ok()) << "the accepted jobs have their files";
 }
 
 TEST_F(DiskReserveServiceTest, JobsOfBeforeTheRestartKeepTheirRoom) {
@@ -246,7 +246,7 @@ TEST_F(DiskReserveServiceTest, ARepeatedRequestFindsItsJobOnAFullDisk) {
   request.set_request_id("r");
   const std::string job = Create(request);
   free_ = 0;
-  const auto again = service_->Create(request, false);
+  const auto again = calls().Create(request, false);
   ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->job.name(), job);
 }

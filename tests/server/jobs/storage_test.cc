@@ -85,7 +85,7 @@ class StorageTest : public ServiceTest {
   StorageTest() { options_.listeners = {&listener_}; }
 
   void ExpectRefused() {
-    const absl::Status status = service_->Create(Request(), false).status();
+    const absl::Status status = calls().Create(Request(), false).status();
     EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
     EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
     EXPECT_TRUE(RetryDelayOf(status).has_value());
@@ -128,7 +128,7 @@ TEST_F(StorageTest, AFullDiskWhileItRuns) {
     EXPECT_EQ(Get(running).state(), JOB_STATE_QUEUED);
     EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
     EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
-    EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+    EXPECT_THAT(calls().List({})->jobs(), SizeIs(3));
     EXPECT_EQ(listener_.Await(1), std::vector<bool>{false});
   }
   AwaitTold(2);
@@ -160,7 +160,7 @@ TEST_F(StorageTest, AFullDiskAtStart) {
     EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
     EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED);
     EXPECT_EQ(Get(interrupted).state(), JOB_STATE_QUEUED);
-    EXPECT_THAT(service_->List({})->jobs(), SizeIs(3));
+    EXPECT_THAT(calls().List({})->jobs(), SizeIs(3));
     ExpectRefused();
   }
   AwaitTold(2);
@@ -186,7 +186,7 @@ TEST_F(StorageTest, AFolderThatIsGoneAtStartAndComesBackWithItsJobs) {
   std::ofstream(mount) << "no folder";
   OpenIn(mount / "data");
   EXPECT_EQ(ReasonOf(service_->Get(done).status()), kReasonStorageUnavailable);
-  EXPECT_EQ(ReasonOf(service_->List({}).status()), kReasonStorageUnavailable);
+  EXPECT_EQ(ReasonOf(calls().List({}).status()), kReasonStorageUnavailable);
   ExpectRefused();
   fs::remove(mount);
   fs::create_directory(mount);
@@ -243,7 +243,7 @@ TEST_F(DiskRoomTest, IsToldWhenItIsShortAndWhenItIsThereAgain) {
   Open();
   free_ = uint64_t{900} << 20;
   EXPECT_THAT(AwaitRoom(1), testing::ElementsAre(false));
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonDiskReserve);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonDiskReserve);
   EXPECT_TRUE(service_->Stats().storage_writable) << "it takes writes, only no new jobs";
   free_ = uint64_t{1100} << 20;
   EXPECT_THAT(AwaitRoom(2), testing::ElementsAre(false, true));

@@ -149,7 +149,7 @@ void ServiceTest::Close() { service_.reset(); }
 void ServiceTest::LoadModel(const std::string& name, const std::string& path) {
   absl::Notification done;
   absl::Status status;
-  service_->models().Load({name, path}, [&](const auto& model) {
+  service_->model_operations().Load({name, path}, [&](const auto& model) {
     status = model.status();
     done.Notify();
   });
@@ -165,7 +165,7 @@ wan::v1::GenerationRequest ServiceTest::Request(const std::string& prompt) {
 }
 
 std::string ServiceTest::Create(const wan::v1::GenerationRequest& request) {
-  const auto created = service_->Create(request, false);
+  const auto created = calls().Create(request, false);
   EXPECT_TRUE(created.ok()) << created.status();
   if (!created.ok()) return "";
   EXPECT_TRUE(created->created);

@@ -15,6 +15,7 @@
 #include "server/watch/event_log.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_engine.h"
+#include "tests/server/jobs/blocking_calls.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -81,6 +82,7 @@ class ServiceTest : public testing::Test {
 
   // A valid request for "m".
   static wan::v1::GenerationRequest Request(const std::string& prompt = "a cat");
+  BlockingCalls calls() { return BlockingCalls(*service_); }
   // Creates a job that is not tied to its caller; its name.
   std::string Create(const wan::v1::GenerationRequest& request = Request());
   wan::v1::Job Get(const std::string& job);

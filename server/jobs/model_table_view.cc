@@ -1,15 +1,16 @@
-// What ModelRegistry tells of its models, and of its operations.
+// What ModelTable tells of its models, and of its operations.
 #include <algorithm>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
 #include "engine/api/utf8.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/conversion/page_token.h"
 #include "server/jobs/model_errors.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/model_table.h"
 
 namespace wan::server {
 namespace {
@@ -24,8 +25,8 @@ constexpr int kKeptOperations = 8;
 
 }  // namespace
 
-std::string ModelRegistry::BeginOperation(const std::string& name, Entry& entry,
-                                          wan::v1::ModelOperation::Kind kind) {
+std::string ModelTable::BeginOperation(const std::string& name, Entry& entry,
+                                       wan::v1::ModelOperation::Kind kind) {
   wan::v1::ModelOperation& operation = entry.operations.emplace_back();
   operation.set_name(absl::StrCat("models/", name, "/operations/", ++last_operation_));
   operation.set_kind(kind);
@@ -34,8 +35,8 @@ std::string ModelRegistry::BeginOperation(const std::string& name, Entry& entry,
   return operation.name();
 }
 
-void ModelRegistry::EndOperation(const std::string& name, Entry& entry,
-                                 const std::string& operation, const absl::Status& status) {
+void ModelTable::EndOperation(const std::string& name, Entry& entry, const std::string& operation,
+                              const absl::Status& status) {
   int ended = 0;
   for (wan::v1::ModelOperation& known : entry.operations) {
     if (known.name() == operation) {
@@ -52,18 +53,18 @@ void ModelRegistry::EndOperation(const std::string& name, Entry& entry,
   TellWatchers(name);
 }
 
-int64_t ModelRegistry::AddWatcher(std::function<void(const std::string& name)> changed) {
+int64_t ModelTable::AddWatcher(std::function<void(const std::string& name)> changed) {
   absl::MutexLock lock(&watchers_mutex_);
   watchers_.emplace(++last_watcher_, std::move(changed));
   return last_watcher_;
 }
 
-void ModelRegistry::RemoveWatcher(int64_t watcher) {
+void ModelTable::RemoveWatcher(int64_t watcher) {
   absl::MutexLock lock(&watchers_mutex_);
   watchers_.erase(watcher);
 }
 
-void ModelRegistry::TellWatchers(const std::string& name) const {
+void ModelTable::TellWatchers(const std::string& name) const {
   // Copies: a watcher may be removed while it is told.
   std::vector<std::function<void(const std::string&)>> told;
   {
@@ -73,14 +74,14 @@ void ModelRegistry::TellWatchers(const std::string& name) const {
   for (const auto& changed : told) changed(name);
 }
 
-absl::StatusOr<wan::v1::Model> ModelRegistry::Get(std::string_view name) const {
+absl::StatusOr<wan::v1::Model> ModelTable::Get(std::string_view name) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
   if (const Entry* const known = FindKnown(bare)) return Describe(bare, *known);
   return NotKnown(bare);
 }
 
-absl::StatusOr<wan::v1::Model> ModelRegistry::GetEnded(std::string_view name) const {
+absl::StatusOr<wan::v1::Model> ModelTable::GetEnded(std::string_view name) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(bare);
@@ -88,7 +89,7 @@ absl::StatusOr<wan::v1::Model> ModelRegistry::GetEnded(std::string_view name) co
   return Describe(bare, found->second);
 }
 
-std::vector<wan::v1::Model> ModelRegistry::List() const {
+std::vector<wan::v1::Model> ModelTable::List() const {
   absl::MutexLock lock(&mutex_);
   std::vector<wan::v1::Model> models;
   for (const auto& [name, entry] : entries_) {
@@ -97,7 +98,7 @@ std::vector<wan::v1::Model> ModelRegistry::List() const {
   return models;
 }
 
-absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
+absl::StatusOr<wan::v1::ListModelsResponse> ModelTable::List(
     const wan::v1::ListModelsRequest& request) const {
   std::vector<FieldViolation> violations;
   const int limit = request.page_size() == 0 ? kDefaultPageSize : request.page_size();
@@ -133,51 +134,57 @@ absl::StatusOr<wan::v1::ListModelsResponse> ModelRegistry::List(
   return response;
 }
 
-std::optional<absl::Duration> ModelRegistry::LoadTime(std::string_view name) const {
+std::vector<std::string> ModelTable::Names() const {
+  absl::MutexLock lock(&mutex_);
+  std::vector<std::string> names;
+  for (const auto& [name, entry] : entries_) names.push_back(name);
+  return names;
+}
+
+std::optional<absl::Duration> ModelTable::LoadTime(std::string_view name) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   return found == entries_.end() ? std::nullopt : found->second.load_time;
 }
 
-std::optional<wan::v1::StageReport> ModelRegistry::LoadReport(std::string_view name,
-                                                              int group) const {
+std::optional<wan::v1::StageReport> ModelTable::LoadReport(std::string_view name, int group) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   if (found == entries_.end()) return std::nullopt;
   return found->second.places[static_cast<size_t>(group)].load_report;
 }
 
-bool ModelRegistry::IsReady(std::string_view name) const {
+bool ModelTable::IsReady(std::string_view name) const {
   return StateOf(name) == wan::v1::MODEL_STATE_READY;
 }
 
-std::optional<wan::v1::ModelState> ModelRegistry::StateOf(std::string_view name) const {
+std::optional<wan::v1::ModelState> ModelTable::StateOf(std::string_view name) const {
   absl::MutexLock lock(&mutex_);
   const Entry* const known = FindKnown(BareModelName(name));
   if (known == nullptr) return std::nullopt;
   return known->state;
 }
 
-bool ModelRegistry::IsReadyIn(std::string_view name, int group) const {
+bool ModelTable::IsReadyIn(std::string_view name, int group) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   return found != entries_.end() &&
          found->second.places[static_cast<size_t>(group)].state == wan::v1::MODEL_STATE_READY;
 }
 
-std::vector<int> ModelRegistry::ReadyIn(std::string_view name) const {
+std::vector<int> ModelTable::ReadyIn(std::string_view name) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(bare);
   return found == entries_.end() ? std::vector<int>() : ReadyPlaces(bare, found->second);
 }
 
-wan::v1::Model ModelRegistry::Describe(const std::string& name, const Entry& entry) const {
+wan::v1::Model ModelTable::Describe(const std::string& name, const Entry& entry) const {
   wan::v1::Model model;
   std::vector<wan::v1::ModelPlacement> placements;
   for (int group = 0; group < groups_.size(); ++group) {
     if (!groups_.MayHave(group, name)) continue;
-    const Place& place = entry.places[static_cast<size_t>(group)];
+    const Place& place = PlaceIn(entry, group);
     wan::v1::ModelPlacement& placement = placements.emplace_back();
     placement.set_group(group);
     placement.set_state(place.state);

@@ -6,7 +6,7 @@
 #include "absl/status/status.h"
 #include "absl/time/time.h"
 #include "server/conversion/names.h"
-#include "server/jobs/model_registry.h"
+#include "server/jobs/model_table.h"
 
 namespace wan::server {
 namespace {
@@ -19,7 +19,7 @@ constexpr int kMostDoublings = 6;
 
 }  // namespace
 
-void ModelRegistry::CountLoad(Place& place, const absl::Status& status) const {
+void ModelTable::CountLoad(Place& place, const absl::Status& status) const {
   if (status.ok()) {
     place.failed_loads = 0;
     place.retry = absl::InfinitePast();
@@ -30,7 +30,7 @@ void ModelRegistry::CountLoad(Place& place, const absl::Status& status) const {
   place.retry = clock_.Steady().Now() + std::min(kFirstPause * (1 << doublings), kLongestPause);
 }
 
-bool ModelRegistry::MayLoadMissing(const std::string& name, const Entry& entry, int group) const {
+bool ModelTable::MayLoadMissing(const std::string& name, const Entry& entry, int group) const {
   if (entry.loading > 0 || !groups_.MayHave(group, name) || !groups_.Serves(group)) return false;
   const Place& place = entry.places[static_cast<size_t>(group)];
   const bool lacks =
@@ -44,31 +44,27 @@ bool ModelRegistry::MayLoadMissing(const std::string& name, const Entry& entry, 
   });
 }
 
-void ModelRegistry::ForgetPauses(int group) {
+void ModelTable::ForgetPauses(int group) {
   for (auto& [name, entry] : entries_) {
     entry.places[static_cast<size_t>(group)].retry = absl::InfinitePast();
   }
 }
 
-bool ModelRegistry::MayLoadMissing(std::string_view name, int group) const {
+bool ModelTable::MayLoadMissing(std::string_view name, int group) const {
   const std::string bare(BareModelName(name));
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(bare);
   return found != entries_.end() && MayLoadMissing(bare, found->second, group);
 }
 
-void ModelRegistry::LoadMissing(const std::string& name, int group) {
-  ModelSpec spec{name};
-  {
-    absl::MutexLock lock(&mutex_);
-    const auto found = entries_.find(name);
-    if (found == entries_.end() || !MayLoadMissing(name, found->second, group)) return;
-    spec.path = found->second.path;
-    spec.loras = found->second.loras;
-    found->second.replacing = false;
-    EnterLoad(name, found->second, {group});
-  }
-  PostLoad(spec, {group});
+std::optional<ModelSpec> ModelTable::BeginMissing(const std::string& name, int group) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || !MayLoadMissing(name, found->second, group)) return std::nullopt;
+  Entry& entry = found->second;
+  entry.replacing = false;
+  EnterLoad(name, entry, {group});
+  return ModelSpec{name, entry.path, entry.loras};
 }
 
 }  // namespace wan::server

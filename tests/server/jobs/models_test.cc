@@ -1,6 +1,4 @@
 // The life of models, through the service that owns the registry.
-#include "server/jobs/model_registry.h"
-
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -12,6 +10,7 @@
 #include "gtest/gtest.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/jobs/model_operations.h"
 #include "server/jobs/model_spec.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -31,7 +30,7 @@ constexpr char kPath[] = "synthetic:ti2v-5b";
 // The answer to a call with a `done`, waited for when it is read.
 class Answer {
  public:
-  ModelRegistry::Done Take() {
+  ModelOperations::Done Take() {
     return [shared = shared_](absl::StatusOr<wan::v1::Model> model) {
       shared->model = std::move(model);
       shared->done.Notify();
@@ -51,30 +50,31 @@ class Answer {
   const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
 };
 
-class ModelRegistryTest : public ServiceTest {
+class ModelsTest : public ServiceTest {
  protected:
-  ModelRegistryTest() { Open(/*load=*/false); }
+  ModelsTest() { Open(/*load=*/false); }
 
-  ModelRegistry& models() { return service_->models(); }
+  ModelTable& models() { return service_->models(); }
+  ModelOperations& model_operations() { return service_->model_operations(); }
 
   absl::StatusOr<wan::v1::Model> Load(const std::string& name, const std::string& path = kPath) {
     Answer answer;
-    models().Load({name, path}, answer.Take());
+    model_operations().Load({name, path}, answer.Take());
     return answer.Wait();
   }
   absl::StatusOr<wan::v1::Model> Unload(const std::string& name) {
     Answer answer;
-    models().Unload(name, answer.Take());
+    model_operations().Unload(name, answer.Take());
     return answer.Wait();
   }
   absl::StatusOr<wan::v1::Model> Warmup(const std::string& name, std::vector<VideoShape> shapes) {
     Answer answer;
-    models().Warmup(name, std::move(shapes), answer.Take());
+    model_operations().Warmup(name, std::move(shapes), answer.Take());
     return answer.Wait();
   }
 };
 
-TEST_F(ModelRegistryTest, KnownModelIsUnloadedUntilItIsLoaded) {
+TEST_F(ModelsTest, KnownModelIsUnloadedUntilItIsLoaded) {
   ASSERT_TRUE(models().Add({"m", kPath}).ok());
   EXPECT_EQ(models().Get("models/m")->state(), MODEL_STATE_UNLOADED);
   EXPECT_EQ(models().Get("m")->family(), "");
@@ -93,7 +93,7 @@ TEST_F(ModelRegistryTest, KnownModelIsUnloadedUntilItIsLoaded) {
   EXPECT_EQ(engine_->Warmups(), 1);
 }
 
-TEST_F(ModelRegistryTest, AddRefusesBadAndKnownNames) {
+TEST_F(ModelsTest, AddRefusesBadAndKnownNames) {
   ASSERT_TRUE(models().Add({"m", kPath}).ok());
   EXPECT_EQ(models().Add({"m", "other"}).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(FieldViolationsOf(models().Add({"a/b", ""})).size(), 2u);
@@ -105,7 +105,7 @@ TEST_F(ModelRegistryTest, AddRefusesBadAndKnownNames) {
   EXPECT_EQ(models().List().size(), 1u);
 }
 
-TEST_F(ModelRegistryTest, LoadingWhatIsLoadedDoesNothing) {
+TEST_F(ModelsTest, LoadingWhatIsLoadedDoesNothing) {
   ASSERT_TRUE(Load("m").ok());
   EXPECT_TRUE(Load("m").ok());
   EXPECT_TRUE(Load("m", "").ok());
@@ -115,10 +115,10 @@ TEST_F(ModelRegistryTest, LoadingWhatIsLoadedDoesNothing) {
   EXPECT_EQ(ReasonOf(other.status()), kReasonModelLoaded);
 }
 
-TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
+TEST_F(ModelsTest, LorasBelongToWhatIsLoaded) {
   const auto load = [&](const std::string& path, std::vector<LoraSource> loras) {
     Answer answer;
-    models().Load({"m", path, std::move(loras)}, answer.Take());
+    model_operations().Load({"m", path, std::move(loras)}, answer.Take());
     return answer.Wait().status();
   };
   const LoraSource style = {"style", std::nullopt, "/style"};
@@ -147,7 +147,7 @@ TEST_F(ModelRegistryTest, LorasBelongToWhatIsLoaded) {
   EXPECT_THAT(fields, ElementsAre("loras[0].name", "loras[0].path"));
 }
 
-TEST_F(ModelRegistryTest, LorasAndPathsHaveLimits) {
+TEST_F(ModelsTest, LorasAndPathsHaveLimits) {
   std::vector<LoraSource> loras(kMaxLorasOfModel, LoraSource{"style", std::nullopt, "/style"});
   EXPECT_TRUE(models().Add({"most", std::string(kMaxPathBytes, 'p'), loras}).ok());
   loras.push_back(loras[0]);
@@ -165,19 +165,19 @@ TEST_F(ModelRegistryTest, LorasAndPathsHaveLimits) {
   EXPECT_EQ(violations[1].description, "has 4097 bytes; must have at most 4096");
 }
 
-TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
+TEST_F(ModelsTest, LoadsOnTheirWayAreWaitedFor) {
   engine_->Hold("Model_Initialization");
   Answer first;
   Answer second;
-  models().Load({"m", kPath}, first.Take());
+  model_operations().Load({"m", kPath}, first.Take());
   engine_->AwaitHeld("Model_Initialization");
-  models().Load({"m", ""}, second.Take());
+  model_operations().Load({"m", ""}, second.Take());
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_LOADING);
   EXPECT_FALSE(first.there() || second.there());
   EXPECT_EQ(ReasonOf(Load("m", "elsewhere").status()), kReasonModelLoading);
   EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelLoading);
   EXPECT_EQ(ReasonOf(Warmup("m", {}).status()), kReasonModelLoading);
-  const absl::Status request = service_->Create(Request(), false).status();
+  const absl::Status request = calls().Create(Request(), false).status();
   EXPECT_EQ(request.code(), absl::StatusCode::kUnavailable);
   EXPECT_EQ(ReasonOf(request), kReasonModelLoading);
   EXPECT_TRUE(RetryDelayOf(request).has_value());
@@ -186,7 +186,7 @@ TEST_F(ModelRegistryTest, LoadsOnTheirWayAreWaitedFor) {
   EXPECT_EQ(engine_->Loads(), 1);
 }
 
-TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
+TEST_F(ModelsTest, FailureIsKeptAndCanBeRepaired) {
   engine_->FailAt("Model_Initialization",
                   absl::DataLossError("shard-2.safetensors: blocks.3.ffn.0.weight is cut"));
   ASSERT_TRUE(models().Add({"m", kPath}).ok());
@@ -194,7 +194,7 @@ TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
   const wan::v1::Model model = *models().Get("m");
   EXPECT_EQ(model.state(), MODEL_STATE_FAILED);
   EXPECT_THAT(model.error().message(), HasSubstr("blocks.3.ffn.0.weight"));
-  const absl::Status request = service_->Create(Request(), false).status();
+  const absl::Status request = calls().Create(Request(), false).status();
   EXPECT_EQ(request.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(request), kReasonModelNotReady);
   EXPECT_THAT(std::string(request.message()), HasSubstr("blocks.3.ffn.0.weight"));
@@ -204,7 +204,7 @@ TEST_F(ModelRegistryTest, FailureIsKeptAndCanBeRepaired) {
   EXPECT_EQ(repaired->path(), "/elsewhere");
 }
 
-TEST_F(ModelRegistryTest, ANameThatWasNeverLoadedLeavesNoEntry) {
+TEST_F(ModelsTest, ANameThatWasNeverLoadedLeavesNoEntry) {
   engine_->FailAt("Model_Initialization", absl::DataLossError("/a/x.safetensors: is cut"));
   EXPECT_EQ(Load("m").status().code(), absl::StatusCode::kDataLoss);
   EXPECT_THAT(models().List(), SizeIs(0));
@@ -217,7 +217,7 @@ TEST_F(ModelRegistryTest, ANameThatWasNeverLoadedLeavesNoEntry) {
   EXPECT_EQ(ReasonOf(Load("m", "").status()), kReasonModelNotFound);
   EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelNotFound);
   EXPECT_EQ(ReasonOf(Warmup("m", {}).status()), kReasonModelNotFound);
-  const absl::Status request = service_->Create(Request(), false).status();
+  const absl::Status request = calls().Create(Request(), false).status();
   EXPECT_EQ(request.code(), absl::StatusCode::kInvalidArgument);
   // Who follows the operation finds it.
   const auto ended = models().GetEnded("m");
@@ -236,10 +236,10 @@ TEST_F(ModelRegistryTest, ANameThatWasNeverLoadedLeavesNoEntry) {
   EXPECT_TRUE(Load("m", "").ok());
 }
 
-TEST_F(ModelRegistryTest, ALoadedModelGetsOtherLoras) {
+TEST_F(ModelsTest, ALoadedModelGetsOtherLoras) {
   const auto load = [&](std::vector<LoraSource> loras) {
     Answer answer;
-    models().Load({"m", kPath, std::move(loras)}, answer.Take());
+    model_operations().Load({"m", kPath, std::move(loras)}, answer.Take());
     return answer.Wait();
   };
   const LoraSource style = {"style", std::nullopt, "/style"};
@@ -274,18 +274,18 @@ TEST_F(ModelRegistryTest, ALoadedModelGetsOtherLoras) {
 }
 
 // What replaces it cannot be warmed up: then there is no model any more, and that is shown.
-TEST_F(ModelRegistryTest, AReplacementThatCannotRunLeavesNoModel) {
+TEST_F(ModelsTest, AReplacementThatCannotRunLeavesNoModel) {
   ASSERT_TRUE(Load("m").ok());
   engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
   Answer answer;
-  models().Load({"m", kPath, {{"style", std::nullopt, "/style"}}}, answer.Take());
+  model_operations().Load({"m", kPath, {{"style", std::nullopt, "/style"}}}, answer.Take());
   EXPECT_EQ(answer.Wait().status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
   EXPECT_TRUE(Load("m", "").ok());
   EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty()) << "as it was last loaded";
 }
 
-TEST_F(ModelRegistryTest, RelativePathsAreShownAsTheyAreLookedUp) {
+TEST_F(ModelsTest, RelativePathsAreShownAsTheyAreLookedUp) {
   const std::string here = std::filesystem::current_path().string();
   ASSERT_TRUE(models().Add({"m", "models/m", {{"style", std::nullopt, "./loras/../style"}}}).ok());
   EXPECT_EQ(models().Get("m")->path(), here + "/models/m");
@@ -296,20 +296,20 @@ TEST_F(ModelRegistryTest, RelativePathsAreShownAsTheyAreLookedUp) {
   EXPECT_EQ(Load("n", "synthetic:ti2v-5b")->path(), "synthetic:ti2v-5b");
 }
 
-TEST_F(ModelRegistryTest, ExceptionAtLoadIsAStatus) {
+TEST_F(ModelsTest, ExceptionAtLoadIsAStatus) {
   engine_->ThrowAt("Model_Initialization", "bad pickle");
   EXPECT_EQ(Load("m").status(), absl::InternalError("the engine threw: bad pickle"));
   EXPECT_TRUE(Load("m").ok());
 }
 
-TEST_F(ModelRegistryTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
+TEST_F(ModelsTest, AModelThatCannotBeWarmedUpIsFailedAndHoldsNoMemory) {
   engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
   EXPECT_EQ(Load("m").status(), absl::ResourceExhaustedError("the warm-up failed: out of memory"));
   EXPECT_EQ(models().GetEnded("m")->state(), MODEL_STATE_FAILED);
   EXPECT_THAT(engine_->Models(), SizeIs(0));
 }
 
-TEST_F(ModelRegistryTest, AModelWhoseFirstWarmUpIsNotFiniteIsFailedWithThatReason) {
+TEST_F(ModelsTest, AModelWhoseFirstWarmUpIsNotFiniteIsFailedWithThatReason) {
   engine_->FailAt("Warmup", NotFiniteError("the latents are not finite"));
   const absl::Status failed = Load("m").status();
   EXPECT_TRUE(IsNotFinite(failed)) << failed;
@@ -322,7 +322,7 @@ TEST_F(ModelRegistryTest, AModelWhoseFirstWarmUpIsNotFiniteIsFailedWithThatReaso
 }
 
 // With other sizes a READY model may show what its first warm-up did not.
-TEST_F(ModelRegistryTest, AReadyModelWhoseWarmUpIsNotFiniteBecomesFailedAndHoldsNoMemory) {
+TEST_F(ModelsTest, AReadyModelWhoseWarmUpIsNotFiniteBecomesFailedAndHoldsNoMemory) {
   ASSERT_TRUE(Load("m").ok());
   engine_->FailAt("Warmup", NotFiniteError("the latents are not finite"));
   EXPECT_TRUE(IsNotFinite(Warmup("m", {}).status()));
@@ -330,12 +330,12 @@ TEST_F(ModelRegistryTest, AReadyModelWhoseWarmUpIsNotFiniteBecomesFailedAndHolds
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
   EXPECT_THAT(models().Get("m")->error().message(), HasSubstr("the latents are not finite"));
   EXPECT_THAT(engine_->Models(), SizeIs(0));
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonModelNotReady);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonModelNotReady);
   ASSERT_TRUE(Load("m").ok()) << "the weights were mended";
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
 }
 
-TEST_F(ModelRegistryTest, UnloadIsRefusedWhileJobsWaitOrRun) {
+TEST_F(ModelsTest, UnloadIsRefusedWhileJobsWaitOrRun) {
   ASSERT_TRUE(Load("m").ok());
   engine_->Hold("T5_Encoding");
   const std::string running = Create();
@@ -345,7 +345,7 @@ TEST_F(ModelRegistryTest, UnloadIsRefusedWhileJobsWaitOrRun) {
   EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(ReasonOf(refused), kReasonModelInUse);
   EXPECT_THAT(std::string(refused.message()), HasSubstr("2 jobs"));
-  ASSERT_TRUE(service_->Cancel(waiting, "test").ok());
+  ASSERT_TRUE(calls().Cancel(waiting, "test").ok());
   EXPECT_EQ(ReasonOf(Unload("m").status()), kReasonModelInUse);
   engine_->Release("T5_Encoding");
   RunToEnd(running);
@@ -353,36 +353,36 @@ TEST_F(ModelRegistryTest, UnloadIsRefusedWhileJobsWaitOrRun) {
   ASSERT_TRUE(unloaded.ok()) << unloaded.status();
   EXPECT_EQ(unloaded->state(), MODEL_STATE_UNLOADED);
   EXPECT_THAT(engine_->Models(), SizeIs(0));
-  EXPECT_EQ(ReasonOf(service_->Create(Request(), false).status()), kReasonModelNotReady);
+  EXPECT_EQ(ReasonOf(calls().Create(Request(), false).status()), kReasonModelNotReady);
   EXPECT_TRUE(Unload("m").ok());  // nothing to do
   EXPECT_TRUE(Load("m").ok());
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
 }
 
-TEST_F(ModelRegistryTest, RefusedRequestsDoNotHoldTheModel) {
+TEST_F(ModelsTest, RefusedRequestsDoNotHoldTheModel) {
   options_.queue_capacity = 1;
   Close();
   Open();
-  EXPECT_FALSE(service_->Create(Request(""), false).ok());
+  EXPECT_FALSE(calls().Create(Request(""), false).ok());
   engine_->Hold("T5_Encoding");
   const std::string running = Create();
   engine_->AwaitHeld("T5_Encoding");
   const std::string waiting = Create();
-  EXPECT_FALSE(service_->Create(Request(), false).ok());  // the queue is full
+  EXPECT_FALSE(calls().Create(Request(), false).ok());  // the queue is full
   engine_->Release("T5_Encoding");
   RunToEnd(running);
   RunToEnd(waiting);
   EXPECT_TRUE(Unload("m").ok());
 }
 
-TEST_F(ModelRegistryTest, WarmupRunsBetweenJobsAndAddsShapes) {
+TEST_F(ModelsTest, WarmupRunsBetweenJobsAndAddsShapes) {
   ASSERT_TRUE(Load("m").ok());
   engine_->Hold("T5_Encoding");
   const std::string running = Create();
   engine_->AwaitHeld("T5_Encoding");
   const std::string waiting = Create();
   Answer answer;
-  models().Warmup("m", {{64, 64, 9}}, answer.Take());
+  model_operations().Warmup("m", {{64, 64, 9}}, answer.Take());
   EXPECT_FALSE(answer.there());
   engine_->Hold("TI2V_Preprocess");
   engine_->Release("T5_Encoding");
@@ -396,15 +396,15 @@ TEST_F(ModelRegistryTest, WarmupRunsBetweenJobsAndAddsShapes) {
   EXPECT_TRUE(models().IsReady("m"));
 }
 
-TEST_F(ModelRegistryTest, StoppingServerDropsTasks) {
+TEST_F(ModelsTest, StoppingServerDropsTasks) {
   ASSERT_TRUE(Load("m").ok());
   engine_->Hold("T5_Encoding");
   Create();
   engine_->AwaitHeld("T5_Encoding");
   Answer load;
   Answer warmup;
-  models().Load({"n", kPath}, load.Take());
-  models().Warmup("m", {}, warmup.Take());
+  model_operations().Load({"n", kPath}, load.Take());
+  model_operations().Warmup("m", {}, warmup.Take());
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());
   EXPECT_EQ(ReasonOf(load.Wait().status()), kReasonServerStopping);
   EXPECT_EQ(ReasonOf(warmup.Wait().status()), kReasonServerStopping);
@@ -412,7 +412,7 @@ TEST_F(ModelRegistryTest, StoppingServerDropsTasks) {
   EXPECT_EQ(ReasonOf(Load("o").status()), kReasonServerStopping);
 }
 
-TEST_F(ModelRegistryTest, ListenersHearEveryState) {
+TEST_F(ModelsTest, ListenersHearEveryState) {
   class Listener final : public StateListener {
    public:
     void OnModelState(const wan::v1::Model& model) override { states.push_back(model.state()); }

@@ -1,0 +1,212 @@
+#include "server/jobs/attempt_run.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <memory>
+#include <optional>
+#include <string>
+#include <system_error>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/conversion/convert.h"
+#include "server/conversion/public_text.h"
+#include "server/jobs/attempt_telemetry.h"
+#include "server/jobs/engine_call.h"
+#include "server/jobs/job_savepoints.h"
+
+namespace wan::server {
+namespace {
+
+// Returns what the engine says of the job's model; nothing if it does not have it.
+ModelDescription DescriptionOf(const Engine& engine, const wan::v1::Job& job) {
+  for (ModelDescription& model : engine.Models()) {
+    if (model.name == job.request().model()) return std::move(model);
+  }
+  return {};  // the plan says so
+}
+
+class AttemptRun final : public GenerationObserver {
+ public:
+  AttemptRun(const RunnerParts& parts, const Attempt& attempt)
+      : parts_(parts),
+        engine_(parts.engine()),
+        attempt_(attempt),
+        job_(attempt.job),
+        telemetry_(parts, attempt) {}
+
+  absl::StatusOr<std::vector<wan::v1::Artifact>> Run() {
+    Span total = telemetry_.recorder().StartSpan(StageKind::kTotalExecution);
+    absl::StatusOr<std::vector<wan::v1::Artifact>> artifacts = RunParts();
+    savepoints_.reset();  // waits until the latest one is on the disk
+    total.Finish(artifacts.status()).IgnoreError();
+    telemetry_.Finish();
+    return artifacts;
+  }
+
+ private:
+  absl::StatusOr<std::vector<wan::v1::Artifact>> RunParts() {
+    if (absl::Status planned = Plan(); !planned.ok()) return planned;
+    if (absl::Status staged = Stage(); !staged.ok()) return staged;
+    if (absl::Status generated = Generate(); !generated.ok()) return generated;
+    return Publish();
+  }
+  absl::Status Plan();
+  // Makes the folder of the files, and notes in row and report what they are made from.
+  absl::Status Stage();
+  absl::Status Generate();
+  absl::StatusOr<std::vector<wan::v1::Artifact>> Publish();
+
+  void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
+  void OnResumed(int steps_done) override { telemetry_.Resume(steps_done); }
+  void OnPreview(const Preview& preview) override;
+
+  // The keeper that writes this attempt's savepoints.
+  JobSavepoints::Parts SavepointParts();
+  // Notes in the job's row what it completes without.
+  void NoteOmissions();
+  // Returns the outputs that are whole and removes the files of the others, so that no part of them
+  // is published.
+  std::vector<OutputFile> WholeOutputs() const;
+
+  const RunnerParts& parts_;
+  Engine& engine_;
+  const Attempt& attempt_;
+  const wan::v1::Job& job_;
+  AttemptTelemetry telemetry_;
+  // Set by Plan.
+  std::optional<GenerationPlan> plan_;
+  size_t image_bytes_ = 0;
+  // Set by Stage.
+  std::vector<OutputFile> outputs_;
+  wan::v1::Provenance provenance_;
+  ModelDescription model_;
+  // Set by Generate.
+  std::vector<Omission> omissions_;
+  std::optional<JobSavepoints> savepoints_;  // last: its thread uses the others
+};
+
+absl::Status AttemptRun::Plan() {
+  std::shared_ptr<const std::string> image;
+  if (!job_.image_sha256().empty()) {
+    absl::StatusOr<std::string> stored = parts_.store.Image(job_.name());
+    if (!stored.ok()) return stored.status();
+    image_bytes_ = stored->size();
+    image = std::make_shared<const std::string>(*std::move(stored));
+  }
+  GenerationRequest request = ToEngineRequest(job_.request(), std::move(image));
+  // The stored request has the size that the first plan resolved; do not resolve it again.
+  request.size_is_exact = true;
+  absl::StatusOr<GenerationPlan> plan = CallEngine([&] { return engine_.Plan(request); });
+  if (!plan.ok()) return plan.status();
+  plan_ = *std::move(plan);
+  telemetry_.SetPlan(*plan_);
+  return absl::OkStatus();
+}
+
+absl::Status AttemptRun::Stage() {
+  absl::StatusOr<std::vector<OutputFile>> outputs =
+      parts_.artifacts.Stage(job_.name(), job_.attempt(), plan_->request.outputs);
+  if (!outputs.ok()) return outputs.status();
+  outputs_ = *std::move(outputs);
+  provenance_ = ProvenanceOf(*plan_, engine_.Device());
+  provenance_.set_server_version(parts_.server_version);
+  model_ = DescriptionOf(engine_, job_);
+  parts_.states.NoteOrigin(job_.name(), provenance_, model_.files);
+  telemetry_.DescribePlan(*plan_, model_, image_bytes_);
+  return absl::OkStatus();
+}
+
+absl::Status AttemptRun::Generate() {
+  savepoints_.emplace(SavepointParts());
+  absl::Status generated = CallEngine([&] {
+    return engine_.Generate(*plan_, outputs_, telemetry_.recorder(), *this, attempt_.stop,
+                            &*savepoints_);
+  });
+  NoteOmissions();
+  return generated;
+}
+
+absl::StatusOr<std::vector<wan::v1::Artifact>> AttemptRun::Publish() {
+  return parts_.artifacts.Publish(job_.name(), job_.attempt(), WholeOutputs());
+}
+
+void AttemptRun::OnPreview(const Preview& preview) {
+  wan::v1::Event event;
+  event.set_attempt(job_.attempt());
+  event.mutable_preview()->set_step(preview.step);
+  event.mutable_preview()->set_jpeg(preview.jpeg);
+  parts_.ledger.Preview(job_.name(), std::move(event));
+}
+
+JobSavepoints::Parts AttemptRun::SavepointParts() {
+  return {.store = parts_.savepoints,
+          .clock = parts_.clock,
+          .job = job_.name(),
+          .identity = SavepointIdentity(job_, provenance_, model_),
+          .interval = parts_.savepoint_interval,
+          .will_run_again = [this] { return parts_.states.WillRunAgain(job_.name()); },
+          .on_written =
+              [this](int steps_done, double seconds) {
+                for (StateListener* listener : parts_.listeners) {
+                  listener->OnSavepoint(job_, steps_done, seconds);
+                }
+              },
+          .on_problem =
+              [this](const absl::Status& problem) {
+                for (StateListener* listener : parts_.listeners) listener->OnProblem(problem);
+              }};
+}
+
+void AttemptRun::NoteOmissions() {
+  std::vector<wan::v1::Omission> told;
+  for (const Omission& omission : omissions_) {
+    told.push_back(ToProto(Omission{omission.output, PublicError(parts_, job_, omission.status)}));
+  }
+  parts_.states.Annotate(job_.name(), [&](wan::v1::Job& row) {
+    row.mutable_omissions()->Assign(told.begin(), told.end());
+  });
+}
+
+std::vector<OutputFile> AttemptRun::WholeOutputs() const {
+  std::vector<OutputFile> whole;
+  for (const OutputFile& output : outputs_) {
+    const bool lost =
+        std::any_of(omissions_.begin(), omissions_.end(),
+                    [&](const Omission& omission) { return omission.output == output.kind; });
+    if (lost) {
+      std::error_code ignored;  // at worst a partial file is published with the folder
+      std::filesystem::remove(output.path, ignored);
+    } else {
+      whole.push_back(output);
+    }
+  }
+  return whole;
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<wan::v1::Artifact>> RunAttempt(const RunnerParts& parts,
+                                                          const Attempt& attempt) {
+  return AttemptRun(parts, attempt).Run();
+}
+
+absl::Status PublicError(const RunnerParts& parts, const wan::v1::Job& job,
+                         const absl::Status& status) {
+  const ModelDescription model = DescriptionOf(parts.engine(), job);
+  std::vector<std::string> folders = {parts.data_dir};
+  // The deepest first, so that nothing of a path is left but the file's name.
+  for (const ModelFile& file : model.files) {
+    folders.push_back(std::filesystem::path(file.path).parent_path().string());
+  }
+  folders.push_back(model.path);
+  std::sort(folders.begin(), folders.end(),
+            [](const std::string& a, const std::string& b) { return a.size() > b.size(); });
+  absl::Status told = WithoutFolders(status, folders);
+  if (told.message() == status.message()) return told;
+  const absl::Status whole(status.code(), absl::StrCat(job.name(), ": ", status.message()));
+  for (StateListener* listener : parts.listeners) listener->OnProblem(whole);
+  return told;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,99 @@
+#include "server/jobs/attempt_telemetry.h"
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "server/conversion/convert.h"
+#include "server/conversion/report.h"
+
+namespace wan::server {
+namespace {
+
+SinkContext ContextOf(const RunnerParts& parts, const wan::v1::Job& job) {
+  const wan::v1::GenerationRequest& asked = job.request();
+  return {.model = asked.model(),
+          .job = job.name(),
+          .attempt = job.attempt(),
+          .shape = {asked.width(), asked.height(), asked.num_frames()},
+          .group = parts.group,
+          .trace = job.trace()};
+}
+
+}  // namespace
+
+AttemptTelemetry::AttemptTelemetry(const RunnerParts& parts, const Attempt& attempt)
+    : parts_(parts),
+      attempt_(attempt),
+      events_(attempt.job.request().model(), attempt.job.attempt(), parts.estimator,
+              [this](std::vector<wan::v1::Event> added,
+                     const std::optional<wan::v1::StepProgress>& progress) {
+                const std::string& job = attempt_.job.name();
+                const bool step_ended = !added.empty() && added.back().has_step_progress();
+                parts_.states.AddProgress(job, std::move(added), progress);
+                // While the data folder takes no writes, no other job would begin.
+                if (step_ended && parts_.storage.status().ok()) {
+                  parts_.states.PreemptRunning(job, parts_.preempt_priority_gap);
+                }
+              }),
+      extra_(MakeSinks(parts.sinks, ContextOf(parts, attempt.job))),
+      progress_(attempt.job.name(), attempt.job.request().model(), parts.estimator, parts.progress),
+      recorder_(parts.clock, parts.engine().Monitor(), Views()) {
+  recorder_.RecordPast(StageKind::kQueueWait, attempt.queued_since, attempt.waited);
+  DescribeSurroundings();
+  timeline_ = parts.engine().Monitor().StartTimeline();
+  shares_ = std::make_unique<DeviceShares>(parts.engine().Monitor());
+}
+
+std::vector<TelemetrySink*> AttemptTelemetry::Views() {
+  std::vector<TelemetrySink*> views = {&events_, attempt_.report.get(), &progress_};
+  for (const auto& sink : extra_) views.push_back(sink.get());
+  return views;
+}
+
+void AttemptTelemetry::DescribeSurroundings() {
+  wan::v1::SystemDescription system = ToProto(parts_.engine().Device().system);
+  system.set_server_version(parts_.server_version);
+  system.set_server_revision(parts_.server_revision);
+  const std::optional<wan::v1::StageReport> load =
+      parts_.models.LoadReport(attempt_.job.request().model(), parts_.group);
+  attempt_.report->Annotate([&](wan::v1::JobReport& report) {
+    *report.mutable_system() = std::move(system);
+    if (load.has_value()) *report.mutable_model_load() = *load;
+  });
+}
+
+void AttemptTelemetry::SetPlan(const GenerationPlan& plan) {
+  events_.SetPlan(plan.stages);
+  for (const StagePlan& stage : plan.stages) {
+    if (!stage.flops.has_value()) continue;
+    recorder_.Record({"planned_flops", *stage.flops, {{"stage", NameOf(stage.stage)}}});
+  }
+  progress_.SetPlan(plan.stages);
+}
+
+void AttemptTelemetry::DescribePlan(const GenerationPlan& plan, const ModelDescription& model,
+                                    size_t image_bytes) {
+  attempt_.report->Annotate([&](wan::v1::JobReport& report) {
+    *report.mutable_plan() = ReportOf(plan, model);
+    if (image_bytes > 0) report.set_image_bytes(image_bytes);
+  });
+}
+
+void AttemptTelemetry::Resume(int steps_done) {
+  events_.Resume(steps_done, attempt_.job.request().steps());
+  attempt_.report->Resume(steps_done);
+}
+
+void AttemptTelemetry::Finish() {
+  const std::vector<wan::v1::DeviceShare> shared = shares_->Finish();
+  attempt_.report->Annotate([&](wan::v1::JobReport& report) {
+    report.mutable_devices()->Assign(shared.begin(), shared.end());
+  });
+  if (timeline_ == nullptr) return;
+  const std::vector<TimelinePoint> points = timeline_->Points();
+  attempt_.report->Annotate(
+      [&](wan::v1::JobReport& report) { *report.mutable_timeline() = ToProto(points); });
+}
+
+}  // namespace wan::server

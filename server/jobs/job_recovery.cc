@@ -1,0 +1,99 @@
+// The start of JobStates: it takes over the jobs that an earlier process left.
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "server/conversion/convert.h"
+#include "server/jobs/job_states.h"
+#include "server/quota/past_use.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kRestarted[] = "server restarted while the job was running";
+constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
+
+// Most jobs that are taken over without releasing the lock.
+constexpr size_t kJobsAtOnce = 64;
+
+// Number of stored events that are read at once.
+constexpr int kPageEvents = 256;
+
+// Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be
+// read.
+AttemptTrace StoredTrace(JobStore& store, const wan::v1::Job& job) {
+  AttemptTrace trace;
+  int64_t after = 0;
+  for (;;) {
+    const absl::StatusOr<std::vector<wan::v1::Event>> page =
+        store.Events(job.name(), after, kPageEvents);
+    // Damaged events end the job's log for its watchers; the job itself can still run.
+    if (!page.ok() || page->empty()) return trace;
+    for (const wan::v1::Event& event : *page) {
+      if (event.attempt() == job.attempt()) trace.Add(event);
+    }
+    after = page->back().sequence();
+  }
+}
+
+}  // namespace
+
+absl::Status JobStates::Recover(JobStore& store, std::vector<StoredJob> unfinished) {
+  std::unordered_map<std::string, AttemptTrace> lost;
+  for (const StoredJob& stored : unfinished) {
+    if (stored.job.state() != wan::v1::JOB_STATE_RUNNING) continue;
+    lost.emplace(stored.job.name(), StoredTrace(store, stored.job));
+  }
+  const absl::Time long_ago = live_.clock.Now() - UsageAccount::kMemory;
+  const absl::Duration shift = live_.steady.Now() - live_.clock.Now();
+  absl::Status recalled = VisitUseSince(store, long_ago, [&](const PrincipalUse& use) {
+    const LiveJobs::Lock lock(live_);
+    live_.account.RecallEnded(use.owner, use.held, use.until + shift);
+  });
+  if (!recalled.ok()) return recalled;
+  for (size_t done = 0; done < unfinished.size();) {
+    const LiveJobs::Lock lock(live_);
+    const size_t end = std::min(unfinished.size(), done + kJobsAtOnce);
+    for (; done < end; ++done) {
+      StoredJob& stored = unfinished[done];
+      const std::string name = stored.job.name();
+      TakeOver(std::move(stored), lost[name], shift);
+    }
+    live_.queue.RefreshUse();
+  }
+  return parts_.ledger.Flush();
+}
+
+void JobStates::TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration shift) {
+  parts_.ledger.TakeOver(stored.job);
+  parts_.models.AddRecoveredJob(stored.job.request().model());
+  LiveJob& live = live_.jobs[stored.job.name()];
+  live.age = next_age_++;
+  live.queued_since = ToTime(stored.job.create_time());
+  // The clock may have been set back since.
+  live.queued_instant = std::min(live.queued_since + shift, live_.steady.Now());
+  live.trace = std::move(trace);
+  live.stored = std::move(stored);
+  live_.account.Add(live.stored.job, std::nullopt);
+  live_.account.RecallUnended(live.stored.job, live.trace.heard(), shift);
+  const wan::v1::Job& job = live.stored.job;
+  for (StateListener* listener : parts_.listeners) {
+    listener->OnJobState(job, wan::v1::JOB_STATE_UNSPECIFIED);
+  }
+  if (job.has_error()) {
+    FinishCancelled(live, StopCause::kCancelled, std::string(job.error().message()));
+  } else if (live.stored.tied_to_caller) {
+    FinishCancelled(live, StopCause::kCallerGone, kCallerLostInRestart);
+  } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
+    RequeueLost(live, kRestarted);
+  } else {
+    parts_.order.Enqueue(live);  // its position has not changed, so it needs no event
+  }
+  if (IsFinal(job.state())) return;
+  parts_.order.NoteUnplanned(job);
+  if (job.request().has_deadline()) {
+    parts_.timer.Add(job.name(), ToTime(job.request().deadline()));
+  }
+}
+
+}  // namespace wan::server

@@ -1,0 +1,298 @@
+#include "server/jobs/model_operations.h"
+
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/jobs/engine_call.h"
+#include "server/jobs/job_sinks.h"
+#include "server/jobs/model_errors.h"
+#include "server/jobs/model_spec.h"
+
+namespace wan::server {
+namespace {
+
+// A task for several groups: how many have not ended, and the first error.
+class SharedTask {
+ public:
+  explicit SharedTask(size_t groups) : left_(groups) {}
+
+  // One group has ended with `status`. Returns the outcome of all if it was the last.
+  std::optional<absl::Status> End(const absl::Status& status) {
+    absl::MutexLock lock(&mutex_);
+    error_.Update(status);
+    return --left_ > 0 ? std::nullopt : std::optional(error_);
+  }
+
+ private:
+  absl::Mutex mutex_;
+  size_t left_ ABSL_GUARDED_BY(mutex_);
+  absl::Status error_ ABSL_GUARDED_BY(mutex_);
+};
+
+// Calls `done` with the model, or with the error if the task failed.
+void Tell(const ModelOperations::Done& done, const absl::Status& status,
+          const wan::v1::Model& model) {
+  if (status.ok()) {
+    done(model);
+  } else {
+    done(status);
+  }
+}
+
+// Replaces the engine's CANCELLED by SERVER_STOPPING if Stop was the cause.
+absl::Status OrStopping(absl::Status status, const std::stop_token& stop) {
+  return absl::IsCancelled(status) && stop.stop_requested() ? ServerStoppingError() : status;
+}
+
+}  // namespace
+
+void ModelOperations::Load(ModelSpec spec, const Done& done) {
+  spec.name = std::string(BareModelName(spec.name));
+  if (absl::Status right = Check(spec); !right.ok()) return done(right);
+  std::vector<int> begin;
+  const ModelTable::Answer answer = table_.BeginLoad(spec, done, &begin);
+  if (answer.has_value()) done(*answer);
+  PostLoad(spec, begin);
+}
+
+absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec) {
+  spec.name = std::string(BareModelName(spec.name));
+  if (absl::Status right = Check(spec); !right.ok()) return right;
+  std::vector<int> begin;
+  const ModelTable::Answer answer = table_.BeginLoad(spec, nullptr, &begin);
+  if (answer.has_value()) return *answer;
+  absl::StatusOr<wan::v1::Model> model = table_.Get(spec.name);  // before an executor can end it
+  PostLoad(spec, begin);
+  return model;
+}
+
+absl::Status ModelOperations::Check(ModelSpec& spec) const {
+  if (absl::Status known = table_.Complete(spec); !known.ok()) return known;
+  if (absl::Status valid = CheckSpec(spec); !valid.ok()) return valid;
+  MakeAbsolute(spec);
+  if (table_.IsConfigured(spec)) return absl::OkStatus();
+  const std::vector<FieldViolation> outside = parts_.roots.Check(spec);
+  return outside.empty() ? absl::OkStatus() : InvalidFields(outside);
+}
+
+void ModelOperations::LoadMissing(const std::string& name, int group) {
+  const std::optional<ModelSpec> missing = table_.BeginMissing(name, group);
+  if (missing.has_value()) PostLoad(*missing, {group});
+}
+
+void ModelOperations::PostLoad(const ModelSpec& spec, const std::vector<int>& groups) {
+  for (const int group : groups) {
+    parts_.groups.executor(group).Post(
+        {[this, spec, group] {
+           const absl::Time begun = parts_.clock.Steady().Now();
+           const absl::Status status = RunLoad(spec, group);
+           FinishLoad(spec.name, group, status, parts_.clock.Steady().Now() - begun);
+         },
+         [this, spec, group] {
+           FinishLoad(spec.name, group, ServerStoppingError(), absl::ZeroDuration());
+         }});
+  }
+}
+
+absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
+  Engine& engine = parts_.groups.engine(group);
+  const bool configured = table_.IsConfigured(asked);
+  parts_.digests.Pause();
+  const absl::Cleanup resume = [this] { parts_.digests.Resume(); };
+  absl::StatusOr<ModelSpec> resolved = asked;
+  if (!configured) resolved = parts_.roots.Resolve(asked);
+  if (!resolved.ok()) return resolved.status();
+  const ModelSpec& spec = *resolved;
+  const auto sinks = MakeSinks(parts_.sinks, {spec.name, "", 0, {}, group});
+  std::vector<TelemetrySink*> views;
+  views.reserve(sinks.size());
+  for (const auto& sink : sinks) views.push_back(sink.get());
+  SpanReportSink initialization(StageKind::kModelInitialization);
+  views.push_back(&initialization);
+  Recorder recorder(parts_.clock, engine.Monitor(), std::move(views));
+  // A load goes on when its caller is gone: others may wait for it, and a client with a short
+  // timeout could never load a large model otherwise.
+  const std::stop_token stop = stop_token();
+  absl::Status loaded = CallEngine([&] { return engine.LoadModel(spec, recorder, stop); });
+  if (!loaded.ok()) return OrStopping(loaded, stop);
+  table_.NoteLoadReport(spec.name, group, initialization.report());
+  return parts_.warm_up_on_load ? WarmUpLoaded(spec.name, group, stop) : loaded;
+}
+
+absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,
+                                           const std::stop_token& stop) {
+  Engine& engine = parts_.groups.engine(group);
+  absl::Status warm = CallEngine([&] { return engine.Warmup(name, parts_.warm_up_shapes, stop); });
+  if (warm.ok() || IsDeviceLost(warm)) return warm;
+  // A model that cannot run must not look ready or hold memory. Keep the warm-up's error, which
+  // says why, rather than one of the unloading.
+  CallEngine([&] { return engine.UnloadModel(name); }).IgnoreError();
+  warm = OrStopping(warm, stop);
+  if (ReasonOf(warm) == kReasonServerStopping) return warm;
+  return WarmupFailedError(warm);
+}
+
+void ModelOperations::FinishLoad(const std::string& name, int group, const absl::Status& ended,
+                                 absl::Duration taken) {
+  const DeviceGroups& groups = parts_.groups;
+  Hear(ended, group);
+  const bool stopping = ReasonOf(ended) == kReasonServerStopping;
+  // The task was dropped because the group has left.
+  const bool left = stopping && !groups.Serves(group) && groups.serving() > 0;
+  const absl::Status status = left ? groups.ProblemOf(group) : ended;
+  const ModelTable::LoadEnd end = table_.EndLoad(name, group, status, taken);
+  if (status.ok()) WantDigests(name, group);
+  if (!status.ok() && !stopping && (groups.size() > 1 || end.kept)) {
+    // The model may well be READY in another group, whose callers hear nothing of this one, or here
+    // with what it had.
+    const absl::Status problem(
+        status.code(),
+        absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",
+                     groups.device(group).device, ")",
+                     end.kept ? ", and keeps the LoRAs that it had" : "", ": ", status.message()));
+    for (StateListener* listener : parts_.listeners) listener->OnProblem(problem);
+  }
+  for (const Done& done : end.waiters) Tell(done, end.outcome, end.model);
+  LoadInterrupted(name);
+}
+
+void ModelOperations::WantDigests(const std::string& name, int group) const {
+  for (const ModelDescription& model : parts_.groups.engine(group).Models()) {
+    if (model.name == name) parts_.digests.Want(model.files);
+  }
+}
+
+void ModelOperations::Unload(std::string_view name, const Done& done) {
+  const std::string bare(BareModelName(name));
+  std::vector<int> resident;
+  const ModelTable::Answer answer = table_.BeginUnload(bare, &resident);
+  if (answer.has_value()) return done(*answer);
+  const auto shared = std::make_shared<SharedTask>(resident.size());
+  for (const int group : resident) {
+    const auto finish = [this, bare, done, group, shared](const absl::Status& status) {
+      table_.EndUnload(bare, group, status);
+      const std::optional<absl::Status> outcome = shared->End(status);
+      if (outcome.has_value()) Tell(done, *outcome, table_.SetUnloaded(bare));
+    };
+    parts_.groups.executor(group).Post(
+        {[this, bare, group, finish] {
+           finish(CallEngine([&] { return parts_.groups.engine(group).UnloadModel(bare); }));
+         },
+         [finish] { finish(ServerStoppingError()); }});
+  }
+}
+
+void ModelOperations::Warmup(std::string_view name, std::vector<VideoShape> shapes,
+                             const Done& done, std::stop_token caller) {
+  const absl::Status posted =
+      PostWarmup(std::string(BareModelName(name)), std::move(shapes), done, std::move(caller));
+  if (!posted.ok()) done(posted);
+}
+
+absl::StatusOr<wan::v1::Model> ModelOperations::BeginWarmup(std::string_view name,
+                                                            std::vector<VideoShape> shapes) {
+  const std::string bare(BareModelName(name));
+  absl::Status posted = PostWarmup(bare, std::move(shapes), nullptr, {});
+  if (!posted.ok()) return posted;
+  return table_.Get(bare);
+}
+
+absl::Status ModelOperations::PostWarmup(const std::string& name, std::vector<VideoShape> shapes,
+                                         const Done& done, std::stop_token caller) {
+  if (shapes.size() > kMaxWarmupShapes) {
+    return InvalidFields(
+        {{"shapes",
+          absl::StrCat("has ", shapes.size(), " entries; must have at most ", kMaxWarmupShapes)}});
+  }
+  const absl::StatusOr<std::vector<int>> ready = table_.CheckReady(name);
+  if (!ready.ok()) return ready.status();
+  for (const int group : *ready) {
+    absl::Status fits =
+        CallEngine([&] { return parts_.groups.engine(group).CheckWarmup(name, shapes); });
+    if (!fits.ok()) return fits;
+  }
+  const std::string operation = table_.BeginWarmup(name);
+  const auto shared = std::make_shared<SharedTask>(ready->size());
+  for (const int group : *ready) {
+    const auto finish = [this, name, operation, done, group, shared](const absl::Status& status) {
+      Hear(status, group);
+      const std::optional<absl::Status> outcome = shared->End(status);
+      if (!outcome.has_value()) return;
+      const wan::v1::Model model = table_.EndWarmup(name, operation, *outcome);
+      if (done != nullptr) Tell(done, *outcome, model);
+    };
+    parts_.groups.executor(group).Post({[this, name, group, shapes, finish, caller] {
+                                          finish(RunWarmup(name, group, shapes, caller));
+                                        },
+                                        [finish] { finish(ServerStoppingError()); }});
+  }
+  return absl::OkStatus();
+}
+
+absl::Status ModelOperations::RunWarmup(const std::string& name, int group,
+                                        const std::vector<VideoShape>& shapes,
+                                        const std::stop_token& caller) {
+  std::stop_source stop;  // requested by the caller or by Stop(), whichever is first
+  const auto end = [&stop] { stop.request_stop(); };
+  const std::stop_callback on_caller(caller, end);
+  const std::stop_token stopping = stop_token();
+  const std::stop_callback on_server(stopping, end);
+  if (stop.stop_requested()) {
+    return OrStopping(absl::CancelledError("the caller went away before the warm-up began"),
+                      stopping);
+  }
+  Engine& engine = parts_.groups.engine(group);
+  absl::Status warm = OrStopping(
+      CallEngine([&] { return engine.Warmup(name, shapes, stop.get_token()); }), stopping);
+  if (IsNotFinite(warm)) Discard(name, group, WarmupFailedError(warm));
+  return warm;
+}
+
+void ModelOperations::Discard(const std::string& name, int group, const absl::Status& error) {
+  if (!table_.SetFailed(name, group, error)) return;  // the unload that was asked for does the rest
+  // Before any task that was posted since, so that a new load finds the name free.
+  CallEngine([&] { return parts_.groups.engine(group).UnloadModel(name); }).IgnoreError();
+}
+
+void ModelOperations::Hear(const absl::Status& status, int group) const {
+  if (IsDeviceLost(status)) parts_.on_device_lost(group, status);
+}
+
+std::stop_token ModelOperations::stop_token() const {
+  absl::MutexLock lock(&mutex_);
+  return stopping_.get_token();
+}
+
+void ModelOperations::Stop() {
+  std::stop_source stopping(std::nostopstate);
+  {
+    absl::MutexLock lock(&mutex_);
+    stopping = stopping_;
+  }
+  stopping.request_stop();  // without the lock, because it runs callbacks of the engine
+}
+
+void ModelOperations::Resume() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (!stopping_.stop_requested()) return;
+    stopping_ = std::stop_source();
+  }
+  for (const std::string& name : table_.Names()) LoadInterrupted(name);
+}
+
+void ModelOperations::LoadInterrupted(const std::string& name) {
+  if (stop_token().stop_requested()) return;
+  std::optional<ModelSpec> interrupted = table_.TakeInterrupted(name);
+  if (!interrupted.has_value()) return;
+  // The listeners hear how it ends.
+  Load(*std::move(interrupted), [](const absl::StatusOr<wan::v1::Model>&) {});
+}
+
+}  // namespace wan::server

@@ -1,0 +1,408 @@
+#include "server/jobs/model_table.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/jobs/model_errors.h"
+#include "server/jobs/model_spec.h"
+
+namespace wan::server {
+namespace {
+
+constexpr absl::Duration kLoadingRetryDelay = absl::Seconds(5);
+
+std::string NamesOf(const std::vector<LoraSource>& loras) {
+  if (loras.empty()) return "no LoRAs";
+  return absl::StrCat("the LoRAs ",
+                      absl::StrJoin(loras, ", ", [](auto* out, const LoraSource& lora) {
+                        out->append(lora.name);
+                      }));
+}
+
+}  // namespace
+
+absl::Status ModelTable::Add(const ModelSpec& given) {
+  absl::Status valid = CheckSpec(given);
+  if (!valid.ok()) return valid;
+  ModelSpec spec = given;
+  MakeAbsolute(spec);
+  absl::MutexLock lock(&mutex_);
+  if (entries_.contains(spec.name)) {
+    return absl::AlreadyExistsError(absl::StrCat("model '", spec.name,
+                                                 "' is named twice; each model needs a "
+                                                 "name of its own"));
+  }
+  Entry& entry = EntryOf(spec.name);
+  entry.configured = spec;
+  entry.sound = spec;
+  entry.path = spec.path;
+  entry.loras = spec.loras;
+  return absl::OkStatus();
+}
+
+ModelTable::Entry& ModelTable::EntryOf(const std::string& name) {
+  Entry& entry = entries_[name];
+  entry.places.resize(static_cast<size_t>(groups_.size()));
+  return entry;
+}
+
+const ModelTable::Entry* ModelTable::FindKnown(std::string_view name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) return nullptr;
+  const Entry& entry = found->second;
+  return entry.sound.has_value() || entry.loading > 0 ? &entry : nullptr;
+}
+
+absl::Status ModelTable::NotKnown(const std::string& name) const {
+  const auto ended = entries_.find(name);
+  return ModelNotFoundError(name, ended == entries_.end() ? absl::OkStatus() : ended->second.error);
+}
+
+std::vector<int> ModelTable::PlacesOf(std::string_view name) const {
+  const bool none_serves = groups_.serving() == 0;
+  std::vector<int> places;
+  for (int group = 0; group < groups_.size(); ++group) {
+    if (groups_.MayHave(group, name) && (none_serves || groups_.Serves(group))) {
+      places.push_back(group);
+    }
+  }
+  return places;
+}
+
+std::vector<int> ModelTable::ReadyPlaces(const std::string& name, const Entry& entry) const {
+  std::vector<int> ready;
+  for (const int group : PlacesOf(name)) {
+    const Place& place = PlaceIn(entry, group);
+    if (place.state == wan::v1::MODEL_STATE_READY) ready.push_back(group);
+  }
+  return ready;
+}
+
+void ModelTable::SetPlace(Entry& entry, int group, wan::v1::ModelState state,
+                          const absl::Status& error) {
+  Place& place = PlaceIn(entry, group);
+  place.state = state;
+  place.error = error;
+}
+
+void ModelTable::Refresh(const std::string& name, Entry& entry) {
+  // The best that it is anywhere.
+  constexpr wan::v1::ModelState kFromBest[] = {
+      wan::v1::MODEL_STATE_READY, wan::v1::MODEL_STATE_LOADING, wan::v1::MODEL_STATE_FAILED,
+      wan::v1::MODEL_STATE_UNLOADED};
+  const std::vector<int> places = PlacesOf(name);
+  wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
+  absl::Status error;
+  if (places.empty()) {
+    // Other groups serve, but those that may have it have left.
+    for (int group = 0; group < groups_.size(); ++group) {
+      if (!groups_.MayHave(group, name)) continue;
+      state = wan::v1::MODEL_STATE_FAILED;
+      error = groups_.ProblemOf(group);
+    }
+  }
+  for (const wan::v1::ModelState better : kFromBest) {
+    const auto found = std::find_if(places.begin(), places.end(), [&](int group) {
+      return entry.places[static_cast<size_t>(group)].state == better;
+    });
+    if (found == places.end()) continue;
+    state = better;
+    error = entry.places[static_cast<size_t>(*found)].error;
+    break;
+  }
+  const bool changed = state != entry.state || error != entry.error;
+  entry.state = state;
+  entry.error = error;
+  if (changed) {
+    const wan::v1::Model model = Describe(name, entry);
+    for (StateListener* listener : listeners_) listener->OnModelState(model);
+  }
+  TellWatchers(name);
+}
+
+void ModelTable::OnGroupLeft() {
+  absl::MutexLock lock(&mutex_);
+  for (auto& [name, entry] : entries_) Refresh(name, entry);
+}
+
+absl::Status ModelTable::Complete(ModelSpec& spec) const {
+  if (!spec.path.empty()) return absl::OkStatus();
+  absl::MutexLock lock(&mutex_);
+  const Entry* const known = FindKnown(spec.name);
+  if (known == nullptr) return NotKnown(spec.name);
+  spec.path = known->path;
+  if (spec.loras.empty()) spec.loras = known->loras;
+  return absl::OkStatus();
+}
+
+bool ModelTable::IsConfigured(const ModelSpec& spec) const {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(spec.name);
+  return found != entries_.end() && found->second.configured.has_value() &&
+         found->second.configured->path == spec.path &&
+         found->second.configured->loras == spec.loras;
+}
+
+ModelTable::Answer ModelTable::BeginLoad(const ModelSpec& spec, const Done& done,
+                                         std::vector<int>* begin) {
+  absl::MutexLock lock(&mutex_);
+  const std::vector<int> places = PlacesOf(spec.name);
+  if (places.empty()) {
+    return InvalidFields(
+        {{"name", absl::StrCat("no device group that serves may have a model '", spec.name,
+                               "'; the setting `groups` lists the models of each")}});
+  }
+  Entry& entry = EntryOf(spec.name);
+  const bool same = entry.path == spec.path && entry.loras == spec.loras;
+  if (entry.loading > 0) {
+    if (!same) {
+      return ModelRefusedError(
+          kReasonModelLoading,
+          absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path, " with ",
+                       NamesOf(entry.loras), "; wait until it is loaded, then unload it first"));
+    }
+  } else {
+    const std::vector<int> ready = ReadyPlaces(spec.name, entry);
+    if (!ready.empty() && entry.path != spec.path) {
+      return ModelRefusedError(kReasonModelLoaded,
+                               absl::StrCat("model '", spec.name, "' is loaded from ", entry.path,
+                                            " with ", NamesOf(entry.loras), "; unload it first"));
+    }
+    entry.replacing = !ready.empty() && !same;
+    if (entry.replacing) {
+      const auto jobs = jobs_.find(spec.name);
+      if (jobs != jobs_.end()) return ModelInUseError(spec.name, jobs->second);
+      *begin = places;
+    } else {
+      std::set_difference(places.begin(), places.end(), ready.begin(), ready.end(),
+                          std::back_inserter(*begin));
+    }
+    if (begin->empty()) return Describe(spec.name, entry);
+    entry.path = spec.path;
+    entry.loras = spec.loras;
+    EnterLoad(spec.name, entry, *begin);
+  }
+  if (done != nullptr) entry.load_waiters.push_back(done);
+  return std::nullopt;
+}
+
+void ModelTable::EnterLoad(const std::string& name, Entry& entry, const std::vector<int>& groups) {
+  entry.load_error = absl::OkStatus();
+  entry.loaded = 0;
+  entry.interrupted = false;
+  entry.loading = static_cast<int>(groups.size());
+  entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
+  for (const int group : groups) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
+    PlaceIn(entry, group).kept = false;
+  }
+  Refresh(name, entry);
+}
+
+std::optional<ModelSpec> ModelTable::TakeInterrupted(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || found->second.loading > 0 ||
+      !std::exchange(found->second.interrupted, false)) {
+    return std::nullopt;
+  }
+  return ModelSpec{name, found->second.path, found->second.loras};
+}
+
+void ModelTable::NoteLoadReport(const std::string& name, int group,
+                                const std::optional<wan::v1::StageReport>& report) {
+  absl::MutexLock lock(&mutex_);
+  PlaceIn(EntryOf(name), group).load_report = report;
+}
+
+void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
+                             const absl::Status& status) {
+  Place& place = PlaceIn(entry, group);
+  // The engine keeps a resident model if it refuses what would replace it.
+  if (entry.replacing && !status.ok() && !IsDeviceLost(status)) {
+    const std::vector<ModelDescription> resident = groups_.engine(group).Models();
+    place.kept = std::any_of(resident.begin(), resident.end(),
+                             [&](const ModelDescription& model) { return model.name == name; });
+  }
+  if (status.ok() || place.kept) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
+  } else if (ReasonOf(status) == kReasonServerStopping) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+    entry.interrupted = groups_.Serves(group);  // else it is the device that is gone
+  } else {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
+  }
+  entry.loaded += status.ok() ? 1 : 0;
+  CountLoad(place, status);
+  entry.load_error.Update(status);
+}
+
+absl::Status ModelTable::SettleLoad(const std::string& name, Entry& entry) {
+  absl::Status outcome;
+  if (entry.loaded > 0) {
+    entry.sound = ModelSpec{name, entry.path, entry.loras};
+    // A group that kept the former LoRAs would run jobs with others than the model shows.
+    for (int group = 0; group < groups_.size(); ++group) {
+      if (!entry.places[static_cast<size_t>(group)].kept) continue;
+      SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
+    }
+  } else {
+    if (entry.replacing || ReadyPlaces(name, entry).empty()) outcome = entry.load_error;
+    if (entry.sound.has_value()) {
+      entry.path = entry.sound->path;
+      entry.loras = entry.sound->loras;
+    }
+  }
+  EndOperation(name, entry, entry.load_operation, outcome);
+  return outcome;
+}
+
+ModelTable::LoadEnd ModelTable::EndLoad(const std::string& name, int group,
+                                        const absl::Status& status, absl::Duration taken) {
+  LoadEnd end;
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = EntryOf(name);
+  if (status.ok()) entry.load_time = taken;
+  SettlePlace(name, entry, group, status);
+  end.kept = PlaceIn(entry, group).kept;
+  if (--entry.loading == 0) {
+    end.waiters.swap(entry.load_waiters);
+    end.outcome = SettleLoad(name, entry);
+  }
+  Refresh(name, entry);
+  end.model = Describe(name, entry);
+  if (entry.loading == 0 && !end.outcome.ok()) SetIdle(name);
+  return end;
+}
+
+ModelTable::Answer ModelTable::BeginUnload(const std::string& name, std::vector<int>* resident) {
+  absl::MutexLock lock(&mutex_);
+  if (FindKnown(name) == nullptr) return NotKnown(name);
+  Entry& entry = EntryOf(name);
+  if (entry.loading > 0) {
+    return ModelNotReadyError(name, wan::v1::MODEL_STATE_LOADING, entry.error);
+  }
+  const auto jobs = jobs_.find(name);
+  if (jobs != jobs_.end()) return ModelInUseError(name, jobs->second);
+  entry.interrupted = false;
+  *resident = ReadyPlaces(name, entry);
+  for (int group = 0; group < groups_.size(); ++group) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
+  }
+  Refresh(name, entry);
+  if (!resident->empty()) return std::nullopt;
+  return Describe(name, entry);
+}
+
+void ModelTable::EndUnload(const std::string& name, int group, const absl::Status& status) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = EntryOf(name);
+  // If a load was asked for since, the place is LOADING and that load decides.
+  if (!status.ok() && PlaceIn(entry, group).state == wan::v1::MODEL_STATE_UNLOADED) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
+    Refresh(name, entry);
+  }
+  if (status.ok()) ForgetPauses(group);
+}
+
+wan::v1::Model ModelTable::SetUnloaded(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  wan::v1::Model model = Describe(name, EntryOf(name));
+  SetIdle(name);
+  return model;
+}
+
+absl::StatusOr<std::vector<int>> ModelTable::CheckReady(const std::string& name) const {
+  absl::MutexLock lock(&mutex_);
+  const Entry* const known = FindKnown(name);
+  if (known == nullptr) return NotKnown(name);
+  const Entry& entry = *known;
+  std::vector<int> ready = ReadyPlaces(name, entry);
+  if (ready.empty()) return ModelNotReadyError(name, entry.state, entry.error);
+  return ready;
+}
+
+std::string ModelTable::BeginWarmup(const std::string& name) {
+  absl::MutexLock lock(&mutex_);
+  return BeginOperation(name, EntryOf(name), wan::v1::ModelOperation::KIND_WARMUP);
+}
+
+wan::v1::Model ModelTable::EndWarmup(const std::string& name, const std::string& operation,
+                                     const absl::Status& outcome) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = EntryOf(name);
+  EndOperation(name, entry, operation, outcome);
+  return Describe(name, entry);
+}
+
+bool ModelTable::SetFailed(const std::string& name, int group, const absl::Status& error) {
+  absl::MutexLock lock(&mutex_);
+  Entry& entry = EntryOf(name);
+  if (PlaceIn(entry, group).state != wan::v1::MODEL_STATE_READY) return false;
+  SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, error);
+  Refresh(name, entry);
+  if (ReadyPlaces(name, entry).empty()) SetIdle(name);
+  return true;
+}
+
+void ModelTable::SetIdle(const std::string& name) {
+  if (EntryOf(name).configured.has_value()) return;
+  idle_.remove(name);
+  idle_.push_back(name);
+  while (idle_.size() > kMaxIdleModels) {
+    const std::string oldest = std::move(idle_.front());
+    idle_.pop_front();
+    const auto found = entries_.find(oldest);
+    if (found == entries_.end() || found->second.state == wan::v1::MODEL_STATE_READY ||
+        found->second.loading > 0) {
+      continue;
+    }
+    entries_.erase(found);
+    TellWatchers(oldest);
+  }
+}
+
+absl::Status ModelTable::AddJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const std::string bare(name);
+  const Entry* const entry = FindKnown(name);
+  if (entry == nullptr) {
+    std::vector<std::string> known;
+    for (const auto& [other, unused] : entries_) {
+      if (FindKnown(other) != nullptr) known.push_back(other);
+    }
+    return InvalidFields(
+        {{"model", absl::StrCat("there is no model '", bare, "'; this server has: ",
+                                known.empty() ? "none" : absl::StrJoin(known, ", "))}});
+  }
+  if (entry->state == wan::v1::MODEL_STATE_LOADING) {
+    return WithRetryDelay(WithReason(absl::UnavailableError(absl::StrCat(
+                                         "model '", bare, "' is being loaded; try again soon")),
+                                     kReasonModelLoading),
+                          kLoadingRetryDelay);
+  }
+  if (entry->state != wan::v1::MODEL_STATE_READY) {
+    return ModelNotReadyError(bare, entry->state, entry->error);
+  }
+  ++jobs_[bare];
+  return absl::OkStatus();
+}
+
+void ModelTable::AddRecoveredJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  ++jobs_[std::string(name)];
+}
+
+void ModelTable::RemoveJob(std::string_view name) {
+  absl::MutexLock lock(&mutex_);
+  const auto found = jobs_.find(name);
+  if (--found->second == 0) jobs_.erase(found);
+}
+
+}  // namespace wan::server

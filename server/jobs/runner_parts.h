@@ -1,0 +1,56 @@
+// What the attempts of a device group need of the service.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/time/time.h"
+#include "engine/api/clock.h"
+#include "engine/api/engine.h"
+#include "server/jobs/device_groups.h"
+#include "server/jobs/job_ledger.h"
+#include "server/jobs/job_states.h"
+#include "server/jobs/model_table.h"
+#include "server/jobs/progress_watch.h"
+#include "server/jobs/storage_watch.h"
+#include "server/jobs/time_estimator.h"
+#include "server/store/artifact_store.h"
+#include "server/store/job_store.h"
+#include "server/store/savepoint_store.h"
+#include "server/watch/listener.h"
+
+namespace wan::server {
+
+// All must outlive the group's runner.
+struct RunnerParts {
+  DeviceGroups& groups;
+  int group = 0;
+  JobStates& states;
+  JobLedger& ledger;
+  JobStore& store;
+  const ModelTable& models;
+  const ArtifactStore& artifacts;
+  const SavepointStore& savepoints;
+  TimeEstimator& estimator;
+  ProgressWatch& progress;
+  StorageWatch& storage;
+  Clock& clock;
+  std::vector<SinkFactory> sinks;
+  std::vector<StateListener*> listeners;
+  // Called on the executor's thread after a job has lost the device; the job is back in the queue
+  // by then, or has ended.
+  std::function<void(int group, const absl::Status&)> on_device_lost;
+  // Least time between two savepoints of a job; zero: one after every step.
+  absl::Duration savepoint_interval;
+  // By how much the priority of a job that takes over must be higher; 0: none does.
+  int preempt_priority_gap = 0;
+  std::string server_version;
+  std::string server_revision;
+  std::string data_dir;
+
+  Engine& engine() const { return groups.engine(group); }
+};
+
+}  // namespace wan::server

@@ -1,4 +1,4 @@
-// What is measured of one attempt: its events, its report, and the sinks that the service adds.
+// Measures one attempt: makes its events and its report, and feeds the sinks that the service adds.
 #pragma once
 
 #include <cstddef>

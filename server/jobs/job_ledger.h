@@ -1,4 +1,4 @@
-// How the transitions of jobs that have not ended reach the store.
+// Writes the transitions of jobs that have not ended to the store.
 #pragma once
 
 #include <functional>

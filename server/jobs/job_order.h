@@ -1,4 +1,4 @@
-// Which job runs next, and where: the queue, what each principal may use, and who gives way.
+// Decides which job runs next and where, what each principal may use, and which job gives way.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ struct NewJob {
   std::shared_ptr<const PlannedWork> work;
 };
 
-// Thread-safe. Decides; what follows from it is JobStates' business.
+// Thread-safe. Changes the queue only; JobStates changes the jobs' states.
 class JobOrder {
  public:
   // All must outlive the object.
@@ -42,7 +42,7 @@ class JobOrder {
   // the model: all that have the model are busy. Nothing if the group can begin a job, or if there
   // is no such job.
   std::optional<std::string> ModelToLoad(int group) ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // What the principal uses, without its stored bytes.
+  // Returns what the principal uses, without its stored bytes.
   wan::v1::Usage UsageOf(const std::string& owner) const ABSL_LOCKS_EXCLUDED(live_.mutex);
   // Removes and returns at most `limit` of the model's jobs that were taken over from an earlier
   // process and whose work is not known. Plan them, and call SetWork.
@@ -79,13 +79,14 @@ class JobOrder {
   // Whether the running job is the one that a waiting job would take over from.
   bool IsNextToGiveWay(const LiveJob& live, const QueueEntry& waiting) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Which jobs of the queue may begin now: by model, and by principal. For the holder of the lock.
+  // Say which jobs of the queue may begin now, by model and by principal. To be called with the
+  // lock held.
   JobQueue::Accepts RunnableIn(int group) const;
   JobQueue::Accepts MayRun() const;
 
   const Parts parts_;
   LiveJobs& live_;
-  // What TakeUnplanned returns, by model.
+  // The jobs that TakeUnplanned returns, by model.
   std::map<std::string, std::vector<std::string>> unplanned_ ABSL_GUARDED_BY(live_.mutex);
 };
 

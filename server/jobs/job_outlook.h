@@ -1,4 +1,4 @@
-// What can be told of times to come: when jobs begin and end, and where they stand in the queue.
+// Estimates when jobs begin and end, and tells where they stand in the queue.
 #pragma once
 
 #include <cstdint>
@@ -40,16 +40,16 @@ class JobOutlook {
   };
   explicit JobOutlook(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
 
-  // How long callers are told to wait for something of which no time is known.
+  // Callers are told to wait this long while nobody can tell how long it takes.
   static constexpr absl::Duration kUnknownTime = absl::Seconds(5);
 
-  // When a job of this owner and priority would start, if it was accepted now.
+  // Estimates when a job of this owner and priority would start if it was accepted now.
   struct ForNew {
     int jobs_ahead = 0;
     std::optional<absl::Duration> time;  // nothing while unknown
   };
   ForNew OfNew(const std::string& owner, int priority) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // What is known of the running jobs, by group.
+  // Returns what is known of the running jobs, by group.
   std::vector<RunningOutlook> Running() const ABSL_LOCKS_EXCLUDED(live_.mutex);
   JobStats Stats() const ABSL_LOCKS_EXCLUDED(live_.mutex);
 
@@ -68,23 +68,23 @@ class JobOutlook {
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
-  // How long the work is estimated to take, once a step of the model was observed.
+  // Estimates how long the work takes; nothing before a step of the model was observed.
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
-  // The same for those who only want to know: before that step it follows from an assumed rate.
+  // The same for callers who only want to know: before that step an assumed rate decides.
   std::optional<absl::Duration> Expect(const std::string& model, const PlannedWork* work) const;
-  // The time until a job begins after the running ones and those summed up in `before`.
+  // Estimates the time until a job begins after the running ones and those summed up in `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // When a job that found the queue full may try again.
+  // Returns how soon a caller who found the queue full may try again.
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Adds to `job`, which callers will see, its position and when it will end, as far as that can be
   // told.
   void AddTo(wan::v1::Job& job, const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // The time until the end of the running job; nothing while that is unknown.
+  // Estimates the time until the end of the running job; nothing while that is unknown.
   std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // What a switch from the running job to one of `model` costs; nothing while that is unknown.
+  // Estimates what a switch from the running job to one of `model` costs; nothing while unknown.
   std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Call with the first progress of an attempt.
@@ -99,12 +99,12 @@ class JobOutlook {
   // `before`: of a queued job, the others before it.
   void AddEta(const LiveJob& live, const std::optional<QueueSum>& before, wan::v1::Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // What each group does, and when its job will end, for the statistics.
+  // Adds to the statistics what each group does, and when its job will end.
   void AddGroups(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // How long the texts and the image of a job are encoded, as far as that is known.
+  // Estimates how long the texts and the image of a job are encoded, as far as that is known.
   absl::Duration TimeBeforeSteps(const LiveJob& live) const;
-  // The work of the running job that its next attempt does again if this one stops now: at most
-  // kWorkWorthKeeping less than it is, while the job is being decoded.
+  // Returns the work of the running job that its next attempt repeats if this one stops now: at
+  // most kWorkWorthKeeping less than it is, while the job is being decoded.
   absl::Duration ComputedAgain(const LiveJob& live) const;
 
   const Parts parts_;
@@ -112,7 +112,8 @@ class JobOutlook {
   uint64_t changes_ ABSL_GUARDED_BY(live_.mutex) = 0;  // jobs that were added or removed
 };
 
-// So that a reservation survives a restart, after which nothing is known of the work.
+// Notes in the row how long the job reserves the device, so that the reservation survives a
+// restart, after which nothing is known of the work.
 void NoteReserved(wan::v1::Job& job, std::optional<absl::Duration> estimate);
 
 }  // namespace wan::server

@@ -33,7 +33,7 @@
 
 namespace wan::server {
 
-// What a runner needs to know of a running attempt.
+// A running attempt, as its runner sees it.
 struct Attempt {
   wan::v1::Job job;
   absl::Time queued_since;
@@ -93,7 +93,7 @@ class JobStates {
   // also if the process dies before it has stopped.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 
-  // What is known of a job here. Neither of the two: ask the store.
+  // A job as this process knows it. If neither member is set, ask the store.
   struct View {
     // The job, if it has not ended or its end is not on disk yet. Of a job whose end is not on disk
     // this tells the state before.

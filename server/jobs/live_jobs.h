@@ -29,7 +29,7 @@ namespace wan::server {
 struct LiveJob {
   StoredJob stored;
   bool accepting = false;  // not on disk yet, so no caller knows its name
-  // What callers see of a job that has ended, until its end is on disk: the job before that.
+  // Set from the job's end until that is on disk: the job before it, which callers see meanwhile.
   std::optional<wan::v1::Job> before_end;
   uint64_t age = 0;
   absl::Time queued_since;                  // of the wall clock
@@ -63,7 +63,7 @@ struct LiveJob {
   std::optional<wan::v1::JobReport> ReportNow() const;
 };
 
-// What a device group does now, and did last.
+// The present and the latest work of a device group.
 struct GroupWork {
   std::string running;       // the job; empty: none
   std::string latest_model;  // of its last attempt, whose weights are at hand; empty before that

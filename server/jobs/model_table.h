@@ -102,9 +102,9 @@ class ModelTable {
   // The rest is for ModelOperations, which does the engine's part of each change.
   friend class ModelOperations;
 
-  // What a caller is told at once; nullopt: the executors must work first.
+  // The answer that a caller gets at once; nullopt: the executors must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
-  // What is to be told when a load has ended in one group.
+  // The result of a load that has ended in one group.
   struct LoadEnd {
     std::vector<Done> waiters;  // empty while it runs in others
     absl::Status outcome;       // of the whole load
@@ -156,18 +156,18 @@ class ModelTable {
     absl::Time retry = absl::InfinitePast();  // of the steady clock
   };
   struct Entry {
-    // What Add was given; nothing for a model that callers named.
+    // The argument of Add; nothing for a model that callers named.
     std::optional<ModelSpec> configured;
     std::string path;
     std::vector<LoraSource> loras;
     std::vector<Place> places;  // by group
-    // What follows from `places`.
+    // Both follow from `places`.
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     int loading = 0;         // tasks of the load that have not ended
     int loaded = 0;          // those that have ended well
     bool replacing = false;  // the load gives a loaded model other LoRAs
-    // What the model had when it was last loaded; before, what Add was given.
+    // The files with which the model was last loaded; before that, the argument of Add.
     std::optional<ModelSpec> sound;
     bool interrupted = false;  // the end of the server has ended the latest load
     absl::Status load_error;   // of the first task that failed

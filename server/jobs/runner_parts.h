@@ -1,4 +1,4 @@
-// What the attempts of a device group need of the service.
+// The parts of the service that run the attempts of a device group.
 #pragma once
 
 #include <functional>

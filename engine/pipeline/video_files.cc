@@ -1,20 +1,10 @@
 #include "engine/pipeline/video_files.h"
 
-#include <algorithm>
 #include <cstddef>
-#include <stop_token>
+#include <functional>
 #include <utility>
 
-#include "engine/device/torch_errors.h"
 #include "engine/formats/safetensors_writer.h"
-#include "engine/pipeline/finite_watch.h"
-#include "engine/pipeline/frame_download.h"
-#include "engine/pipeline/frame_encoder.h"
-#include "engine/pipeline/tiled_decode.h"
-#include "engine/pipeline/vae_pass.h"
-#include "engine/planning/planned_model.h"
-#include "engine/planning/tile_geometry.h"
-#include "engine/weights/weight_lease.h"
 
 namespace wan {
 namespace {
@@ -70,15 +60,14 @@ absl::Status VideoFiles::WriteLatents(const at::Tensor& latents) {
 }
 
 absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriters(
-    const H264Options& h264) {
-  const H264Options options{h264.preset, plan_.request.h264_crf.value_or(h264.crf)};
+    const std::string& h264_preset) {
+  const H264Options h264{.preset = h264_preset, .crf = *plan_.request.h264_crf};
   std::vector<std::unique_ptr<VideoWriter>> writers;
   for (const OutputFile& output : outputs_) {
     if (output.kind == OutputKind::kLatents || lost_.contains(&output)) continue;
-    absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
-        OpenVideoWriter(output.kind, output.path,
-                        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, options,
-                         plan_.shape.num_frames});
+    absl::StatusOr<std::unique_ptr<VideoWriter>> writer = OpenVideoWriter(
+        output.kind, output.path,
+        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, h264, plan_.shape.num_frames});
     if (!writer.ok()) {
       if (absl::Status status = GoOnWithout(output, writer.status()); !status.ok()) return status;
     } else if (IsOptional(output)) {
@@ -91,53 +80,6 @@ absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriter
     }
   }
   return writers;
-}
-
-absl::Status VideoFiles::WriteFramesOnce(const at::Tensor& latents, const TileGrid& tiles,
-                                         const PipelineModel& model, Recorder& recorder,
-                                         const WorkGate& gate,
-                                         const std::function<void(const at::Tensor&)>& on_frames) {
-  if (gate.RequestedStop()) return gate.Pass();
-  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers = OpenWriters(model.h264);
-  if (!writers.ok()) return writers.status();
-  FrameEncoder encoder(*std::move(writers), plan_.queued_frames, recorder);
-  // The encoder may be the slower of the two, and the decoder waits for it once the queue is full.
-  const std::stop_callback on_stop(gate.stop_token(), [&encoder] { encoder.Abandon(); });
-  Span span = recorder.StartSpan(StageKind::kVaeDecoding);
-  absl::Status status = span.Finish(CatchTorchErrors("decoding the video", [&] {
-    FrameDownload download(
-        model.device, model.vae->config().stride_temporal,
-        [&encoder](std::vector<uint8_t> rgb24) { return encoder.Push(std::move(rgb24)); });
-    const WeightLease lease(model.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
-                            gate.stop_token());
-    absl::Status decoded = DecodeTiled(
-        *model.vae, latents, tiles,
-        [&](const at::Tensor& frames) {
-          if (on_frames) on_frames(frames);
-          return download.Add(frames);
-        },
-        MakeVaePass(gate, plan_.request, recorder));
-    if (IsNotFinite(decoded))
-      return NotFiniteIn(plan_, StageKind::kVaeDecoding, std::string(decoded.message()));
-    return decoded.ok() ? download.Finish() : decoded;
-  }));
-  return status.ok() ? encoder.Finish() : status;
-}
-
-absl::Status VideoFiles::WriteFrames(const at::Tensor& latents, const PipelineModel& model,
-                                     Recorder& recorder, const WorkGate& gate,
-                                     const std::function<void(const at::Tensor&)>& on_frames) {
-  std::vector<TileGrid> grids = TileGrids({latents.size(1), latents.size(2), latents.size(3)});
-  const auto planned = std::find(grids.begin(), grids.end(), plan_.decode_tiles);
-  if (planned != grids.end()) grids.erase(grids.begin(), planned + 1);
-  grids.insert(grids.begin(), plan_.decode_tiles);
-  absl::Status status;
-  for (const TileGrid& tiles : grids) {
-    status = WriteFramesOnce(latents, tiles, model, recorder, gate, on_frames);
-    if (!IsOutOfMemory(status)) break;
-    ReleaseCachedMemory(model.device);
-  }
-  return status;
 }
 
 }  // namespace wan

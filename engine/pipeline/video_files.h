@@ -3,7 +3,6 @@
 
 #include <ATen/core/Tensor.h>
 
-#include <functional>
 #include <memory>
 #include <set>
 #include <span>
@@ -14,10 +13,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
 #include "engine/api/generation.h"
-#include "engine/api/recorder.h"
-#include "engine/device/work_gate.h"
 #include "engine/media/video_writer.h"
-#include "engine/pipeline/pipeline_model.h"
 
 namespace wan {
 
@@ -35,22 +31,16 @@ class VideoFiles {
   // Writes every output that is a file of latents. They must be finite.
   absl::Status WriteLatents(const at::Tensor& latents);
 
-  // Decodes the latents and writes every output with frames, in the spans VAE_Decoding and
-  // Video_Encoding. If memory runs out, decodes the same latents again from the first frame in
-  // smaller tiles, so that the finished steps are not lost. `on_frames` receives each chunk
-  // [3, n, H, W] in [-1, 1]; it may be empty. DATA_LOSS (IsNotFinite) if frames are not finite.
-  absl::Status WriteFrames(const at::Tensor& latents, const PipelineModel& model,
-                           Recorder& recorder, const WorkGate& gate,
-                           const std::function<void(const at::Tensor&)>& on_frames);
+  // Opens a writer for every output with frames, except those that were lost. Files that an earlier
+  // call opened begin again. The writers must not outlive this object; one thread at a time may use
+  // them.
+  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(
+      const std::string& h264_preset);
 
  private:
   bool IsOptional(const OutputFile& output) const { return &output != outputs_.data(); }
   // Returns OK if the job may go on without the output, else `status`.
   absl::Status GoOnWithout(const OutputFile& output, const absl::Status& status);
-  absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> OpenWriters(const H264Options& h264);
-  absl::Status WriteFramesOnce(const at::Tensor& latents, const TileGrid& tiles,
-                               const PipelineModel& model, Recorder& recorder, const WorkGate& gate,
-                               const std::function<void(const at::Tensor&)>& on_frames);
 
   const GenerationPlan& plan_;
   const std::span<const OutputFile> outputs_;

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "absl/status/statusor.h"
@@ -16,156 +15,234 @@
 #include "engine/pipeline/prepared_request.h"
 #include "engine/pipeline/preview_sender.h"
 #include "engine/pipeline/vae_pass.h"
+#include "engine/pipeline/video_decode.h"
 #include "engine/pipeline/video_files.h"
 #include "engine/planning/planned_model.h"
-#include "engine/planning/tile_geometry.h"
 #include "engine/weights/weight_lease.h"
 
 namespace wan {
 namespace {
 
-// The objects that every part of one job uses.
-struct Job {
-  const GenerationPlan& plan;
-  const PipelineModel& model;
+// Who asked for the video, and who watches it.
+struct Caller {
+  std::span<const OutputFile> outputs;
   Recorder& recorder;
-  const WorkGate& gate;
-  FiniteWatch& finite;
   GenerationObserver& observer;
   SavepointKeeper* savepoints;  // null: none are kept
   const PipelineTaps& taps;
 };
 
-// Runs `work` inside the span `stage` and closes it with its status. No stage begins after a stop
-// request.
-template <typename Work>
-auto InStage(const Job& job, StageKind stage, const Work& work) -> decltype(work()) {
-  if (job.gate.RequestedStop()) return job.gate.Pass();
-  Span span = job.recorder.StartSpan(stage);
-  auto result = work();
-  span.Finish(result.status()).IgnoreError();
-  return result;
+// One job. Call the stages in their order, once each, as long as they succeed. Each opens its own
+// spans.
+class VideoJob {
+ public:
+  // If a savepoint has all steps, the stages before WriteLatents do nothing.
+  VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
+           std::stop_token stop);
+
+  // Makes the image ready for the autoencoder. The texts were made ready with the plan.
+  absl::Status Preprocess();
+  absl::Status EncodeTexts();
+  absl::Status EncodeImage();
+  // Runs the steps from the noise, or from the savepoint of an earlier attempt. Frees what only the
+  // steps need.
+  absl::Status Denoise();
+  absl::Status WriteLatents() { return files_.WriteLatents(latents_); }
+  // Decodes the video into its files, if the job wants any.
+  absl::Status Decode();
+
+ private:
+  // Runs `work` inside the span `stage` and closes it with its status. No stage begins after a stop
+  // request.
+  template <typename Work>
+  absl::Status InStage(StageKind stage, const Work& work) const;
+  // Returns the progress of an earlier attempt, in host memory; nullopt if there is none.
+  std::optional<DenoiseProgress> EarlierProgress() const;
+  absl::StatusOr<at::Tensor> PreparedImage() const;
+  absl::Status EncodeBothTexts();
+  absl::StatusOr<EncodedImage> EncodedInput() const;
+  DenoiseProgress Start() const;
+  // Whether the latents are those of the last step.
+  bool denoised() const { return latents_.defined(); }
+
+  const GenerationPlan& plan_;
+  const PipelineModel& model_;
+  const Caller caller_;
+  const WorkGate gate_;
+  FiniteWatch finite_;
+  VideoFiles files_;
+  std::optional<DenoiseProgress> earlier_;
+  std::optional<ExpertSwitch> experts_;  // until the steps are done
+  at::Tensor image_;                     // [3, 1, H, W]; undefined for text to video
+  std::optional<DenoiseInputs> inputs_;
+  at::Tensor latents_;
+};
+
+VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
+                   std::stop_token stop)
+    : plan_(plan),
+      model_(model),
+      caller_(caller),
+      gate_(model.device, std::move(stop)),
+      finite_(plan),
+      files_(plan, caller.outputs, caller.observer),
+      earlier_(EarlierProgress()) {
+  if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
+    // They are finite: a savepoint is looked at when it is read.
+    latents_ = earlier_->latents.to(model.device);
+    earlier_.reset();
+    return;
+  }
+  // Made first, because it queues the copies that run while the texts are encoded.
+  experts_.emplace(plan, model, caller.recorder, gate_);
+  inputs_.emplace(DenoiseInputs{.plan = plan});
 }
 
-// The image as the VAE takes it, [3, 1, H, W]; undefined for text to video. The texts were made
-// ready with the plan, for which the image was only measured. Its pixels go when this returns.
-absl::StatusOr<at::Tensor> Preprocess(const Job& job) {
-  if (!job.plan.image_to_video) return at::Tensor();
-  const GenerationRequest& request = job.plan.request;
+template <typename Work>
+absl::Status VideoJob::InStage(StageKind stage, const Work& work) const {
+  if (gate_.RequestedStop()) return gate_.Pass();
+  Span span = caller_.recorder.StartSpan(stage);
+  return span.Finish(work());
+}
+
+std::optional<DenoiseProgress> VideoJob::EarlierProgress() const {
+  if (caller_.savepoints == nullptr) return std::nullopt;
+  const std::optional<Savepoint> savepoint = caller_.savepoints->Load();
+  if (!savepoint.has_value()) return std::nullopt;
+  absl::StatusOr<DenoiseProgress> progress = FromSavepoint(*savepoint, plan_);
+  if (!progress.ok()) {
+    caller_.savepoints->Refuse(std::string(progress.status().message()));
+    return std::nullopt;
+  }
+  caller_.observer.OnResumed(progress->steps_done);
+  return *std::move(progress);
+}
+
+absl::Status VideoJob::Preprocess() {
+  if (denoised()) return absl::OkStatus();
+  return InStage(model_.planned.family->preprocess, [&]() -> absl::Status {
+    if (!plan_.image_to_video) return absl::OkStatus();
+    absl::StatusOr<at::Tensor> image = PreparedImage();
+    if (image.ok()) image_ = *std::move(image);
+    return image.status();
+  });
+}
+
+// Returns the image as the VAE takes it. The plan only measured it. Its pixels go when this
+// returns.
+absl::StatusOr<at::Tensor> VideoJob::PreparedImage() const {
+  const GenerationRequest& request = plan_.request;
   const absl::StatusOr<DecodedImage> decoded =
-      DecodeImage(*request.image, request.background.value_or(Color()), {}, job.gate.stop_token());
+      DecodeImage(*request.image, request.background.value_or(Color()), {}, gate_.stop_token());
   if (absl::IsCancelled(decoded.status())) return decoded.status();
   if (!decoded.ok()) {
     return InvalidFields({{"image", std::string(decoded.status().message())}});
   }
-  return PrepareImage(decoded->image, job.model.planned.family->image, job.plan.shape,
-                      job.model.planned.SpatialStride());
+  return PrepareImage(decoded->image, model_.planned.family->image, plan_.shape,
+                      model_.planned.SpatialStride());
 }
 
-// Computes the embeddings of both texts.
-absl::StatusOr<DenoiseInputs> EncodeTexts(const Job& job, DenoiseInputs inputs) {
-  const WeightLease lease(job.model.text_encoder_weights,
-                          PolicyOf(job.plan, ModelComponent::kTextEncoder), job.gate.stop_token());
-  TextEncoder& encoder = *job.model.text_encoder;
-  absl::StatusOr<at::Tensor> prompt = encoder.Encode(job.plan.prepared->prompt.ids, job.gate);
+absl::Status VideoJob::EncodeTexts() {
+  if (denoised()) return absl::OkStatus();
+  absl::Status status = InStage(StageKind::kT5Encoding, [&] { return EncodeBothTexts(); });
+  if (!status.ok()) return status;
+  const at::Tensor& prompt = inputs_->prompt_embeds;
+  const at::Tensor& negative = inputs_->negative_prompt_embeds;
+  if (caller_.taps.texts) caller_.taps.texts(prompt, negative);
+  // The device need not be waited for to know whether they are finite: the first step, which waits
+  // anyway, reads the verdict.
+  finite_.Look(StageKind::kT5Encoding, "the embeddings of the prompt", prompt);
+  if (negative.defined()) {
+    finite_.Look(StageKind::kT5Encoding, "the embeddings of the negative prompt", negative);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status VideoJob::EncodeBothTexts() {
+  const WeightLease lease(model_.text_encoder_weights,
+                          PolicyOf(plan_, ModelComponent::kTextEncoder), gate_.stop_token());
+  TextEncoder& encoder = *model_.text_encoder;
+  absl::StatusOr<at::Tensor> prompt = encoder.Encode(plan_.prepared->prompt.ids, gate_);
   if (!prompt.ok()) return prompt.status();
-  inputs.prompt_embeds = *std::move(prompt);
-  if (!job.plan.guided) return inputs;
-  absl::StatusOr<at::Tensor> negative =
-      encoder.Encode(job.plan.prepared->negative_prompt.ids, job.gate);
+  inputs_->prompt_embeds = *std::move(prompt);
+  if (!plan_.guided) return absl::OkStatus();
+  absl::StatusOr<at::Tensor> negative = encoder.Encode(plan_.prepared->negative_prompt.ids, gate_);
   if (!negative.ok()) return negative.status();
-  inputs.negative_prompt_embeds = *std::move(negative);
-  return inputs;
+  inputs_->negative_prompt_embeds = *std::move(negative);
+  return absl::OkStatus();
 }
 
-absl::StatusOr<EncodedImage> EncodeImageOf(const Job& job, const at::Tensor& image) {
-  const WeightLease lease(job.model.vae_weights, PolicyOf(job.plan, ModelComponent::kVae),
-                          job.gate.stop_token());
+absl::Status VideoJob::EncodeImage() {
+  if (denoised() || !image_.defined()) return absl::OkStatus();
+  EncodedImage encoded;
+  absl::Status status = InStage(StageKind::kVaeEncoding, [&] {
+    absl::StatusOr<EncodedImage> made = EncodedInput();
+    if (made.ok()) encoded = *std::move(made);
+    return made.status();
+  });
+  if (!status.ok()) return status;
+  if (caller_.taps.image) caller_.taps.image(image_, encoded);
+  image_.reset();
+  inputs_->first_frame_latents = encoded.first_frame_latents;
+  inputs_->condition = encoded.condition;
+  const bool is_frame = encoded.first_frame_latents.defined();
+  finite_.Look(StageKind::kVaeEncoding, "the latents of the image",
+               is_frame ? encoded.first_frame_latents : encoded.condition);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
+  const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
+                          gate_.stop_token());
   absl::StatusOr<EncodedImage> encoded =
-      EncodeImage(image, job.model.planned.family->image, job.plan.shape.num_frames, *job.model.vae,
-                  MakeVaePass(job.gate, job.plan.request, job.recorder));
+      wan::EncodeImage(image_, model_.planned.family->image, plan_.shape.num_frames, *model_.vae,
+                       MakeVaePass(gate_, plan_.request, caller_.recorder));
   // The image may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
-    encoded->condition = encoded->condition.to(job.model.device);
+    encoded->condition = encoded->condition.to(model_.device);
   }
   return encoded;
 }
 
-// Everything from which the steps start. The device need not be waited for to know whether it is
-// finite: the first step, which waits anyway, reads the verdict.
-absl::StatusOr<DenoiseInputs> Prepare(const Job& job) {
-  const absl::StatusOr<at::Tensor> image =
-      InStage(job, job.model.planned.family->preprocess, [&] { return Preprocess(job); });
-  if (!image.ok()) return image.status();
-  absl::StatusOr<DenoiseInputs> inputs = InStage(job, StageKind::kT5Encoding, [&] {
-    return EncodeTexts(job, DenoiseInputs{.plan = job.plan});
-  });
-  if (!inputs.ok()) return inputs.status();
-  if (job.taps.texts) job.taps.texts(inputs->prompt_embeds, inputs->negative_prompt_embeds);
-  job.finite.Look(StageKind::kT5Encoding, "the embeddings of the prompt", inputs->prompt_embeds);
-  if (inputs->negative_prompt_embeds.defined()) {
-    job.finite.Look(StageKind::kT5Encoding, "the embeddings of the negative prompt",
-                    inputs->negative_prompt_embeds);
-  }
-
-  if (image->defined()) {
-    absl::StatusOr<EncodedImage> encoded =
-        InStage(job, StageKind::kVaeEncoding, [&] { return EncodeImageOf(job, *image); });
-    if (!encoded.ok()) return encoded.status();
-    if (job.taps.image) job.taps.image(*image, *encoded);
-    inputs->first_frame_latents = encoded->first_frame_latents;
-    inputs->condition = encoded->condition;
-    const bool is_frame = encoded->first_frame_latents.defined();
-    job.finite.Look(StageKind::kVaeEncoding, "the latents of the image",
-                    is_frame ? encoded->first_frame_latents : encoded->condition);
-  }
-  return inputs;
-}
-
-// Returns the progress of an earlier attempt, in host memory; nullopt if there is none.
-std::optional<DenoiseProgress> EarlierProgress(const Job& job) {
-  if (job.savepoints == nullptr) return std::nullopt;
-  const std::optional<Savepoint> savepoint = job.savepoints->Load();
-  if (!savepoint.has_value()) return std::nullopt;
-  absl::StatusOr<DenoiseProgress> progress = FromSavepoint(*savepoint, job.plan);
-  if (!progress.ok()) {
-    job.savepoints->Refuse(std::string(progress.status().message()));
-    return std::nullopt;
-  }
-  job.observer.OnResumed(progress->steps_done);
-  return *std::move(progress);
-}
-
-DenoiseProgress AtNoise(const Job& job) {
+// Returns the state from which the steps start.
+DenoiseProgress VideoJob::Start() const {
+  if (earlier_.has_value()) return earlier_->To(model_.device);
   DenoiseProgress progress;
-  progress.latents = DrawNoise(job.plan.latent_shape, *job.plan.request.seed, job.model.device);
-  if (job.taps.noise) job.taps.noise(progress.latents);
+  progress.latents = DrawNoise(plan_.latent_shape, *plan_.request.seed, model_.device);
+  if (caller_.taps.noise) caller_.taps.noise(progress.latents);
   return progress;
 }
 
-// Returns latents that are finite: a savepoint's were looked at when it was read, and those of the
-// last step with the step.
-absl::StatusOr<at::Tensor> Denoise(const Job& job) {
-  const std::optional<DenoiseProgress> earlier = EarlierProgress(job);
-  if (earlier.has_value() && earlier->steps_done == static_cast<int>(job.plan.steps.size())) {
-    return earlier->latents.to(job.model.device);
-  }
-  // Made first, because it queues the copies that run while the texts are encoded.
-  ExpertSwitch experts(job.plan, job.model, job.recorder, job.gate);
-  const absl::StatusOr<DenoiseInputs> inputs = Prepare(job);
-  if (!inputs.ok()) return inputs.status();
-  PreviewSender previews(job.plan, job.model, job.observer, job.gate);
-  return RunDenoising(*inputs, earlier.has_value() ? earlier->To(job.model.device) : AtNoise(job),
-                      {.experts = experts,
-                       .recorder = job.recorder,
-                       .gate = job.gate,
-                       .finite = job.finite,
-                       .observer = job.observer,
-                       .savepoints = job.savepoints,
-                       .on_step = [&](const DenoiseState& state) {
-                         if (job.taps.step) job.taps.step(state);
-                         return previews.AfterStep(state);
-                       }});
+absl::Status VideoJob::Denoise() {
+  if (denoised()) return absl::OkStatus();
+  PreviewSender previews(plan_, model_, caller_.observer, gate_);
+  absl::StatusOr<at::Tensor> latents = RunDenoising(*inputs_, Start(),
+                                                    {.experts = *experts_,
+                                                     .recorder = caller_.recorder,
+                                                     .gate = gate_,
+                                                     .finite = finite_,
+                                                     .observer = caller_.observer,
+                                                     .savepoints = caller_.savepoints,
+                                                     .on_step = [&](const DenoiseState& state) {
+                                                       if (caller_.taps.step)
+                                                         caller_.taps.step(state);
+                                                       return previews.AfterStep(state);
+                                                     }});
+  inputs_.reset();
+  experts_.reset();
+  earlier_.reset();
+  if (latents.ok()) latents_ = *std::move(latents);
+  return latents.status();
+}
+
+absl::Status VideoJob::Decode() {
+  if (!plan_.decodes()) return absl::OkStatus();
+  return DecodeVideo(latents_, {.plan = plan_,
+                                .model = model_,
+                                .recorder = caller_.recorder,
+                                .gate = gate_,
+                                .files = files_,
+                                .on_frames = caller_.taps.frames});
 }
 
 }  // namespace
@@ -178,15 +255,15 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
     return absl::InternalError(
         "the plan has no prepared request; only Engine::Plan makes one that can run");
   }
-  const WorkGate gate(model.device, std::move(stop));
-  FiniteWatch finite(plan);
-  const Job job{plan, model, recorder, gate, finite, observer, savepoints, taps};
-  const absl::StatusOr<at::Tensor> latents = Denoise(job);
-  if (!latents.ok()) return latents.status();
-  VideoFiles files(plan, outputs, observer);
-  absl::Status status = files.WriteLatents(*latents);
-  if (!status.ok() || !plan.decodes()) return status;
-  return files.WriteFrames(*latents, model, recorder, gate, taps.frames);
+  const Caller caller{outputs, recorder, observer, savepoints, taps};
+  VideoJob job(plan, model, caller, std::move(stop));
+  absl::Status status = job.Preprocess();
+  if (status.ok()) status = job.EncodeTexts();
+  if (status.ok()) status = job.EncodeImage();
+  if (status.ok()) status = job.Denoise();
+  if (status.ok()) status = job.WriteLatents();
+  if (status.ok()) status = job.Decode();
+  return status;
 }
 
 }  // namespace wan

@@ -66,13 +66,13 @@ std::vector<std::string> SplitWords(std::string_view text) {
 
 }  // namespace
 
-struct Tokenizer::Parts {
+struct Tokenizer::State {
   Charsmap charsmap;
   UnigramModel model;
   Marks marks;
 };
 
-Tokenizer::Tokenizer(std::unique_ptr<const Parts> parts) : parts_(std::move(parts)) {}
+Tokenizer::Tokenizer(std::unique_ptr<const State> state) : state_(std::move(state)) {}
 Tokenizer::~Tokenizer() = default;
 
 absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& path) {
@@ -85,22 +85,22 @@ absl::StatusOr<std::unique_ptr<Tokenizer>> Tokenizer::Load(const std::string& pa
   }
   Marks marks = {{"<pad>", kPadId}, {"</s>", kEndId}, {"<unk>", kUnknownId}};
   AddExtraIds(file->pieces, marks);
-  return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<const Parts>(Parts{
+  return std::unique_ptr<Tokenizer>(new Tokenizer(std::make_unique<const State>(State{
       *std::move(charsmap), UnigramModel(std::move(file->pieces), kUnknownId), std::move(marks)})));
 }
 
 std::vector<int64_t> Tokenizer::Segment(std::string_view text) const {
   std::vector<int64_t> ids;
   const auto append_plain = [&](std::string_view plain) {
-    for (const std::string& word : SplitWords(parts_->charsmap.Normalize(plain))) {
-      parts_->model.Segment(word, ids);
+    for (const std::string& word : SplitWords(state_->charsmap.Normalize(plain))) {
+      state_->model.Segment(word, ids);
     }
   };
   // Marks are found before anything else looks at the text.
   size_t plain_start = 0;
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
-    const auto mark = FindMark(parts_->marks, text.substr(at));
-    if (mark == parts_->marks.end()) {
+    const auto mark = FindMark(state_->marks, text.substr(at));
+    if (mark == state_->marks.end()) {
       ++at;
       continue;
     }
@@ -125,6 +125,6 @@ int64_t Tokenizer::CountTokens(std::string_view cleaned) const {
   return static_cast<int64_t>(Segment(cleaned).size()) + 1;
 }
 
-int64_t Tokenizer::vocabulary_size() const { return parts_->model.size(); }
+int64_t Tokenizer::vocabulary_size() const { return state_->model.size(); }
 
 }  // namespace wan

@@ -53,13 +53,13 @@ class Tokenizer {
   int64_t vocabulary_size() const;
 
  private:
-  struct Parts;
-  explicit Tokenizer(std::unique_ptr<const Parts> parts);
+  struct State;
+  explicit Tokenizer(std::unique_ptr<const State> state);
 
   // Returns all ids of the text, without the end mark.
   std::vector<int64_t> Segment(std::string_view text) const;
 
-  std::unique_ptr<const Parts> parts_;
+  std::unique_ptr<const State> state_;
 };
 
 }  // namespace wan

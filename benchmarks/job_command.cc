@@ -118,9 +118,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
   const TransformerConfig config = (*checkpoint)->transformer_config();
-  EngineOptions options;
-  options.devices = settings.devices;
-  const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+  const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(settings.devices, {});
   if (!engine.ok()) return engine.status();
   Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
   if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {

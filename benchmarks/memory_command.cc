@@ -166,12 +166,11 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
   if (keys.empty()) return true;
 
   EngineOptions options;
-  options.devices = {settings.device};
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
   if (!residency.ok()) return residency.status();
   options.residency = *std::move(residency);
   options.device_memory_limit = static_cast<uint64_t>(settings.limit_gib * kGiB);
-  absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+  absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({settings.device}, options);
   if (!engine.ok()) return engine.status();
   Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
   if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {

@@ -176,11 +176,10 @@ absl::StatusOr<GenerationRequest> MakeRequest(const StopSettings& settings, cons
 
 absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
   EngineOptions options;
-  options.devices = {settings.device};
   absl::StatusOr<std::vector<ComponentResidency>> residency = ParseResidency(settings.residency);
   if (!residency.ok()) return residency.status();
   options.residency = *std::move(residency);
-  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine(options);
+  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine({settings.device}, options);
   if (!made.ok()) return made.status();
   Engine& engine = **made;
   ModelSpec spec{"m", settings.model};

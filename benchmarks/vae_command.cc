@@ -35,8 +35,8 @@ struct VaeSettings {
 
 // Makes one pass; a decoding adds the seconds of each chunk to `chunks`.
 absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool encode,
-                     std::vector<double>& chunks) {
-  if (encode) return vae.Encode(input, {}).status();
+                     VaePrecision precision, std::vector<double>& chunks) {
+  if (encode) return vae.Encode(input, {{}, precision}).status();
   chunks.clear();
   auto begin = std::chrono::steady_clock::now();
   return vae.Decode(input,
@@ -46,15 +46,13 @@ absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool 
                       begin = std::chrono::steady_clock::now();
                       return absl::OkStatus();
                     },
-                    {});
+                    {{}, precision});
 }
 
 absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
                      const BenchShape& shape, const std::string& precision, Session& session) {
   const at::Device device = session.device();
-  const auto vae =
-      LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                 {.device = device, .precision = ParseVaePrecision(precision).value()});
+  const auto vae = LoadWanVae(checkpoint.vae(), checkpoint.vae_config(), {.device = device});
   if (!vae.ok()) return vae.status();
   if (settings.compare) {
     return ComparePrecisions(**vae, {shape, settings.clips}, session);
@@ -72,7 +70,9 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   const int64_t resident = CurrentBytes(device);
   ResetPeakBytes(device);
   std::vector<double> chunks;
-  const auto pass = [&] { return RunOnce(**vae, input, settings.encode, chunks); };
+  const auto pass = [&, in = ParseVaePrecision(precision).value()] {
+    return RunOnce(**vae, input, settings.encode, in, chunks);
+  };
   absl::StatusOr<BenchRow> row = session.Repeat(name, settings.repetition, pass);
   if (!row.ok()) return row.status();
   const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,

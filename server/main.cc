@@ -148,11 +148,7 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
   std::vector<std::unique_ptr<Engine>> owned;
   std::vector<Engine*> engines;  // of the device groups, by number
   for (const DeviceGroup& group : GroupsOf(config)) {
-    auto engine =
-        MakeWanEngine({group.devices, config.dtype, config.cpu_threads, config.residency_policies,
-                       config.device_memory_limit, config.gpm,
-                       ParseVaePrecision(config.vae_precision), config.record_forwards,
-                       config.guidance_batching, H264Options{config.h264_preset, config.h264_crf}});
+    auto engine = MakeWanEngine(group.devices, config.engine);
     if (!engine.ok()) return CouldNotStart(logger, engine.status());
     engines.push_back(engine->get());
     owned.push_back(*std::move(engine));
@@ -169,7 +165,7 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
               {"metrics", ToString((*server)->metrics_address())},
               {"data_dir", config.data_dir},
               {"device", absl::StrJoin(config.devices, " ")},
-              {"dtype", config.dtype}});
+              {"dtype", config.engine.dtype}});
   PrintListening(**server);
   TellReady("gRPC on " + ToString((*server)->grpc_address()));
 

@@ -124,7 +124,8 @@ void AppendVideo(const Json& video, std::string& text) {
 absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(question.path);
   if (!checkpoint.ok()) return checkpoint.status();
-  const PlannedModel model = PlanCheckpoint(**checkpoint, kBf16Bytes, question.residency);
+  const PlannedModel model =
+      PlanCheckpoint(**checkpoint, kBf16Bytes, {.residency = question.residency});
   uint64_t job_bytes = 0;
   if (question.device_memory_limit > 0) {
     const absl::StatusOr<DeviceBudget> budget =

@@ -17,7 +17,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <utility>
 
@@ -33,9 +32,6 @@ namespace wan {
 
 struct VaeOptions {
   at::Device device = at::kCPU;
-  // The precision of passes that do not state one. Weights, statistics of norms and the latents are
-  // always fp32; a pass in 16 bits copies the weights that it uses.
-  VaePrecision precision = VaePrecision::kFp32;
   // Receives the weights, so that they can be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
@@ -49,14 +45,15 @@ struct VaePass {
   VaePass() = default;
   // Implicit, because a gate or a stop token is all that most passes need.
   VaePass(WorkGate gate,  // NOLINT(google-explicit-constructor)
-          std::optional<VaePrecision> precision = std::nullopt)
+          VaePrecision precision = VaePrecision::kFp32)
       : gate(std::move(gate)), precision(precision) {}
   VaePass(std::stop_token stop)  // NOLINT(google-explicit-constructor)
       : gate(std::move(stop)) {}
 
   WorkGate gate;
-  // Unset: as the autoencoder was loaded. On a CPU kTf32 and kFp16 compute as kFp32.
-  std::optional<VaePrecision> precision;
+  // On a CPU kTf32 and kFp16 compute as kFp32. Weights, statistics of norms and the latents are
+  // always fp32; a pass in 16 bits copies the weights that it uses.
+  VaePrecision precision = VaePrecision::kFp32;
   // Called, unless it is empty, when the range of `from` did not suffice and `to` takes over.
   std::function<void(VaePrecision from, VaePrecision to)> on_fallback = {};
 };

@@ -6,7 +6,6 @@
 #include <memory>
 #include <vector>
 
-#include "engine/api/h264.h"
 #include "engine/models/text_encoder.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/pipeline/expert.h"
@@ -27,7 +26,6 @@ struct PipelineModel {
   std::unique_ptr<VideoAutoencoder> vae;
   std::shared_ptr<ComponentWeights> vae_weights;
   c10::Device device = c10::kCPU;  // of latents and noise
-  H264Options h264;
 };
 
 }  // namespace wan

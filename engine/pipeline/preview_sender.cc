@@ -12,6 +12,7 @@
 #include "engine/media/image_encode.h"
 #include "engine/pipeline/finite_watch.h"
 #include "engine/pipeline/tiled_decode.h"
+#include "engine/pipeline/vae_pass.h"
 #include "engine/planning/planned_model.h"
 #include "engine/weights/weight_lease.h"
 
@@ -41,10 +42,10 @@ absl::Status PreviewSender::Send(const DenoiseState& state) {
                           gate_.stop_token());
   const at::Tensor clean =
       (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
-  absl::Status status =
-      DecodeTiled(*model_.vae, clean, plan_.decode_tiles,
-                  [this](const at::Tensor& frames) { return download_.Add(frames); },
-                  {gate_, plan_.request.vae_precision});
+  absl::Status status = DecodeTiled(
+      *model_.vae, clean, plan_.decode_tiles,
+      [this](const at::Tensor& frames) { return download_.Add(frames); },
+      MakeVaePass(gate_, plan_.request, /*recorder=*/nullptr));
   if (status.ok()) status = download_.Finish();
   if (!status.ok()) return status;
   absl::StatusOr<std::string> jpeg = EncodeJpeg(picture_, plan_.shape.width, plan_.shape.height);

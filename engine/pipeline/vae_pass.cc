@@ -4,12 +4,13 @@
 
 namespace wan {
 
-VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder& recorder) {
-  VaePass pass(gate, request.vae_precision);
-  pass.on_fallback = [&recorder](VaePrecision from, VaePrecision to) {
-    recorder.Record({"vae_fallback",
-                     1,
-                     {{"from", std::string(NameOf(from))}, {"to", std::string(NameOf(to))}}});
+VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder* recorder) {
+  VaePass pass(gate, *request.vae_precision);
+  if (recorder == nullptr) return pass;
+  pass.on_fallback = [recorder](VaePrecision from, VaePrecision to) {
+    recorder->Record({"vae_fallback",
+                      1,
+                      {{"from", std::string(NameOf(from))}, {"to", std::string(NameOf(to))}}});
   };
   return pass;
 }

@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Returns a pass in the request's precision. Records the sample "vae_fallback" with the labels
-// "from" and "to" where a value leaves the precision's range and another one takes over. `recorder`
-// must outlive the pass.
-VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder& recorder);
+// Returns a pass in the precision of a plan's request. Records the sample "vae_fallback" with the
+// labels "from" and "to" where a value leaves the precision's range and another one takes over.
+// `recorder` must outlive the pass; null: nothing is recorded.
+VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder* recorder);
 
 }  // namespace wan

@@ -32,7 +32,7 @@ absl::Status DecodeInto(FrameDownload& download, const at::Tensor& latents, cons
         if (decode.on_frames) decode.on_frames(frames);
         return download.Add(frames);
       },
-      MakeVaePass(decode.gate, decode.plan.request, decode.recorder));
+      MakeVaePass(decode.gate, decode.plan.request, &decode.recorder));
   if (IsNotFinite(status)) {
     return NotFiniteIn(decode.plan, StageKind::kVaeDecoding, std::string(status.message()));
   }
@@ -45,7 +45,7 @@ absl::Status DecodeOnce(const at::Tensor& latents, const TileGrid& tiles,
   if (decode.gate.RequestedStop()) return decode.gate.Pass();
   const PipelineModel& model = decode.model;
   absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> writers =
-      decode.files.OpenWriters(model.h264.preset);
+      decode.files.OpenWriters(model.planned.options.h264.preset);
   if (!writers.ok()) return writers.status();
   FrameEncoder encoder(*std::move(writers), decode.plan.queued_frames, decode.recorder);
   // The encoder may be the slower of the two, and the decoder waits for it once the queue is full.

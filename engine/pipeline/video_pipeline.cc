@@ -196,7 +196,7 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
                           gate_.stop_token());
   absl::StatusOr<EncodedImage> encoded =
       wan::EncodeImage(image_, model_.planned.family->image, plan_.shape.num_frames, *model_.vae,
-                       MakeVaePass(gate_, plan_.request, caller_.recorder));
+                       MakeVaePass(gate_, plan_.request, &caller_.recorder));
   // The image may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(model_.device);

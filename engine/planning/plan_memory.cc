@@ -75,12 +75,12 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
   const int64_t tokens = CountTokens(model, latents);
   // The smaller half of an odd number has the least memory for a step.
   const int64_t ranks = model.divides_experts ? model.ranks / 2 : model.ranks;
-  const bool batches = BatchesGuidance(model.guidance_batching, tokens, ranks);
+  const bool batches = BatchesGuidance(model.options.guidance_batching, tokens, ranks);
   MemoryJob job{.transformer = model.transformer,
                 .text_encoder = model.text_encoder,
                 .vae = model.vae,
                 .element_bytes = model.element_bytes,
-                .vae_precision = plan.request.vae_precision.value_or(model.vae_precision),
+                .vae_precision = *plan.request.vae_precision,
                 .fuses_convolutions = model.fuses_convolutions,
                 .latents = {latents[1], latents[2], latents[3]},
                 .tokens = tokens,

@@ -1,5 +1,7 @@
 #include "engine/planning/planned_model.h"
 
+#include <span>
+
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
@@ -40,8 +42,8 @@ GenerationRequest PlannedModel::Defaults() const {
   defaults.shift = own.shift.value_or(sampling.shift);
   defaults.solver = own.solver.value_or(std::string(sampling.solver));
   defaults.outputs = {OutputKind::kMp4};
-  defaults.vae_precision = vae_precision;
-  defaults.h264_crf = h264_crf;
+  defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
+  defaults.h264_crf = options.h264.crf;
   return defaults;
 }
 
@@ -50,8 +52,9 @@ int PlannedModel::SpatialStride() const {
 }
 
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
-                            std::span<const ComponentResidency> residency) {
+                            const EngineOptions& options) {
   PlannedModel model;
+  model.options = options;
   model.family = &FindModelFamily(checkpoint.family());
   model.transformer = checkpoint.transformer_config();
   model.text_encoder = checkpoint.text_encoder_config();
@@ -63,7 +66,7 @@ PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
   const auto add = [&](ModelComponent id, const WeightGroups& weights) {
     const WeightFootprint footprint = weights.Footprint(element_bytes);
     model.components.push_back({.component = id,
-                                .policy = PolicyIn(residency, id),
+                                .policy = PolicyIn(options.residency, id),
                                 .bytes = footprint.bytes,
                                 .base_bytes = footprint.base_bytes,
                                 .group_bytes = footprint.group_bytes});

@@ -4,14 +4,11 @@
 
 #include <cstdint>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
+#include "engine/api/engine_options.h"
 #include "engine/api/generation.h"
-#include "engine/api/guidance_batching.h"
-#include "engine/api/h264.h"
-#include "engine/api/residency.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/planning/lora_memory.h"
 #include "engine/planning/model_family.h"
@@ -40,14 +37,12 @@ struct PlannedModel {
   // weights are resident.
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
-  VaePrecision vae_precision = VaePrecision::kFp32;  // of requests that do not state one
-  int h264_crf = H264Options().crf;                  // of requests that do not state one
+  EngineOptions options;      // the engine's; an unset vae_precision counts as kFp32
   std::vector<PlannedLora> loras;
   // Whether the device has the kernels of engine/ops/fused_convolution.h for the autoencoder.
   bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, where memory allows it.
   bool records_forwards = false;
-  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
   // The number of devices of the group.
   int64_t ranks = 1;
   // Whether one half of the devices has the weights of one expert, and the other half those of the
@@ -68,9 +63,8 @@ struct PlannedModel {
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
 // Describes a whole checkpoint. The sizes of its weights follow from the components' dimensions
-// (engine/models/wan/*_cost.h). `element_bytes` is the size of the compute dtype. A component that
-// `residency` does not name has the policy kAuto.
+// (engine/models/wan/*_cost.h). `element_bytes` is the size of the compute dtype.
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
-                            std::span<const ComponentResidency> residency);
+                            const EngineOptions& options);
 
 }  // namespace wan

@@ -66,14 +66,12 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
 LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::Device>& devices,
                             at::ScalarType dtype) {
   const at::Device device = devices.front();
-  LoadOptions load{.device = device,
+  LoadOptions load{.engine = options,
+                   .device = device,
                    .peers = {devices.begin() + 1, devices.end()},
-                   .dtype = dtype,
-                   .residency = options.residency};
-  load.h264 = options.h264;
+                   .dtype = dtype};
+  if (!options.vae_precision) load.engine.vae_precision = DefaultVaePrecision(DTypeLabel(dtype));
   if (options.record_forwards) load.graphs = MakeDeviceGraphRecorder(device);
-  load.guidance_batching = options.guidance_batching;
-  load.vae_precision = options.vae_precision.value_or(DefaultVaePrecision(DTypeLabel(dtype)));
   const auto counters = [&devices] {
     return DeviceCounters{std::make_shared<HeldBytes>(),
                           devices.size() > 1 ? std::make_shared<ExchangeMeter>() : nullptr};
@@ -113,14 +111,14 @@ SystemFacts HostFacts() {
   return facts;
 }
 
-std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, at::ScalarType dtype) {
+std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks,
+                                      at::ScalarType dtype) {
   PlanLimits limits;
   if (const auto memory = ReadSystemMemory()) limits.device_memory_bytes = memory->total_bytes;
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
   // Every rank has weights and activations of its own.
-  const size_t ranks = options.devices.size();
   limits.device_memory_bytes /= ranks;
   LoadOptions load = MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype);
   std::vector<std::unique_ptr<MachineMonitor>> monitors;
@@ -197,7 +195,6 @@ std::unique_ptr<MachineMonitor> MonitorOf(const at::Device& device,
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
                                                        const std::vector<int>& gpus,
                                                        at::ScalarType dtype) {
-  const std::string& name = options.devices.front();
   if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
   std::vector<at::Device> devices;
   for (const int gpu : gpus) {
@@ -218,7 +215,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
     monitors.push_back(MonitorOf(devices[rank], CountersOf(rank, load).weights, options.gpm));
     monitors.back()->StartSampling();
   }
-  DeviceDescription description{name, "", DTypeLabel(dtype), "", HostFacts()};
+  DeviceDescription description{devices.front().str(), "", DTypeLabel(dtype), "", HostFacts()};
   const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
   description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
   description.system.cudnn_version = absl::StrCat(cudnn);
@@ -258,8 +255,9 @@ absl::StatusOr<std::vector<int>> ParseGroup(const std::vector<std::string>& devi
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  const absl::StatusOr<std::vector<int>> gpus = ParseGroup(options.devices);
+absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const std::vector<std::string>& devices,
+                                                      const EngineOptions& options) {
+  const absl::StatusOr<std::vector<int>> gpus = ParseGroup(devices);
   if (!gpus.ok()) return gpus.status();
   const absl::StatusOr<at::ScalarType> dtype = ParseDType(options.dtype, !gpus->empty());
   if (!dtype.ok()) return dtype.status();
@@ -272,9 +270,9 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& optio
   if (options.cpu_threads > 0) at::set_num_threads(options.cpu_threads);
   try {
     if (!gpus->empty()) return MakeCudaEngine(options, *gpus, *dtype);
-    return MakeCpuEngine(options, *dtype);
+    return MakeCpuEngine(options, devices.size(), *dtype);
   } catch (const std::exception& error) {
-    return absl::UnavailableError(absl::StrCat("device ", absl::StrJoin(options.devices, ","),
+    return absl::UnavailableError(absl::StrCat("device ", absl::StrJoin(devices, ","),
                                                " could not be initialised: ", error.what()));
   }
 }

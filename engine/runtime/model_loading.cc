@@ -1,8 +1,6 @@
 #include "engine/runtime/model_loading.h"
 
-#include <algorithm>
-#include <iterator>
-#include <memory>
+#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
@@ -10,82 +8,19 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/group/thread_communicator.h"
 #include "engine/models/group_transformer.h"
 #include "engine/models/wan/transformer.h"
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
-#include "engine/ops/fused_convolution.h"
-#include "engine/planning/host_memory.h"
-#include "engine/planning/plan.h"
-#include "engine/planning/planned_model.h"
+#include "engine/runtime/load_plan.h"
 #include "engine/runtime/lora_loading.h"
+#include "engine/runtime/model_description.h"
 #include "engine/runtime/replica_loading.h"
 
 namespace wan {
 namespace {
-
-uint64_t CountParameters(const WeightSource& source) {
-  uint64_t count = 0;
-  for (const TensorInfo& tensor : source.Tensors()) {
-    uint64_t elements = 1;
-    for (const int64_t size : tensor.shape) elements *= static_cast<uint64_t>(size);
-    count += elements;
-  }
-  return count;
-}
-
-ComponentDescription DescribeComponent(ModelComponent component, const WeightSource& source,
-                                       int64_t bytes, at::Device device, at::ScalarType dtype) {
-  return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
-          DTypeLabel(dtype)};
-}
-
-// Adds the devices that have a replica each; the bytes are those of all of them.
-ComponentDescription WithPeers(ComponentDescription description,
-                               const std::vector<at::Device>& peers) {
-  for (const at::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());
-  return description;
-}
-
-// Plans a request that leaves everything to the defaults, with texts of the greatest length that is
-// allowed.
-absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
-  GenerationRequest request;
-  request.size_is_exact = true;
-  InspectedRequest inspected;
-  inspected.prompt_tokens = planned.transformer.text_len;
-  inspected.negative_prompt_tokens = planned.transformer.text_len;
-  if (!planned.family->accepts_text_only) {
-    request.image = std::make_shared<const std::string>();
-    const VideoShape& shape = planned.family->shape;
-    inspected.image = ImageSize{shape.width, shape.height};
-  }
-  return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
-}
-
-// A checkpoint whose defaults no request could have is damaged.
-absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& planned) {
-  if (!planned.generation_defaults.has_value()) return absl::OkStatus();
-  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
-  if (plan.ok()) return absl::OkStatus();
-  return absl::DataLossError(
-      absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
-}
-
-// Decides where the components are loaded to: where a job of the model's default shape would have
-// them, or to host memory if that job does not fit.
-std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
-  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
-  std::vector<ResidencyPolicy> policies;
-  for (size_t i = 0; i < planned.components.size(); ++i) {
-    const ResidencyPolicy configured = planned.components[i].policy;
-    const ResidencyPolicy decided =
-        plan.ok() ? plan->residency[i].policy : ResidencyPolicy::kStream;
-    policies.push_back(configured == ResidencyPolicy::kAuto ? decided : configured);
-  }
-  return policies;
-}
 
 // Where a component is built, and whether its weights may move.
 struct Place {
@@ -132,40 +67,6 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
   }
   sources.emplace_back(checkpoint, &checkpoint->vae());
   return sources;
-}
-
-ModelDescription Describe(const ModelSpec& spec, const Checkpoint& checkpoint,
-                          const PipelineModel& model, const std::vector<Place>& places,
-                          const LoadOptions& options) {
-  const ModelFamily& family = *model.planned.family;
-  ModelDescription description;
-  description.name = spec.name;
-  description.path = spec.path;
-  description.family = family.id;
-  description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = {
-      DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
-                        model.text_encoder->WeightBytes(), places.front().device, options.dtype)};
-  for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    const Expert& expert = model.experts[i];
-    std::vector<at::Device> replicas;
-    for (const ExpertReplica& replica : expert.replicas) replicas.push_back(replica.device);
-    description.components.push_back(WithPeers(
-        DescribeComponent(expert.component, checkpoint.transformer(i),
-                          expert.transformer->WeightBytes(), expert.device, options.dtype),
-        replicas));
-  }
-  description.components.push_back(
-      WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
-                                  places.back().device, at::kFloat),
-                DecodesTogether(model.planned) ? options.peers : std::vector<at::Device>()));
-  description.defaults = model.planned.Defaults();
-  description.defaults.model = spec.name;
-  description.accepts_image = family.image != ImageRole::kNone;
-  description.spatial_stride = model.planned.SpatialStride();
-  description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
-  description.experts = static_cast<int>(family.experts.size());
-  return description;
 }
 
 // Measures a part of the loading from construction to End().
@@ -231,20 +132,168 @@ void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& o
   }
 }
 
-// If a job of the model's default shape finds no room where each device of the group has both
-// experts, but does where it has one, the experts are divided.
-void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) {
-  if (planned.ranks == 1 || planned.family->experts.size() != 2) return;
-  const PlanLimits limits{device_memory_bytes, {}};
-  if (PlanDefaults(planned, limits).ok()) return;
-  PlannedModel divided = planned;
-  DivideExperts(divided);
-  if (PlanDefaults(divided, limits).ok()) planned = std::move(divided);
+// The loading of one model. Call Open, PlaceComponents, LoadTextEncoder, LoadExperts,
+// LoadAutoencoder and Finish once each, in this order, as long as they succeed.
+class ModelLoading {
+ public:
+  // Both must outlive the object.
+  ModelLoading(const ModelSpec& spec, const LoadOptions& options)
+      : spec_(spec), options_(options), part_(options.span) {}
+
+  // Opens the files and plans the model.
+  absl::Status Open();
+  // Decides where each component's weights live. From then on threads load to the other devices of
+  // a group.
+  absl::Status PlaceComponents();
+  absl::Status LoadTextEncoder();
+  // Loads the transformers with their LoRAs, on all devices of the group.
+  absl::Status LoadExperts();
+  absl::Status LoadAutoencoder();
+  std::shared_ptr<LoadedModel> Finish();
+
+ private:
+  // Loads the transformer of an expert to its place; null if the first device does not have it.
+  absl::Status LoadTransformer(int expert, std::unique_ptr<RankTransformer>& transformer);
+
+  const ModelSpec& spec_;
+  const LoadOptions& options_;
+  LoadingPart part_;
+  const std::shared_ptr<LoadedModel> model_ = std::make_shared<LoadedModel>();
+  PipelineModel& pipeline_ = model_->pipeline;
+  PlannedModel& planned_ = pipeline_.planned;
+  std::shared_ptr<const Checkpoint> checkpoint_;
+  std::optional<OpenedLoras> loras_;
+  std::vector<Place> places_;  // in the order of PlannedModel::components
+  std::vector<LoadedReplicas> replicas_;
+  // Last, because its threads use the other members.
+  std::optional<ReplicaLoading> replica_loading_;
+};
+
+absl::Status ModelLoading::Open() {
+  absl::StatusOr<std::unique_ptr<Checkpoint>> opened = Checkpoint::Open(spec_.path);
+  if (!opened.ok()) return opened.status();
+  checkpoint_ = *std::move(opened);
+  pipeline_.device = options_.device;
+  absl::StatusOr<PlannedModel> planned = PlanModel(*checkpoint_, options_);
+  if (!planned.ok()) return planned.status();
+  planned_ = *std::move(planned);
+  absl::StatusOr<OpenedLoras> loras =
+      OpenedLoras::Open(spec_.loras, *checkpoint_, planned_.family->experts);
+  if (!loras.ok()) return loras.status();
+  loras_ = *std::move(loras);
+  planned_.loras = loras_->Plan();
+  part_.End("checkpoint");
+
+  if (checkpoint_->tokenizer_path().empty()) return absl::OkStatus();
+  absl::Status status =
+      Take("tokenizer", Tokenizer::Load(checkpoint_->tokenizer_path()), pipeline_.tokenizer);
+  if (status.ok()) part_.End("tokenizer");
+  return status;
+}
+
+absl::Status ModelLoading::PlaceComponents() {
+  const absl::StatusOr<std::vector<ResidencyPolicy>> policies = PlanResidency(options_, planned_);
+  if (!policies.ok()) return policies.status();
+  const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(checkpoint_);
+  for (size_t i = 0; i < policies->size(); ++i) {
+    places_.push_back(MakePlace((*policies)[i], options_, sources[i]));
+  }
+  // While this thread loads to the first device, the others load to theirs.
+  replica_loading_.emplace(*checkpoint_, planned_, options_);
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoading::LoadTextEncoder() {
+  const Place& place = places_.front();
+  absl::Status status =
+      Take(NameOf(ModelComponent::kTextEncoder),
+           LoadUmt5(checkpoint_->text_encoder(), checkpoint_->text_encoder_config(),
+                    {.device = place.device,
+                     .dtype = options_.dtype,
+                     .weights = place.weights,
+                     .stop = options_.stop}),
+           pipeline_.text_encoder);
+  if (!status.ok()) return status;
+  pipeline_.text_encoder_weights = place.weights;
+  part_.End(NameOf(ModelComponent::kTextEncoder), pipeline_.text_encoder->WeightBytes());
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoading::LoadTransformer(int expert,
+                                           std::unique_ptr<RankTransformer>& transformer) {
+  const Place& place = places_[expert + 1];
+  const bool records = planned_.records_forwards && !place.device.is_cpu();
+  absl::Status status = Take(
+      NameOf(TransformerComponent(expert)),
+      LoadWanTransformer(checkpoint_->transformer(expert), checkpoint_->transformer_config(expert),
+                         {.device = place.device,
+                          .dtype = options_.dtype,
+                          .weights = place.weights,
+                          .stop = options_.stop,
+                          .graphs = records ? options_.graphs : nullptr}),
+      transformer);
+  if (status.ok()) part_.End(NameOf(TransformerComponent(expert)), transformer->WeightBytes());
+  return status;
+}
+
+absl::Status ModelLoading::LoadExperts() {
+  std::vector<std::unique_ptr<RankTransformer>> transformers(
+      static_cast<size_t>(checkpoint_->num_experts()));
+  for (int i = 0; i < checkpoint_->num_experts(); ++i) {
+    Expert& expert = pipeline_.experts.emplace_back();
+    expert.role = planned_.family->experts[i];
+    expert.component = TransformerComponent(i);
+    if (!HoldsExpert(planned_, 0, static_cast<size_t>(i))) continue;
+    expert.weights = places_[i + 1].weights;
+    expert.device = places_[i + 1].device;
+    if (absl::Status status = LoadTransformer(i, transformers[i]); !status.ok()) return status;
+  }
+  absl::StatusOr<std::vector<LoadedReplicas>> replicas = replica_loading_->Finish();
+  if (!replicas.ok()) return replicas.status();
+  replicas_ = *std::move(replicas);
+  AddTransformers(replicas_, options_, planned_, transformers, pipeline_.experts);
+  for (size_t i = 0; i < pipeline_.experts.size(); ++i) {
+    places_[i + 1].device = pipeline_.experts[i].device;
+    places_[i + 1].weights = pipeline_.experts[i].weights;
+  }
+  if (!options_.peers.empty()) part_.End("replicas");
+  loras_->AddTo(pipeline_.experts, options_.stop);
+  if (!spec_.loras.empty()) part_.End("loras");
+  return absl::OkStatus();
+}
+
+absl::Status ModelLoading::LoadAutoencoder() {
+  const Place& place = places_.back();
+  absl::Status status = Take(NameOf(ModelComponent::kVae),
+                             LoadWanVae(checkpoint_->vae(), checkpoint_->vae_config(),
+                                        {.device = place.device,
+                                         .weights = place.weights,
+                                         .stop = options_.stop,
+                                         .exchanges = options_.counters.exchanges}),
+                             pipeline_.vae);
+  if (!status.ok()) return status;
+  pipeline_.vae_weights = place.weights;
+  if (DecodesTogether(planned_)) {
+    std::vector<std::unique_ptr<VideoAutoencoder>> members;
+    members.push_back(std::move(pipeline_.vae));
+    for (LoadedReplicas& replica : replicas_) members.push_back(std::move(replica.vae));
+    pipeline_.vae = MakeGroupVae(std::move(members));
+  }
+  part_.End(NameOf(ModelComponent::kVae), pipeline_.vae->WeightBytes());
+  return absl::OkStatus();
+}
+
+std::shared_ptr<LoadedModel> ModelLoading::Finish() {
+  std::vector<at::Device> devices;
+  for (const Place& place : places_) {
+    devices.push_back(place.device);
+    model_->weights.push_back(place.moves ? place.weights : nullptr);
+  }
+  model_->description = DescribeModel(spec_, *checkpoint_, *loras_, pipeline_, devices, options_);
+  return model_;
 }
 
 }  // namespace
-
-std::string DTypeLabel(at::ScalarType dtype) { return dtype == at::kBFloat16 ? "bf16" : "fp32"; }
 
 absl::Status CheckModelFiles(const ModelSpec& spec) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(spec.path);
@@ -255,146 +304,14 @@ absl::Status CheckModelFiles(const ModelSpec& spec) {
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options) {
-  LoadingPart part(options.span);
-  absl::StatusOr<std::unique_ptr<Checkpoint>> opened = Checkpoint::Open(spec.path);
-  if (!opened.ok()) return opened.status();
-  const std::shared_ptr<const Checkpoint> kept = *std::move(opened);
-  const Checkpoint& checkpoint = *kept;
-
-  auto model = std::make_shared<LoadedModel>();
-  PipelineModel& pipeline = model->pipeline;
-  pipeline.device = options.device;
-  pipeline.h264 = options.h264;
-  PlannedModel& planned = pipeline.planned;
-  planned = PlanCheckpoint(checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)),
-                           options.residency);
-  planned.vae_precision = options.vae_precision;
-  planned.h264_crf = options.h264.crf;
-  // Ranks that exchange tensors inside a forward cannot record it.
-  planned.records_forwards = options.graphs != nullptr && options.peers.empty();
-  planned.guidance_batching = options.guidance_batching;
-  if (absl::Status status = PlanForGroup(static_cast<int64_t>(options.peers.size()) + 1, planned);
-      !status.ok()) {
-    return status;
-  }
-  planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
-                               HasFusedConvolutions(options.device);
-  if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
-
-  const std::span<const ExpertRole> roles = pipeline.planned.family->experts;
-  const absl::StatusOr<OpenedLoras> loras = OpenedLoras::Open(spec.loras, checkpoint, roles);
-  if (!loras.ok()) return loras.status();
-  pipeline.planned.loras = loras->Plan();
-  part.End("checkpoint");
-
-  if (!checkpoint.tokenizer_path().empty()) {
-    if (absl::Status status =
-            Take("tokenizer", Tokenizer::Load(checkpoint.tokenizer_path()), pipeline.tokenizer);
-        !status.ok()) {
-      return status;
-    }
-    part.End("tokenizer");
-  }
-  // First, because what replicas take of the host depends on it.
-  DivideExpertsIfNeeded(options.device_memory_bytes, planned);
-  PlanLimits limits{options.device_memory_bytes, {}};
-  const bool host_is_device = options.device.is_cpu();
-  uint64_t host_bytes = options.host_memory_bytes;
-  if (const uint64_t replicas = ReplicaHostBytes(planned, host_is_device); host_bytes > 0) {
-    host_bytes = host_bytes > replicas ? host_bytes - replicas : 1;
-  }
-  // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
-  if (!host_is_device) limits.host.available_bytes = host_bytes;
-  std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
-  if (host_bytes > 0) {
-    absl::Status status = FitHostMemory(planned, {host_bytes, host_is_device}, policies);
-    if (!status.ok()) return status;
-  }
-  const std::vector<std::shared_ptr<const WeightSource>> sources = SourcesOf(kept);
-  std::vector<Place> places;
-  for (size_t i = 0; i < policies.size(); ++i) {
-    places.push_back(MakePlace(policies[i], options, sources[i]));
-  }
-
-  // While this thread loads to the first device, the others load to theirs.
-  ReplicaLoading replica_loading(
-      checkpoint, planned, options.peers, options.peer_counters, options.dtype,
-      DecodesTogether(planned) ? std::optional(options.vae_precision) : std::nullopt, options.stop);
-  if (absl::Status status = Take(
-          "text_encoder",
-          LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
-                   {places.front().device, options.dtype, places.front().weights, options.stop}),
-          pipeline.text_encoder);
-      !status.ok()) {
-    return status;
-  }
-  pipeline.text_encoder_weights = places.front().weights;
-  part.End(NameOf(ModelComponent::kTextEncoder), pipeline.text_encoder->WeightBytes());
-  std::vector<std::unique_ptr<RankTransformer>> transformers(
-      static_cast<size_t>(checkpoint.num_experts()));
-  for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    const Place& place = places[i + 1];
-    Expert& expert = pipeline.experts.emplace_back();
-    expert.role = roles[i];
-    expert.component = TransformerComponent(i);
-    if (!HoldsExpert(planned, 0, static_cast<size_t>(i))) continue;
-    expert.weights = place.weights;
-    expert.device = place.device;
-    if (absl::Status status =
-            Take(NameOf(expert.component),
-                 LoadWanTransformer(
-                     checkpoint.transformer(i), checkpoint.transformer_config(i),
-                     {.device = place.device,
-                      .dtype = options.dtype,
-                      .weights = place.weights,
-                      .stop = options.stop,
-                      .graphs = planned.records_forwards && !place.device.is_cpu() ? options.graphs
-                                                                                   : nullptr}),
-                 transformers[i]);
-        !status.ok()) {
-      return status;
-    }
-    part.End(NameOf(expert.component), transformers[i]->WeightBytes());
-  }
-  absl::StatusOr<std::vector<LoadedReplicas>> replicas = replica_loading.Finish();
-  if (!replicas.ok()) return replicas.status();
-  AddTransformers(*replicas, options, planned, transformers, pipeline.experts);
-  for (size_t i = 0; i < pipeline.experts.size(); ++i) {
-    places[i + 1].device = pipeline.experts[i].device;
-    places[i + 1].weights = pipeline.experts[i].weights;
-  }
-  if (!options.peers.empty()) part.End("replicas");
-  loras->AddTo(pipeline.experts, options.stop);
-  if (!spec.loras.empty()) part.End("loras");
-  if (absl::Status status =
-          Take("vae",
-               LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                          {places.back().device, options.vae_precision, places.back().weights,
-                           options.stop, options.counters.exchanges}),
-               pipeline.vae);
-      !status.ok()) {
-    return status;
-  }
-  pipeline.vae_weights = places.back().weights;
-  if (DecodesTogether(planned)) {
-    std::vector<std::unique_ptr<VideoAutoencoder>> members;
-    members.push_back(std::move(pipeline.vae));
-    for (LoadedReplicas& replica : *replicas) members.push_back(std::move(replica.vae));
-    pipeline.vae = MakeGroupVae(std::move(members));
-  }
-  part.End(NameOf(ModelComponent::kVae), pipeline.vae->WeightBytes());
-
-  for (const Place& place : places) {
-    model->weights.push_back(place.moves ? place.weights : nullptr);
-  }
-  model->description = Describe(spec, checkpoint, pipeline, places, options);
-  model->description.loras = loras->Describe();
-  // "loras/" is no folder of a checkpoint.
-  std::vector<ModelFile>& files = model->description.files;
-  std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras->files().begin(),
-             loras->files().end(), std::back_inserter(files),
-             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
-  return model;
+  ModelLoading loading(spec, options);
+  absl::Status status = loading.Open();
+  if (status.ok()) status = loading.PlaceComponents();
+  if (status.ok()) status = loading.LoadTextEncoder();
+  if (status.ok()) status = loading.LoadExperts();
+  if (status.ok()) status = loading.LoadAutoencoder();
+  if (!status.ok()) return status;
+  return loading.Finish();
 }
 
 }  // namespace wan

@@ -22,20 +22,17 @@ bool IsExpert(const PlannedModel& planned, size_t component) {
 }  // namespace
 
 ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
-                               const std::vector<c10::Device>& devices,
-                               const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
-                               std::optional<VaePrecision> vae, const std::stop_token& stop)
-    : planned_(planned),
-      vae_(vae),
-      on_stop_(stop, [this] { stop_.request_stop(); }),
-      replicas_(devices.size()),
-      statuses_(devices.size()) {
-  for (size_t i = 0; i < devices.size(); ++i) {
-    threads_.emplace_back([this, &checkpoint, device = devices[i],
-                           counts = counters.empty() ? DeviceCounters() : counters[i], dtype, i] {
-      statuses_[i] = CatchTorchErrors(absl::StrCat("loading to ", device.str()), [&] {
-        return Load(checkpoint, i + 1, device, counts, dtype, replicas_[i]);
-      });
+                               const LoadOptions& options)
+    : checkpoint_(checkpoint),
+      planned_(planned),
+      options_(options),
+      on_stop_(options.stop, [this] { stop_.request_stop(); }),
+      replicas_(options.peers.size()),
+      statuses_(options.peers.size()) {
+  for (size_t i = 0; i < options.peers.size(); ++i) {
+    threads_.emplace_back([this, i] {
+      statuses_[i] = CatchTorchErrors(absl::StrCat("loading to ", options_.peers[i].str()),
+                                      [&] { return Load(i, replicas_[i]); });
     });
   }
 }
@@ -45,9 +42,10 @@ ReplicaLoading::~ReplicaLoading() {
   for (std::thread& thread : threads_) thread.join();
 }
 
-absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, size_t place, c10::Device device,
-                                  const DeviceCounters& counters, c10::ScalarType dtype,
-                                  LoadedReplicas& replicas) const {
+absl::Status ReplicaLoading::Load(size_t peer, LoadedReplicas& replicas) const {
+  const c10::Device device = options_.peers[peer];
+  const DeviceCounters counters =
+      options_.peer_counters.empty() ? DeviceCounters() : options_.peer_counters[peer];
   const auto named = [device](const absl::Status& status) {
     return absl::Status(status.code(), absl::StrCat("loading to ", device.str(), ": ",
                                                     std::string(status.message())));
@@ -59,21 +57,23 @@ absl::Status ReplicaLoading::Load(const Checkpoint& checkpoint, size_t place, c1
     return made;
   };
   UseDeviceInThread(device);
-  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+  for (int i = 0; i < checkpoint_.num_experts(); ++i) {
     LoadedReplica& replica = replicas.experts.emplace_back();
-    if (!HoldsExpert(planned_, place, static_cast<size_t>(i))) continue;
+    if (!HoldsExpert(planned_, peer + 1, static_cast<size_t>(i))) continue;
     replica.weights = weights();
-    absl::StatusOr<std::unique_ptr<RankTransformer>> loaded = LoadWanTransformer(
-        checkpoint.transformer(i), checkpoint.transformer_config(i),
-        {.device = device, .dtype = dtype, .weights = replica.weights, .stop = stop_.get_token()});
+    absl::StatusOr<std::unique_ptr<RankTransformer>> loaded =
+        LoadWanTransformer(checkpoint_.transformer(i), checkpoint_.transformer_config(i),
+                           {.device = device,
+                            .dtype = options_.dtype,
+                            .weights = replica.weights,
+                            .stop = stop_.get_token()});
     if (!loaded.ok()) return named(loaded.status());
     replica.transformer = *std::move(loaded);
   }
-  if (vae_.has_value()) {
+  if (DecodesTogether(planned_)) {
     absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae =
-        LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
+        LoadWanVae(checkpoint_.vae(), checkpoint_.vae_config(),
                    {.device = device,
-                    .precision = *vae_,
                     .weights = weights(),
                     .stop = stop_.get_token(),
                     .exchanges = counters.exchanges});

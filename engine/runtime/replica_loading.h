@@ -2,13 +2,9 @@
 // autoencoder if all devices decode.
 #pragma once
 
-#include <c10/core/Device.h>
-#include <c10/core/ScalarType.h>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <stop_token>
 #include <thread>
 #include <vector>
@@ -19,7 +15,7 @@
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/planning/planned_model.h"
-#include "engine/runtime/device_counters.h"
+#include "engine/runtime/load_options.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {
@@ -40,30 +36,26 @@ struct LoadedReplicas {
 // calling thread loads to the first device. The destructor ends what is not finished.
 class ReplicaLoading {
  public:
-  // `checkpoint` and `planned` must outlive the object. `counters` has those of each device, or is
-  // empty. `vae` has the precision of autoencoders; nullopt: none is loaded. A stop request ends
-  // the loading with CANCELLED.
+  // Loads to the peers of `options`. All must outlive the object. A stop request ends the loading
+  // with CANCELLED.
   ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
-                 const std::vector<c10::Device>& devices,
-                 const std::vector<DeviceCounters>& counters, c10::ScalarType dtype,
-                 std::optional<VaePrecision> vae, const std::stop_token& stop);
+                 const LoadOptions& options);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
 
   // Waits, and returns for each device, in order, one replica of each expert, which is null if the
-  // device does not have that expert. The errors name the
-  // device and are those of LoadWanTransformer, LoadWanVae and CatchTorchErrors. Call it once.
+  // device does not have that expert. The errors name the device and are those of
+  // LoadWanTransformer, LoadWanVae and CatchTorchErrors. Call it once.
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
-  // To the device at this place in the group.
-  absl::Status Load(const Checkpoint& checkpoint, size_t place, c10::Device device,
-                    const DeviceCounters& counters, c10::ScalarType dtype,
-                    LoadedReplicas& replicas) const;
+  // Loads to this peer.
+  absl::Status Load(size_t peer, LoadedReplicas& replicas) const;
 
+  const Checkpoint& checkpoint_;
   const PlannedModel& planned_;
-  const std::optional<VaePrecision> vae_;
+  const LoadOptions& options_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
   std::vector<LoadedReplicas> replicas_;  // a thread writes its own entry

@@ -13,6 +13,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_replace.h"
 #include "engine/api/file_problem.h"
+#include "server/config/complete_config.h"
 #include "server/config/settings.h"
 #include "server/config/yaml_config.h"
 

@@ -1,5 +1,6 @@
-// The settings of wanserve that an operator decides. Every member is a key of the YAML file and a
-// flag (server/config/settings.cc holds the table, docs/operate/operations.md explains each).
+// The settings of wanserve that an operator decides. Every member, and every member of `engine`, is
+// a key of the YAML file and a flag (server/config/settings.h has the table,
+// docs/operate/operations.md explains each).
 #pragma once
 
 #include <cstdint>
@@ -8,9 +9,7 @@
 #include <vector>
 
 #include "engine/api/engine.h"
-#include "engine/api/guidance_batching.h"
-#include "engine/api/h264.h"
-#include "engine/api/residency.h"
+#include "engine/api/engine_options.h"
 #include "server/config/device_groups.h"
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
@@ -88,32 +87,16 @@ struct ServerConfig {
   // The models to load at the start, in this order. If empty, the demo model is loaded
   // (default_models.h).
   std::vector<ModelSpec> models;
-  // The LoRAs of these models, as they were read. Complete (settings.h) copies them into `models`.
+  // The LoRAs, as they were read. Complete (complete_config.h) copies them into `models`.
   std::vector<ModelLora> loras;
   // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". Complete sets what is missing:
   // those of `groups`, or the CPU.
   std::vector<std::string> devices;
   // The groups with the models that each may have; empty: every group may have every model.
   std::vector<DeviceGroup> groups;
-  // "fp32" or "bf16". If empty, Complete sets what suits the device.
-  std::string dtype;
-  // The name of a VaePrecision. If empty, Complete sets the default beside `dtype`.
-  std::string vae_precision;
-  // Whether forwards of very small videos are recorded on a GPU and replayed.
-  bool record_forwards = true;
-  // Whether both forwards of a guided step run as one batch.
-  GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
-  // How MP4 files are encoded: libx264's preset and its constant rate factor.
-  std::string h264_preset = H264Options().preset;
-  int h264_crf = H264Options().crf;
-  // Number of threads that compute one operator on the CPU; 0: one for each core.
-  int cpu_threads = 0;
-  // Most device memory that the process uses, in bytes; 0: all that is free.
-  uint64_t device_memory_limit = 0;
-  // Whether SM activity is measured with the driver's GPM counters, where the card has them.
-  bool gpm = true;
-  // Where the weights of each component live. A component that is not named has the policy auto.
-  std::vector<ComponentResidency> residency_policies;
+  // How the engines of all groups compute. Complete sets the dtype that suits the devices, and the
+  // autoencoder's precision, where they are unset.
+  EngineOptions engine;
   // Most open connections of the gRPC port; 0: a quarter of the file descriptors that the
   // process may have.
   int max_connections = 0;
@@ -149,5 +132,8 @@ struct ServerConfig {
 
 // Returns the device groups of these settings, at least one.
 std::vector<DeviceGroup> GroupsOf(const ServerConfig& config);
+
+// Returns the devices of each of these groups, as text: "cuda:0,1".
+std::vector<std::string> DevicesOf(const ServerConfig& config);
 
 }  // namespace wan::server

@@ -34,7 +34,7 @@ std::string Shortest(double number) {
 }  // namespace
 
 Setting TextSetting(std::string_view key, std::string_view placeholder, std::string_view help,
-                    std::string ServerConfig::*member,
+                    Field<std::string> member,
                     std::function<absl::Status(const std::string&)> check) {
   return {key,
           placeholder,
@@ -42,47 +42,46 @@ Setting TextSetting(std::string_view key, std::string_view placeholder, std::str
           Setting::Form::kText,
           [member, check = std::move(check)](const Values& values, ServerConfig& config) {
             if (absl::Status status = check(values.front()); !status.ok()) return status;
-            config.*member = values.front();
+            member.Of(config) = values.front();
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return Values{config.*member}; }};
+          [member](const ServerConfig& config) { return Values{member.Of(config)}; }};
 }
 
-Setting AddressSetting(std::string_view key, std::string_view help,
-                       HostPort ServerConfig::*member) {
+Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPort> member) {
   return {key,
           "HOST:PORT",
           help,
           Setting::Form::kText,
           [member](const Values& values, ServerConfig& config) {
             absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-            if (parsed.ok()) config.*member = *parsed;
+            if (parsed.ok()) member.Of(config) = *parsed;
             return parsed.status();
           },
-          [member](const ServerConfig& config) { return Values{ToString(config.*member)}; }};
+          [member](const ServerConfig& config) { return Values{ToString(member.Of(config))}; }};
 }
 
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
-                               std::optional<HostPort> ServerConfig::*member) {
+                               Field<std::optional<HostPort>> member) {
   return {key,
           "HOST:PORT",
           help,
           Setting::Form::kText,
           [member](const Values& values, ServerConfig& config) {
-            (config.*member).reset();
+            member.Of(config).reset();
             if (values.front().empty()) return absl::OkStatus();
             absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
-            if (parsed.ok()) config.*member = *parsed;
+            if (parsed.ok()) member.Of(config) = *parsed;
             return parsed.status();
           },
           [member](const ServerConfig& config) {
-            const std::optional<HostPort>& address = config.*member;
+            const std::optional<HostPort>& address = member.Of(config);
             return Values{address.has_value() ? ToString(*address) : ""};
           }};
 }
 
-Setting IntegerSetting(std::string_view key, std::string_view help, int ServerConfig::*member,
-                       int least, int most) {
+Setting IntegerSetting(std::string_view key, std::string_view help, Field<int> member, int least,
+                       int most) {
   return {key,
           "N",
           help,
@@ -93,13 +92,13 @@ Setting IntegerSetting(std::string_view key, std::string_view help, int ServerCo
               return MustBe(values.front(),
                             absl::StrCat("a whole number from ", least, " to ", most));
             }
-            config.*member = *number;
+            member.Of(config) = *number;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return Values{absl::StrCat(config.*member)}; }};
+          [member](const ServerConfig& config) { return Values{absl::StrCat(member.Of(config))}; }};
 }
 
-Setting SecondsSetting(std::string_view key, std::string_view help, double ServerConfig::*member,
+Setting SecondsSetting(std::string_view key, std::string_view help, Field<double> member,
                        double most) {
   return {key,
           "SECONDS",
@@ -108,13 +107,13 @@ Setting SecondsSetting(std::string_view key, std::string_view help, double Serve
           [=](const Values& values, ServerConfig& config) {
             const std::optional<double> seconds = ParseSeconds(values.front(), most);
             if (!seconds.has_value()) return MustBe(values.front(), SecondsRule(most));
-            config.*member = *seconds;
+            member.Of(config) = *seconds;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
+          [member](const ServerConfig& config) { return Values{Shortest(member.Of(config))}; }};
 }
 
-Setting RatioSetting(std::string_view key, std::string_view help, double ServerConfig::*member) {
+Setting RatioSetting(std::string_view key, std::string_view help, Field<double> member) {
   return {key,
           "RATIO",
           help,
@@ -124,14 +123,14 @@ Setting RatioSetting(std::string_view key, std::string_view help, double ServerC
             if (!ratio.has_value() || !(*ratio >= 0 && *ratio <= 1)) {
               return MustBe(values.front(), "a number from 0 to 1, for example 0.1");
             }
-            config.*member = *ratio;
+            member.Of(config) = *ratio;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return Values{Shortest(config.*member)}; }};
+          [member](const ServerConfig& config) { return Values{Shortest(member.Of(config))}; }};
 }
 
 Setting TextsSetting(std::string_view key, std::string_view placeholder, std::string_view help,
-                     std::string_view what, std::vector<std::string> ServerConfig::*member) {
+                     std::string_view what, Field<std::vector<std::string>> member) {
   return {key,
           placeholder,
           help,
@@ -143,13 +142,13 @@ Setting TextsSetting(std::string_view key, std::string_view placeholder, std::st
                     absl::StrCat("is empty; it must name ", std::string(what)));
               }
             }
-            config.*member = values;
+            member.Of(config) = values;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return config.*member; }};
+          [member](const ServerConfig& config) { return member.Of(config); }};
 }
 
-Setting BytesSetting(std::string_view key, std::string_view help, uint64_t ServerConfig::*member) {
+Setting BytesSetting(std::string_view key, std::string_view help, Field<uint64_t> member) {
   return {key,
           "BYTES",
           help,
@@ -157,10 +156,15 @@ Setting BytesSetting(std::string_view key, std::string_view help, uint64_t Serve
           [member](const Values& values, ServerConfig& config) {
             const std::optional<uint64_t> bytes = ParseBytes(values.front(), kMostBytes);
             if (!bytes.has_value()) return MustBe(values.front(), BytesRule(kMostBytes));
-            config.*member = *bytes;
+            member.Of(config) = *bytes;
             return absl::OkStatus();
           },
-          [member](const ServerConfig& config) { return Values{BytesText(config.*member)}; }};
+          [member](const ServerConfig& config) { return Values{BytesText(member.Of(config))}; }};
+}
+
+Setting FlagSetting(std::string_view key, std::string_view help, Field<bool> member) {
+  return ChoiceSetting<bool>(key, "true|false", help, Setting::Form::kNumber, member,
+                             {{"true", true}, {"false", false}});
 }
 
 Setting RetentionSetting(std::string_view key, std::string_view help,

@@ -1,6 +1,6 @@
 // The kinds of values that settings have. Only the table of settings uses them.
 //
-// Each function makes one row of the table, whose value is a member of ServerConfig.
+// Each function makes one row of the table, whose value is one member.
 #pragma once
 
 #include <charconv>
@@ -35,43 +35,70 @@ std::optional<Number> Parsed(std::string_view text) {
   return number;
 }
 
+// A member of ServerConfig, or of one of the engine's options in it.
+template <typename T>
+class Field {
+ public:
+  // Implicit, so that a row names the member and no more: &EngineOptions::cpu_threads.
+  Field(T ServerConfig::*member) : of_server_(member) {}   // NOLINT(google-explicit-constructor)
+  Field(T EngineOptions::*member) : of_engine_(member) {}  // NOLINT(google-explicit-constructor)
+  Field(T H264Options::*member) : of_h264_(member) {}      // NOLINT(google-explicit-constructor)
+
+  // `Config` is ServerConfig or const ServerConfig.
+  template <typename Config>
+  auto& Of(Config& config) const {
+    if (of_engine_ != nullptr) return config.engine.*of_engine_;
+    if (of_h264_ != nullptr) return config.engine.h264.*of_h264_;
+    return config.*of_server_;
+  }
+
+ private:
+  T ServerConfig::*of_server_ = nullptr;
+  T EngineOptions::*of_engine_ = nullptr;
+  T H264Options::*of_h264_ = nullptr;
+};
+
 // A text that `check` accepts. The message of its error continues "SETTING ".
 Setting TextSetting(std::string_view key, std::string_view placeholder, std::string_view help,
-                    std::string ServerConfig::*member,
+                    Field<std::string> member,
                     std::function<absl::Status(const std::string&)> check);
 
-Setting AddressSetting(std::string_view key, std::string_view help, HostPort ServerConfig::*member);
+Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPort> member);
 
 // An address that an empty text takes away.
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
-                               std::optional<HostPort> ServerConfig::*member);
+                               Field<std::optional<HostPort>> member);
 
 // A whole number from `least` to `most`.
-Setting IntegerSetting(std::string_view key, std::string_view help, int ServerConfig::*member,
-                       int least, int most);
+Setting IntegerSetting(std::string_view key, std::string_view help, Field<int> member, int least,
+                       int most);
 
 // A time from 0 to `most` seconds: "90", or with a unit as in "15m".
-Setting SecondsSetting(std::string_view key, std::string_view help, double ServerConfig::*member,
+Setting SecondsSetting(std::string_view key, std::string_view help, Field<double> member,
                        double most);
 
 // A number from 0 to 1.
-Setting RatioSetting(std::string_view key, std::string_view help, double ServerConfig::*member);
+Setting RatioSetting(std::string_view key, std::string_view help, Field<double> member);
 
 // A number of bytes, or with a unit as in "24GiB".
-Setting BytesSetting(std::string_view key, std::string_view help, uint64_t ServerConfig::*member);
+Setting BytesSetting(std::string_view key, std::string_view help, Field<uint64_t> member);
 
 // A list of texts, none of which is empty; the error for an empty one says that it must name
 // `what`.
 Setting TextsSetting(std::string_view key, std::string_view placeholder, std::string_view help,
-                     std::string_view what, std::vector<std::string> ServerConfig::*member);
+                     std::string_view what, Field<std::vector<std::string>> member);
 
 Setting RetentionSetting(std::string_view key, std::string_view help,
                          RetentionRule RetentionPolicy::*rule);
 
-// A setting whose value is one of a few words.
+// true or false.
+Setting FlagSetting(std::string_view key, std::string_view help, Field<bool> member);
+
+// A setting whose value is one of a few words. A member that has none of their values counts as
+// unset.
 template <typename Value>
 Setting ChoiceSetting(std::string_view key, std::string_view placeholder, std::string_view help,
-                      Setting::Form form, Value ServerConfig::*member,
+                      Setting::Form form, Field<Value> member,
                       std::vector<std::pair<std::string, Value>> words) {
   return {key,
           placeholder,
@@ -82,16 +109,16 @@ Setting ChoiceSetting(std::string_view key, std::string_view placeholder, std::s
             for (const auto& [word, value] : words) {
               known.push_back(word);
               if (word != values.front()) continue;
-              config.*member = value;
+              member.Of(config) = value;
               return absl::OkStatus();
             }
             return MustBe(values.front(), OneOf(known));
           },
           [member, words](const ServerConfig& config) {
             for (const auto& [word, value] : words) {
-              if (value == config.*member) return SettingValues{word};
+              if (value == member.Of(config)) return SettingValues{word};
             }
-            return SettingValues{};
+            return SettingValues{""};
           }};
 }
 

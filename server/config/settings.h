@@ -1,5 +1,6 @@
 // The table of settings. The YAML file, the flags and --print-config all read it, so to add a
-// setting, add a member to ServerConfig and a row to Settings().
+// setting, add a member to ServerConfig and a row to settings.cc; for one of the engine, a member
+// to EngineOptions and a row to engine_settings.cc.
 #pragma once
 
 #include <functional>
@@ -58,14 +59,5 @@ absl::Status Apply(const Setting& setting, const std::vector<std::string>& value
 // Returns the setting's flag: "--queue-capacity" for the key "queue_capacity", and the singular
 // "--model" for the list "models".
 std::string FlagOf(const Setting& setting);
-
-// Call once after all settings are read. Fills in what depends on other settings (dtype, each
-// model's LoRAs) and checks what no single setting can tell. INVALID_ARGUMENT if data_dir is not
-// set, if `device` and `groups` disagree, if a model and a group do not fit, if listen and
-// metrics_listen are the same address, if a LoRA belongs to no model, if a file
-// of TLS or the secret of webhooks is missing, if traces have a header but no endpoint, or if other
-// machines may reach an address of gRPC or HTTP on which nobody is authenticated and `insecure` is
-// not set.
-absl::Status Complete(ServerConfig& config);
 
 }  // namespace wan::server

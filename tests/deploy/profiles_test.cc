@@ -18,7 +18,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "engine/inspect/memory_report.h"
-#include "server/config/settings.h"
+#include "server/config/complete_config.h"
 #include "server/config/yaml_config.h"
 
 namespace wan {
@@ -80,8 +80,8 @@ server::ServerConfig ReadProfile(const std::string& name) {
 Json Plan(const server::ServerConfig& config, const std::string& model,
           const std::vector<VideoShape>& shapes) {
   const auto report = MemoryReport({.path = "synthetic:" + model,
-                                    .device_memory_limit = config.device_memory_limit,
-                                    .residency = config.residency_policies,
+                                    .device_memory_limit = config.engine.device_memory_limit,
+                                    .residency = config.engine.residency,
                                     .shapes = shapes});
   EXPECT_TRUE(report.ok()) << report.status();
   return report.ok() ? *report : Json::object();
@@ -112,8 +112,8 @@ TEST(ProfilesTest, EveryCardHasOneAndKeepsToItsMemory) {
   for (const Card& card : kCards) {
     const server::ServerConfig config = ReadProfile(card.profile);
     EXPECT_THAT(config.devices, testing::ElementsAre("cuda:0")) << card.profile;
-    EXPECT_EQ(config.dtype, "bf16") << card.profile;
-    const double gib = static_cast<double>(config.device_memory_limit) / (1 << 30);
+    EXPECT_EQ(config.engine.dtype, "bf16") << card.profile;
+    const double gib = static_cast<double>(config.engine.device_memory_limit) / (1 << 30);
     EXPECT_LT(gib, card.marketed_gib) << card.profile;
     EXPECT_GT(gib, 0.9 * card.marketed_gib) << card.profile;
   }
@@ -131,7 +131,7 @@ TEST(ProfilesTest, EveryVideoOfTheTableFitsEveryCard) {
         EXPECT_EQ(video["decode_tiles"], "1x1");
         const auto peak = video["peak_bytes"].get<uint64_t>();
         EXPECT_LE(peak, report["job_memory"].get<uint64_t>());
-        EXPECT_LT(report["job_memory"].get<uint64_t>(), config.device_memory_limit);
+        EXPECT_LT(report["job_memory"].get<uint64_t>(), config.engine.device_memory_limit);
         uint64_t largest = 0;
         for (const Json& stage : video["stages"]) {
           largest = std::max(largest, stage["weight_bytes"].get<uint64_t>() +

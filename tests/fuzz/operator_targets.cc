@@ -11,7 +11,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/auth/token_file.h"
-#include "server/config/settings.h"
+#include "server/config/complete_config.h"
 #include "server/config/yaml_config.h"
 #include "server/store/savepoint_store.h"
 #include "server/store/sqlite_job_store.h"

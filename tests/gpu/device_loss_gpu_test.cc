@@ -62,9 +62,7 @@ TEST(DeviceLossGpuTest, AnErrorThatDoesNotLastLosesNothing) {
 }
 
 TEST(DeviceLossGpuTest, ATrapLosesTheDeviceForEveryLaterCall) {
-  EngineOptions options;
-  options.devices = {"cuda:0"};
-  const auto engine = MakeWanEngine(options);
+  const auto engine = MakeWanEngine({"cuda:0"}, {});
   ASSERT_TRUE(engine.ok()) << engine.status();
   const auto compute = [] {
     return CatchTorchErrors("testing", [] {

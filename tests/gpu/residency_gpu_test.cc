@@ -178,10 +178,9 @@ class ResidencyGpuTest : public testing::Test {
   std::unique_ptr<Engine> MakeEngine(Policy policy, const std::string& checkpoint,
                                      const std::string& dtype = "bf16") {
     EngineOptions options;
-    options.devices = {"cuda:0"};
     options.dtype = dtype;
     options.residency = Everywhere(policy);
-    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({"cuda:0"}, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     Recorder recorder(SystemClock(), (*engine)->Monitor(), {});
     const absl::Status status =

@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,15 +28,14 @@ constexpr Precision kPrecisions[] = {{"fp32", VaePrecision::kFp32, 2e-5},
                                      {"fp16", VaePrecision::kFp16, 5e-3},
                                      {"bf16", VaePrecision::kBf16, 5e-2}};
 
-std::unique_ptr<VideoAutoencoder> Load(const Precision& precision) {
+std::unique_ptr<VideoAutoencoder> LoadGoldenVae() {
   const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
-  return LoadWanVae(checkpoint.vae(), checkpoint.vae_config(),
-                    {.device = at::Device(at::kCUDA, 0), .precision = precision.precision})
+  return LoadWanVae(checkpoint.vae(), checkpoint.vae_config(), {.device = at::Device(at::kCUDA, 0)})
       .value();
 }
 
 at::Tensor Decode(const VideoAutoencoder& vae, const at::Tensor& latents,
-                  std::optional<VaePrecision> precision = std::nullopt) {
+                  VaePrecision precision = VaePrecision::kFp32) {
   std::vector<at::Tensor> parts;
   const absl::Status status = vae.Decode(
       latents,
@@ -60,11 +58,12 @@ void ExpectClose(const at::Tensor& actual, const at::Tensor& expected, const Pre
 }
 
 TEST(VaeGpuTest, EncodeIsCloseToTheReference) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
   for (const Precision& precision : kPrecisions) {
-    const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
     for (const char* const frames : {"1", "5", "9"}) {
       const std::string file = std::string("vae/2.2_encode_") + frames + ".safetensors";
-      const at::Tensor latents = vae->Encode(LoadGolden(file, "video"), {}).value();
+      const at::Tensor latents =
+          vae->Encode(LoadGolden(file, "video"), {{}, precision.precision}).value();
       EXPECT_TRUE(latents.is_cuda());
       ExpectClose(latents, LoadGolden(file, "latents"), precision, file);
     }
@@ -72,12 +71,12 @@ TEST(VaeGpuTest, EncodeIsCloseToTheReference) {
 }
 
 TEST(VaeGpuTest, DecodeIsCloseToTheReference) {
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
   for (const Precision& precision : kPrecisions) {
-    const std::unique_ptr<VideoAutoencoder> vae = Load(precision);
     for (const char* const latent_frames : {"1", "2", "3"}) {
       const std::string file = std::string("vae/2.2_decode_") + latent_frames + ".safetensors";
-      ExpectClose(Decode(*vae, LoadGolden(file, "latents")), LoadGolden(file, "video"), precision,
-                  file);
+      ExpectClose(Decode(*vae, LoadGolden(file, "latents"), precision.precision),
+                  LoadGolden(file, "video"), precision, file);
     }
   }
 }
@@ -115,7 +114,7 @@ TEST(VaeGpuTest, WhatLeavesTheRangeOfFp16IsDoneInBf16) {
 }
 
 TEST(VaeGpuTest, PrefixOfTheLatentsGivesExactlyThePrefixOfTheFrames) {
-  const std::unique_ptr<VideoAutoencoder> vae = Load(kPrecisions[0]);
+  const std::unique_ptr<VideoAutoencoder> vae = LoadGoldenVae();
   const at::Tensor latents = LoadGolden("vae/2.2_decode_3.safetensors", "latents");
   const at::Tensor whole = Decode(*vae, latents);
   EXPECT_TRUE(at::equal(Decode(*vae, latents.narrow(1, 0, 2)), whole.narrow(1, 0, 5)));

@@ -179,9 +179,8 @@ class WanVae final : public VideoAutoencoder {
   }
 
   VaePrecision PrecisionOf(const VaePass& pass) const {
-    const VaePrecision precision = pass.precision.value_or(options_.precision);
-    const bool computes = !options_.device.is_cpu() || precision == VaePrecision::kBf16;
-    return computes ? precision : VaePrecision::kFp32;
+    const bool computes = !options_.device.is_cpu() || pass.precision == VaePrecision::kBf16;
+    return computes ? pass.precision : VaePrecision::kFp32;
   }
 
   // The next wider precision.

@@ -18,7 +18,7 @@ GenerationRequest LargeVideo() { return SizedRequest(1280, 704, 121); }
 // TI2V-5B on so many devices.
 PlannedModel ModelWith(GuidanceBatching batching, int64_t ranks = 1) {
   PlannedModel model = Published("ti2v-5b");
-  model.guidance_batching = batching;
+  model.options.guidance_batching = batching;
   model.ranks = ranks;
   return model;
 }
@@ -68,15 +68,15 @@ TEST(GuidanceBatchingTest, BatchedDoesItAtAnySize) {
 TEST(GuidanceBatchingTest, HoldsWhereMemoryIsNotPlanned) {
   PlannedModel model = RealModel();
   EXPECT_FALSE(PlanFor(model, LargeVideo()).batched_guidance);
-  model.guidance_batching = GuidanceBatching::kBatched;
+  model.options.guidance_batching = GuidanceBatching::kBatched;
   EXPECT_TRUE(PlanFor(model, LargeVideo()).batched_guidance);
-  model.guidance_batching = GuidanceBatching::kSplit;
+  model.options.guidance_batching = GuidanceBatching::kSplit;
   EXPECT_FALSE(PlanFor(model, SmallVideo()).batched_guidance);
 }
 
 TEST(GuidanceBatchingTest, WithoutGuidanceThereIsNothingToBatch) {
   PlannedModel model = FewStepT2v();
-  model.guidance_batching = GuidanceBatching::kBatched;
+  model.options.guidance_batching = GuidanceBatching::kBatched;
   EXPECT_FALSE(PlanFor(model, TextRequest()).batched_guidance);
 }
 

@@ -77,7 +77,7 @@ TEST(PlanTest, NegativeSeedIsDrawn) {
 
 TEST(PlanTest, TheRateFactorIsTheRequestsElseTheServers) {
   PlannedModel model = RealModel();
-  model.h264_crf = 22;
+  model.options.h264.crf = 22;
   GenerationRequest request = TextRequest();
   EXPECT_EQ(PlanOn(model, request)->request.h264_crf, 22);
   for (const int crf : {kBestH264Crf, kWorstH264Crf}) {

@@ -65,8 +65,8 @@ TEST(PlannedModelTest, PublishedModelsWeighWhatTheirParametersDo) {
   constexpr double kMiB = 1 << 20;
   const auto checkpoint = Checkpoint::Open("synthetic:t2v-a14b");
   ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-  const PlannedModel model =
-      PlanCheckpoint(**checkpoint, 2, {{{ModelComponent::kVae, ResidencyPolicy::kHost}}});
+  const PlannedModel model = PlanCheckpoint(
+      **checkpoint, 2, {.residency = {{ModelComponent::kVae, ResidencyPolicy::kHost}}});
   ASSERT_EQ(model.components.size(), 4u);
   const PlannedComponent& expert = model.components[1];
   EXPECT_EQ(expert.component, ModelComponent::kTransformer);

@@ -25,7 +25,7 @@ class SampleSink final : public TelemetrySink {
 };
 
 TEST(AttentionReportTest, ALoadTellsItsKernelsOnce) {
-  absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({});
+  absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({"cpu"}, {});
   ASSERT_TRUE(engine.ok()) << engine.status();
   SampleSink sink;
   Recorder recorder(SystemClock(), (*engine)->Monitor(), {&sink});

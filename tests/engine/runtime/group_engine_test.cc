@@ -134,10 +134,8 @@ TEST_F(GroupEngineTest, AnEvenGroupWhoseGuidanceIsSplitGivesTheLatentsOfOneDevic
   const auto alone = MakeGroup(1);
   Load(*alone, "m", "ti2v-5b");
   const std::string expected = MustGive(*alone, Tiny());
-  EngineOptions options;
-  options.devices = {"cpu", "cpu"};
-  options.guidance_batching = GuidanceBatching::kSplit;
-  const absl::StatusOr<std::unique_ptr<Engine>> group = MakeWanEngine(options);
+  const absl::StatusOr<std::unique_ptr<Engine>> group =
+      MakeWanEngine({"cpu", "cpu"}, {.guidance_batching = GuidanceBatching::kSplit});
   ASSERT_TRUE(group.ok()) << group.status();
   Load(**group, "m", "ti2v-5b");
   const auto plan = (*group)->Plan(Tiny());
@@ -351,10 +349,7 @@ TEST_F(GroupEngineTest, MemoryThatEndsWhileALoraIsMergedLeavesEveryRankWhole) {
   const std::string file =
       TestLora::Random(config, /*rank=*/4, /*seed=*/1).Write(folder_, LoraStyle::kComfy);
   // In bf16 sums need memory of their own.
-  EngineOptions options;
-  options.devices = {"cpu", "cpu"};
-  options.dtype = "bf16";
-  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine(options);
+  absl::StatusOr<std::unique_ptr<Engine>> made = MakeWanEngine({"cpu", "cpu"}, {.dtype = "bf16"});
   ASSERT_TRUE(made.ok()) << made.status();
   const std::unique_ptr<Engine> group = *std::move(made);
   Recorder recorder(SystemClock(), group->Monitor(), {});
@@ -440,10 +435,8 @@ TEST_F(GroupEngineTest, AModelThatDoesNotLoadOnOneRankIsNotLoaded) {
 }
 
 TEST(GroupFactoryTest, NamesDevicesThatMakeNoGroup) {
-  const auto error = [](std::vector<std::string> devices) {
-    EngineOptions options;
-    options.devices = std::move(devices);
-    return std::string(MakeWanEngine(options).status().message());
+  const auto error = [](const std::vector<std::string>& devices) {
+    return std::string(MakeWanEngine(devices, {}).status().message());
   };
   EXPECT_THAT(error({}), HasSubstr("the group has no device"));
   EXPECT_THAT(error({"cpu", "cuda:0"}), HasSubstr("must all be GPUs, or all be cpu"));

@@ -59,7 +59,7 @@ class LoraEngineTest : public ::testing::Test {
     for (const ModelComponent component : kModelComponents) {
       options.residency.push_back({component, policy});
     }
-    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({"cpu"}, options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
   }
@@ -181,7 +181,7 @@ TEST_F(LoraEngineTest, RandomChoicesOverRandomPoliciesGiveWhatResidentGives) {
     for (const ModelComponent component : kModelComponents) {
       options.residency.push_back({component, kPolicies[pick(5)]});
     }
-    engines.push_back(MakeWanEngine(options).value());
+    engines.push_back(MakeWanEngine({"cpu"}, options).value());
     Load(*engines.back(), "t2v-a14b", loras);
   }
   for (int i = 0; i < kRequests; ++i) {

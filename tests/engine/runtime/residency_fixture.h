@@ -45,10 +45,10 @@ class ResidencyTest : public testing::Test {
   static std::unique_ptr<Engine> MakeEngine(const std::vector<ComponentResidency>& residency,
                                             uint64_t limit = 0, size_t ranks = 1) {
     EngineOptions options;
-    options.devices.assign(ranks, "cpu");
     options.residency = residency;
     options.device_memory_limit = limit;
-    absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(options);
+    absl::StatusOr<std::unique_ptr<Engine>> engine =
+        MakeWanEngine(std::vector<std::string>(ranks, "cpu"), options);
     EXPECT_TRUE(engine.ok()) << engine.status();
     return *std::move(engine);
   }

@@ -55,7 +55,7 @@ class StoppingSink final : public TelemetrySink {
 class StopEngineTest : public testing::Test {
  protected:
   void SetUp() override {
-    engine_ = MakeWanEngine({}).value();
+    engine_ = MakeWanEngine({"cpu"}, {}).value();
     folder_ = std::filesystem::path(testing::TempDir()) / ("stop_" + std::to_string(getpid()));
     std::filesystem::create_directories(folder_);
   }

@@ -13,9 +13,7 @@ using testing::AllOf;
 using testing::HasSubstr;
 
 TEST(UncompiledGpuTest, TheEngineIsNotMadeAndSaysWhatToBuild) {
-  EngineOptions options;
-  options.devices = {"cuda:0"};
-  const absl::Status status = MakeWanEngine(options).status();
+  const absl::Status status = MakeWanEngine({"cuda:0"}, {}).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
   EXPECT_THAT(std::string(status.message()),
               AllOf(HasSubstr("NVIDIA Tesla T4 has compute capability 7.5"),
@@ -23,9 +21,7 @@ TEST(UncompiledGpuTest, TheEngineIsNotMadeAndSaysWhatToBuild) {
 }
 
 TEST(UncompiledGpuTest, AGpuThatIsNotThereIsNamedFirst) {
-  EngineOptions options;
-  options.devices = {"cuda:1"};
-  EXPECT_THAT(std::string(MakeWanEngine(options).status().message()), HasSubstr("cuda:1"));
+  EXPECT_THAT(std::string(MakeWanEngine({"cuda:1"}, {}).status().message()), HasSubstr("cuda:1"));
 }
 
 }  // namespace

@@ -67,7 +67,7 @@ class OmissionObserver final : public GenerationObserver {
 class WanEngineTest : public testing::Test {
  protected:
   void SetUp() override {
-    auto engine = MakeWanEngine({});
+    auto engine = MakeWanEngine({"cpu"}, {});
     ASSERT_TRUE(engine.ok()) << engine.status();
     engine_ = *std::move(engine);
     recorder_ = std::make_unique<Recorder>(SystemClock(), engine_->Monitor(),
@@ -552,15 +552,14 @@ TEST_F(WanEngineTest, TextsAndImagesAreReadBeforeTheJobIsAccepted) {
 }
 
 TEST(EngineFactoryTest, NamesWhatIsWrong) {
-  EXPECT_THAT(std::string(MakeWanEngine({.devices = {"tpu"}}).status().message()),
+  EXPECT_THAT(std::string(MakeWanEngine({"tpu"}, {}).status().message()),
               HasSubstr("'tpu'; must be cpu or cuda:N"));
-  EXPECT_THAT(std::string(MakeWanEngine({.devices = {"cuda:x"}}).status().message()),
+  EXPECT_THAT(std::string(MakeWanEngine({"cuda:x"}, {}).status().message()),
               HasSubstr("'cuda:x'; must be cpu or cuda:N"));
-  EXPECT_THAT(std::string(MakeWanEngine({.dtype = "int4"}).status().message()),
+  EXPECT_THAT(std::string(MakeWanEngine({"cpu"}, {.dtype = "int4"}).status().message()),
               HasSubstr("'int4'; must be fp32 or bf16"));
   // No driver or no such GPU; tests/engine/device/device_name_test.cc has the range.
-  EXPECT_EQ(MakeWanEngine({.devices = {"cuda:99"}}).status().code(),
-            absl::StatusCode::kUnavailable);
+  EXPECT_EQ(MakeWanEngine({"cuda:99"}, {}).status().code(), absl::StatusCode::kUnavailable);
 }
 
 }  // namespace

@@ -67,12 +67,14 @@ TEST(CommandLineTest, OneModelFlagTakesSeveralModels) {
 }
 
 TEST(CommandLineTest, DtypeFollowsTheDevice) {
-  EXPECT_EQ(Parse({"--data-dir", "d"})->config.dtype, "fp32");
-  EXPECT_EQ(Parse({"--data-dir", "d"})->config.vae_precision, "fp32");
-  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.vae_precision, "fp16");
-  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.dtype, "bf16");
-  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0", "--dtype", "fp32"})->config.dtype,
-            "fp32");
+  EXPECT_EQ(Parse({"--data-dir", "d"})->config.engine.dtype, "fp32");
+  EXPECT_EQ(Parse({"--data-dir", "d"})->config.engine.vae_precision, VaePrecision::kFp32);
+  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.engine.vae_precision,
+            VaePrecision::kFp16);
+  EXPECT_EQ(Parse({"--data-dir", "d", "--device", "cuda:0"})->config.engine.dtype, "bf16");
+  EXPECT_EQ(
+      Parse({"--data-dir", "d", "--device", "cuda:0", "--dtype", "fp32"})->config.engine.dtype,
+      "fp32");
 }
 
 TEST(CommandLineTest, FlagsWinOverTheFileOverTheDefaults) {
@@ -289,12 +291,12 @@ TEST(CommandLineTest, EveryFurtherDeviceIsAGroup) {
   ASSERT_TRUE(two.ok()) << two.status();
   ASSERT_EQ(GroupsOf(two->config).size(), 2u);
   EXPECT_THAT(GroupsOf(two->config)[1].devices, ElementsAre("cuda:1"));
-  EXPECT_EQ(two->config.dtype, "bf16");
+  EXPECT_EQ(two->config.engine.dtype, "bf16");
   // Ranks and groups of the CPU, which tests have.
   const auto cpu = Parse({"--data-dir", "d", "--device", "cpu,cpu", "--device", "cpu"});
   ASSERT_TRUE(cpu.ok()) << cpu.status();
   EXPECT_THAT(GroupsOf(cpu->config)[0].devices, ElementsAre("cpu", "cpu"));
-  EXPECT_EQ(cpu->config.dtype, "fp32");
+  EXPECT_EQ(cpu->config.engine.dtype, "fp32");
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--device", "cuda:0", "--device", "cuda:0"}),
               HasSubstr("--device names cuda:0 in two groups; a GPU belongs to one group"));
 }

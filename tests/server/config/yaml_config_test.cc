@@ -140,12 +140,12 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_THAT(config.groups[0].models, ElementsAre("ti2v-5b", "small"));
   EXPECT_THAT(config.groups[1].devices, ElementsAre("cuda:2", "cuda:3"));
   EXPECT_THAT(config.groups[1].models, IsEmpty());
-  EXPECT_EQ(config.dtype, "fp32");
-  EXPECT_EQ(config.cpu_threads, 3);
-  EXPECT_FALSE(config.gpm);
-  EXPECT_EQ(config.device_memory_limit, uint64_t{24} << 30);
+  EXPECT_EQ(config.engine.dtype, "fp32");
+  EXPECT_EQ(config.engine.cpu_threads, 3);
+  EXPECT_FALSE(config.engine.gpm);
+  EXPECT_EQ(config.engine.device_memory_limit, uint64_t{24} << 30);
   EXPECT_THAT(
-      config.residency_policies,
+      config.engine.residency,
       ElementsAre(ComponentResidency{ModelComponent::kTextEncoder, ResidencyPolicy::kCpu},
                   ComponentResidency{ModelComponent::kTransformer, ResidencyPolicy::kStream}));
   EXPECT_EQ(config.max_connections, 300);
@@ -187,8 +187,8 @@ TEST(YamlConfigTest, OddTextSurvivesPrinting) {
        {"~", "null", "10", "true", "a: b", "a #b", "\"quoted\"", "ä\n", " x "}) {
     ServerConfig config;
     config.data_dir = folder;
-    config.dtype = "fp32";
-    config.vae_precision = "tf32";
+    config.engine.dtype = "fp32";
+    config.engine.vae_precision = VaePrecision::kTf32;
     ServerConfig again;
     ASSERT_TRUE(ApplyYaml(ToYaml(config), "printed", again).ok()) << ToYaml(config);
     EXPECT_EQ(again.data_dir, folder);
@@ -306,7 +306,7 @@ TEST(YamlConfigTest, SizesAndTimesMayHaveUnits) {
                         "wan.yaml", config)
                   .ok());
   EXPECT_EQ(config.disk_reserve, uint64_t{1} << 20);
-  EXPECT_EQ(config.device_memory_limit, uint64_t{47} << 29);
+  EXPECT_EQ(config.engine.device_memory_limit, uint64_t{47} << 29);
   EXPECT_EQ(config.shutdown_grace_seconds, 120);
   EXPECT_EQ(ToString(config.retention.artifacts), "90m,500000000B");
 }

@@ -11,8 +11,9 @@ namespace wan {
 // end; with WAN_FAKE_DEAF it does not hear that;
 // WAN_FAKE_LOSE_DEVICE names one at which its device is lost; WAN_FAKE_OUTPUT_BYTES is the least
 // size of an artifact.
-absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const EngineOptions& options) {
-  for (const std::string& device : options.devices) {
+absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const std::vector<std::string>& devices,
+                                                      const EngineOptions& /*options*/) {
+  for (const std::string& device : devices) {
     if (device != "cpu") return absl::UnavailableError("device '" + device + "': there is none");
   }
   auto engine = std::make_unique<fakes::FakeEngine>();

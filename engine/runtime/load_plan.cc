@@ -1,0 +1,106 @@
+#include "engine/runtime/load_plan.h"
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/ops/fused_convolution.h"
+#include "engine/planning/host_memory.h"
+#include "engine/planning/plan.h"
+#include "engine/runtime/replica_loading.h"
+
+namespace wan {
+namespace {
+
+// Plans a request that leaves everything to the defaults, with texts of the greatest length that is
+// allowed.
+absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
+  GenerationRequest request;
+  request.size_is_exact = true;
+  InspectedRequest inspected;
+  inspected.prompt_tokens = planned.transformer.text_len;
+  inspected.negative_prompt_tokens = planned.transformer.text_len;
+  if (!planned.family->accepts_text_only) {
+    request.image = std::make_shared<const std::string>();
+    const VideoShape& shape = planned.family->shape;
+    inspected.image = ImageSize{shape.width, shape.height};
+  }
+  return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
+}
+
+// A checkpoint whose defaults no request could have is damaged.
+absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& planned) {
+  if (!planned.generation_defaults.has_value()) return absl::OkStatus();
+  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
+  if (plan.ok()) return absl::OkStatus();
+  return absl::DataLossError(
+      absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
+}
+
+// If a job of the model's default shape finds no room where each device of the group has both
+// experts, but does where it has one, the experts are divided.
+void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) {
+  if (planned.ranks == 1 || planned.family->experts.size() != 2) return;
+  const PlanLimits limits{device_memory_bytes, {}};
+  if (PlanDefaults(planned, limits).ok()) return;
+  PlannedModel divided = planned;
+  DivideExperts(divided);
+  if (PlanDefaults(divided, limits).ok()) planned = std::move(divided);
+}
+
+// Decides where the components are loaded to: where a job of the model's default shape would have
+// them, or to host memory if that job does not fit.
+std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
+  const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
+  std::vector<ResidencyPolicy> policies;
+  for (size_t i = 0; i < planned.components.size(); ++i) {
+    const ResidencyPolicy configured = planned.components[i].policy;
+    const ResidencyPolicy decided =
+        plan.ok() ? plan->residency[i].policy : ResidencyPolicy::kStream;
+    policies.push_back(configured == ResidencyPolicy::kAuto ? decided : configured);
+  }
+  return policies;
+}
+
+}  // namespace
+
+absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options) {
+  PlannedModel planned = PlanCheckpoint(
+      checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)), options.engine);
+  // Ranks that exchange tensors inside a forward cannot record it.
+  planned.records_forwards = options.graphs != nullptr && options.peers.empty();
+  if (absl::Status status = PlanForGroup(static_cast<int64_t>(options.peers.size()) + 1, planned);
+      !status.ok()) {
+    return status;
+  }
+  planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
+                               HasFusedConvolutions(options.device);
+  if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
+  return planned;
+}
+
+absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
+                                                           PlannedModel& planned) {
+  // First, because what replicas take of the host depends on it.
+  DivideExpertsIfNeeded(options.device_memory_bytes, planned);
+  PlanLimits limits{options.device_memory_bytes, {}};
+  const bool host_is_device = options.device.is_cpu();
+  uint64_t host_bytes = options.host_memory_bytes;
+  if (const uint64_t replicas = ReplicaHostBytes(planned, host_is_device); host_bytes > 0) {
+    host_bytes = host_bytes > replicas ? host_bytes - replicas : 1;
+  }
+  // On a CPU jobs of other shapes than the default one may fit, and weights are resident.
+  if (!host_is_device) limits.host.available_bytes = host_bytes;
+  std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
+  if (host_bytes > 0) {
+    absl::Status status = FitHostMemory(planned, {host_bytes, host_is_device}, policies);
+    if (!status.ok()) return status;
+  }
+  return policies;
+}
+
+}  // namespace wan

@@ -1,0 +1,86 @@
+#include "engine/runtime/model_description.h"
+
+#include <algorithm>
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "engine/runtime/replica_loading.h"
+
+namespace wan {
+namespace {
+
+uint64_t CountParameters(const WeightSource& source) {
+  uint64_t count = 0;
+  for (const TensorInfo& tensor : source.Tensors()) {
+    uint64_t elements = 1;
+    for (const int64_t size : tensor.shape) elements *= static_cast<uint64_t>(size);
+    count += elements;
+  }
+  return count;
+}
+
+ComponentDescription DescribeComponent(ModelComponent component, const WeightSource& source,
+                                       int64_t bytes, c10::Device device, at::ScalarType dtype) {
+  return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
+          DTypeLabel(dtype)};
+}
+
+// Adds the devices that have a replica each; the bytes are those of all of them.
+ComponentDescription WithPeers(ComponentDescription description,
+                               const std::vector<c10::Device>& peers) {
+  for (const c10::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());
+  return description;
+}
+
+std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoint,
+                                                     const PipelineModel& model,
+                                                     std::span<const c10::Device> devices,
+                                                     const LoadOptions& options) {
+  std::vector<ComponentDescription> components = {
+      DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
+                        model.text_encoder->WeightBytes(), devices.front(), options.dtype)};
+  for (int i = 0; i < checkpoint.num_experts(); ++i) {
+    const Expert& expert = model.experts[i];
+    std::vector<c10::Device> replicas;
+    for (const ExpertReplica& replica : expert.replicas) replicas.push_back(replica.device);
+    components.push_back(WithPeers(
+        DescribeComponent(expert.component, checkpoint.transformer(i),
+                          expert.transformer->WeightBytes(), expert.device, options.dtype),
+        replicas));
+  }
+  components.push_back(
+      WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
+                                  devices.back(), at::kFloat),
+                DecodesTogether(model.planned) ? options.peers : std::vector<c10::Device>()));
+  return components;
+}
+
+}  // namespace
+
+ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoint,
+                               const OpenedLoras& loras, const PipelineModel& model,
+                               std::span<const c10::Device> devices, const LoadOptions& options) {
+  const ModelFamily& family = *model.planned.family;
+  ModelDescription description;
+  description.name = spec.name;
+  description.path = spec.path;
+  description.family = family.id;
+  description.layout = std::string(LayoutName(checkpoint.layout()));
+  description.components = DescribeComponents(checkpoint, model, devices, options);
+  description.defaults = model.planned.Defaults();
+  description.defaults.model = spec.name;
+  description.accepts_image = family.image != ImageRole::kNone;
+  description.spatial_stride = model.planned.SpatialStride();
+  description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
+  description.experts = static_cast<int>(family.experts.size());
+  description.loras = loras.Describe();
+  // "loras/" is no folder of a checkpoint.
+  std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras.files().begin(),
+             loras.files().end(), std::back_inserter(description.files),
+             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
+  return description;
+}
+
+}  // namespace wan

@@ -1,0 +1,23 @@
+// Describes a loaded model for whoever asks the engine which models it has.
+#pragma once
+
+#include <c10/core/Device.h>
+
+#include <span>
+
+#include "engine/api/engine.h"
+#include "engine/checkpoint/checkpoint.h"
+#include "engine/pipeline/pipeline_model.h"
+#include "engine/runtime/load_options.h"
+#include "engine/runtime/lora_loading.h"
+
+namespace wan {
+
+// `model` has all components, and `devices` where each of them computes, in the order of
+// PlannedModel::components. The description's files are those of the checkpoint and the LoRAs,
+// sorted by name.
+ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoint,
+                               const OpenedLoras& loras, const PipelineModel& model,
+                               std::span<const c10::Device> devices, const LoadOptions& options);
+
+}  // namespace wan

@@ -1,0 +1,45 @@
+// The models of an engine that are in memory.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "absl/base/thread_annotations.h"
+#include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
+#include "engine/runtime/model_loading.h"
+
+namespace wan {
+
+// Thread-safe. A model stays alive as long as somebody holds it; its weights have locks of their
+// own.
+class LoadedModels {
+ public:
+  using Visitor =
+      std::function<void(const std::string& name, const std::shared_ptr<LoadedModel>& model)>;
+
+  // FAILED_PRECONDITION (MODEL_NOT_READY) if there is no such model.
+  absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
+  // Adds a model, or replaces the one of this name.
+  void Put(const std::string& name, std::shared_ptr<LoadedModel> model);
+  // Removes a model and returns it; NOT_FOUND if there is no such model.
+  absl::StatusOr<std::shared_ptr<LoadedModel>> Take(std::string_view name);
+
+  // Notes in the model's description that a warm-up has run this shape.
+  void AddWarmShape(const VideoShape& shape, LoadedModel& model);
+  std::vector<ModelDescription> Describe() const;
+
+  // Calls `visit` for each model, in the order of the names. No model comes or goes meanwhile, so
+  // `visit` must be quick and must not call this object.
+  void ForEach(const Visitor& visit) const;
+
+ private:
+  mutable absl::Mutex mutex_;
+  std::map<std::string, std::shared_ptr<LoadedModel>, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+};
+
+}  // namespace wan

@@ -78,20 +78,18 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   if (job.image != ImageRole::kNone) {
     LatentSize encoded = job.latents;
     if (job.image == ImageRole::kFirstFrame) encoded.frames = 1;
-    activations.vae_encoding = WithMargin(
-        held + EncodingBytes(job.vae, encoded, job.vae_precision, job.fuses_convolutions));
+    activations.vae_encoding =
+        WithMargin(held + EncodingBytes(job.vae, encoded, job.vae_arithmetic));
   }
   activations.step_single = step(1);
   activations.step_batched = step(2);
   if (job.previews) {
     activations.preview =
         WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
-                   DecodingBytes(job.vae, {1, tile.height, tile.width}, job.vae_precision,
-                                 job.fuses_convolutions));
+                   DecodingBytes(job.vae, {1, tile.height, tile.width}, job.vae_arithmetic));
   }
   if (job.decodes)
-    activations.decoding =
-        WithMargin(held + DecodingBytes(job.vae, tile, job.vae_precision, job.fuses_convolutions));
+    activations.decoding = WithMargin(held + DecodingBytes(job.vae, tile, job.vae_arithmetic));
   return activations;
 }
 

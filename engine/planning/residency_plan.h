@@ -11,6 +11,7 @@
 #include "engine/api/generation.h"
 #include "engine/api/residency.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/models/wan/vae_cost.h"
 #include "engine/planning/model_family.h"
 #include "engine/planning/plan_limits.h"
 #include "engine/planning/planned_component.h"
@@ -24,8 +25,7 @@ struct MemoryJob {
   TextEncoderConfig text_encoder;
   VaeConfig vae;
   int64_t element_bytes = 4;  // size of the compute dtype of transformers and text encoder
-  VaePrecision vae_precision = VaePrecision::kFp32;
-  bool fuses_convolutions = false;  // the autoencoder's, PlannedModel::fuses_convolutions
+  VaeArithmetic vae_arithmetic;
   LatentSize latents;
   int64_t tokens = 0;       // in one forward
   int64_t text_tokens = 0;  // in the longer text

@@ -382,8 +382,8 @@ class FlopCount {
 };
 
 // The copies of weights that a pass makes: in 16 bits, also those of kTf32.
-uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, VaePrecision precision,
-                           bool fused) {
+uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArithmetic& arithmetic) {
+  const auto [precision, fused] = arithmetic;
   if (precision == VaePrecision::kFp32) return 0;
   const WeightGroups weights = VaeWeightGroups(config);
   int64_t bytes = 0;
@@ -398,8 +398,8 @@ uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, VaePrecision p
   return static_cast<uint64_t>(bytes);
 }
 
-// The walk of a pass on a GPU in this precision.
-VaeWalk WalkIn(const VaeConfig& config, VaePrecision precision, bool fused) {
+VaeWalk WalkIn(const VaeConfig& config, const VaeArithmetic& arithmetic) {
+  const auto [precision, fused] = arithmetic;
   const int64_t bytes = ElementBytes(precision);
   if (!fused || precision == VaePrecision::kFp32) return {config, bytes};
   constexpr int64_t kFp16 = 2;
@@ -437,19 +437,19 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
   return walk.peak();
 }
 
-uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
-                       bool fused) {
-  VaeWalk walk = WalkIn(config, precision, fused);
-  if (MayLeaveFp16(precision)) walk.CheckChunks();
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size,
+                       const VaeArithmetic& arithmetic) {
+  VaeWalk walk = WalkIn(config, arithmetic);
+  if (MayLeaveFp16(arithmetic.precision)) walk.CheckChunks();
   walk.Decode(size);
-  return walk.peak() + CopiedWeightBytes(config, kDecoder, precision, fused);
+  return walk.peak() + CopiedWeightBytes(config, kDecoder, arithmetic);
 }
 
-uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
-                       bool fused) {
-  VaeWalk walk = WalkIn(config, precision, fused);
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,
+                       const VaeArithmetic& arithmetic) {
+  VaeWalk walk = WalkIn(config, arithmetic);
   walk.Encode(size);
-  return walk.peak() + CopiedWeightBytes(config, kEncoder, precision, fused);
+  return walk.peak() + CopiedWeightBytes(config, kEncoder, arithmetic);
 }
 
 }  // namespace wan

@@ -23,12 +23,19 @@ uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 // Returns the memory that VideoAutoencoder::Encode holds for a video with latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
-// The same in a precision, with the copies of weights that a pass makes. `fused`: on a GPU that has
-// the kernels of engine/ops/fused_convolution.h, which need fewer copies of activations.
-uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
-                       bool fused);
-uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, VaePrecision precision,
-                       bool fused);
+// The arithmetic of a pass.
+struct VaeArithmetic {
+  VaePrecision precision = VaePrecision::kFp32;
+  // On a GPU that has the kernels of engine/ops/fused_convolution.h, which need fewer copies of
+  // activations.
+  bool fused = false;
+};
+
+// The same for a pass that computes so, with the copies of weights that it makes.
+uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size,
+                       const VaeArithmetic& arithmetic);
+uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,
+                       const VaeArithmetic& arithmetic);
 
 // Return the floating-point operations of decoding, or of encoding, a whole video with latents of
 // `size`: every convolution as its definition has it, and the attention in the middle. The kernels

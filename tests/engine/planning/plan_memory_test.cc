@@ -446,8 +446,8 @@ TEST(MemoryEstimateTest, GrowsWithEverySize) {
     EXPECT_GT(vae({2, 44, 80}, 4), vae({1, 44, 80}, 4)) << "a later chunk has more frames";
     const auto in = [&](VaePrecision precision) {
       const LatentSize size{3, 44, 80};
-      return encode ? EncodingBytes(real.vae, size, precision, false)
-                    : DecodingBytes(real.vae, size, precision, false);
+      return encode ? EncodingBytes(real.vae, size, {precision, false})
+                    : DecodingBytes(real.vae, size, {precision, false});
     };
     EXPECT_EQ(in(VaePrecision::kFp32), vae({3, 44, 80}, 4));
     // bf16 may take over. A decoded chunk of fp16 waits until its check is read.

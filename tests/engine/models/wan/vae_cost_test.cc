@@ -124,8 +124,8 @@ TEST(FusedVaeCostTest, TheEstimateIsWhatWasMeasured) {
     SCOPED_TRACE(testing::Message() << name << " " << NameOf(precision) << " " << encodes);
     const VaeConfig config = FindSyntheticModel(name).value().vae;
     const auto estimate = [&](bool fused) {
-      const uint64_t bytes = encodes ? EncodingBytes(config, size, precision, fused)
-                                     : DecodingBytes(config, size, precision, fused);
+      const uint64_t bytes = encodes ? EncodingBytes(config, size, {precision, fused})
+                                     : DecodingBytes(config, size, {precision, fused});
       return static_cast<double>(bytes) / kGiB;
     };
     EXPECT_GE(estimate(true), gib - 0.005) << "the figures are rounded";

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/h264.h"
+#include "engine/api/request_defaults.h"
 #include "engine/api/request_limits.h"
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
@@ -279,22 +280,8 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 
 GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
                                  int64_t drawn_seed) {
-  const GenerationRequest defaults = model.Defaults();
-  if (!request.negative_prompt.has_value() || request.negative_prompt->empty()) {
-    request.negative_prompt = defaults.negative_prompt;
-  }
-  if (!request.width) request.width = defaults.width;
-  if (!request.height) request.height = defaults.height;
-  if (!request.num_frames) request.num_frames = defaults.num_frames;
-  if (!request.fps) request.fps = defaults.fps;
-  if (!request.steps) request.steps = defaults.steps;
-  if (request.guidance_scale.empty()) request.guidance_scale = defaults.guidance_scale;
-  if (!request.shift) request.shift = defaults.shift;
-  if (request.solver.empty()) request.solver = defaults.solver;
+  FillUnset(model.Defaults(), request);
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
-  if (request.outputs.empty()) request.outputs = defaults.outputs;
-  if (!request.vae_precision) request.vae_precision = defaults.vae_precision;
-  if (!request.h264_crf) request.h264_crf = defaults.h264_crf;
   if (request.image != nullptr && !request.background) request.background = Color();
   return request;
 }

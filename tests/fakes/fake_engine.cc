@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "engine/api/h264.h"
+#include "engine/api/request_defaults.h"
 
 namespace wan::fakes {
 namespace {
@@ -83,20 +84,8 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
 GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequest& defaults,
                           int64_t seed) {
   GenerationRequest resolved = request;
-  if (resolved.negative_prompt.value_or("").empty()) {
-    resolved.negative_prompt = defaults.negative_prompt;
-  }
-  if (!resolved.width) resolved.width = defaults.width;
-  if (!resolved.height) resolved.height = defaults.height;
-  if (!resolved.num_frames) resolved.num_frames = defaults.num_frames;
-  if (!resolved.fps) resolved.fps = defaults.fps;
-  if (!resolved.h264_crf) resolved.h264_crf = H264Options().crf;
-  if (!resolved.steps) resolved.steps = defaults.steps;
-  if (resolved.guidance_scale.empty()) resolved.guidance_scale = defaults.guidance_scale;
-  if (!resolved.shift) resolved.shift = defaults.shift;
-  if (resolved.solver.empty()) resolved.solver = defaults.solver;
+  FillUnset(defaults, resolved);
   if (!resolved.seed) resolved.seed = seed;
-  if (resolved.outputs.empty()) resolved.outputs = defaults.outputs;
   if (resolved.image != nullptr && !resolved.background) resolved.background = Color();
   const bool tall = resolved.image != nullptr && absl::StartsWith(*resolved.image, kTallImageMark);
   if (tall && !resolved.size_is_exact) std::swap(resolved.width, resolved.height);
@@ -252,6 +241,7 @@ absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder,
   model.defaults.shift = 5.0;
   model.defaults.solver = "unipc";
   model.defaults.outputs = {OutputKind::kMp4};
+  model.defaults.h264_crf = H264Options().crf;
   model.accepts_image = true;
   model.spatial_stride = 32;
   model.temporal_stride = 4;

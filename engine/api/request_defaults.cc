@@ -1,0 +1,38 @@
+#include "engine/api/request_defaults.h"
+
+#include <optional>
+
+namespace wan {
+namespace {
+
+template <typename T>
+void Fill(const std::optional<T>& value, std::optional<T>& field) {
+  if (!field.has_value()) field = value;
+}
+
+// For texts and lists, which are unset when they are empty.
+template <typename T>
+void FillEmpty(const T& value, T& field) {
+  if (field.empty()) field = value;
+}
+
+}  // namespace
+
+void FillUnset(const GenerationRequest& defaults, GenerationRequest& request) {
+  if (request.negative_prompt.value_or("").empty()) {
+    request.negative_prompt = defaults.negative_prompt;
+  }
+  Fill(defaults.width, request.width);
+  Fill(defaults.height, request.height);
+  Fill(defaults.num_frames, request.num_frames);
+  Fill(defaults.fps, request.fps);
+  Fill(defaults.steps, request.steps);
+  FillEmpty(defaults.guidance_scale, request.guidance_scale);
+  Fill(defaults.shift, request.shift);
+  FillEmpty(defaults.solver, request.solver);
+  FillEmpty(defaults.outputs, request.outputs);
+  Fill(defaults.vae_precision, request.vae_precision);
+  Fill(defaults.h264_crf, request.h264_crf);
+}
+
+}  // namespace wan

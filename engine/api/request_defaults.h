@@ -1,0 +1,13 @@
+// Fills in what a request leaves open.
+#pragma once
+
+#include "engine/api/generation.h"
+
+namespace wan {
+
+// Gives every field that `request` leaves open the value of `defaults`, which are a model's
+// (ModelDescription::defaults). An empty negative prompt counts as left open. Model, prompt, image
+// and seed have no defaults.
+void FillUnset(const GenerationRequest& defaults, GenerationRequest& request);
+
+}  // namespace wan

@@ -197,7 +197,6 @@ std::vector<Setting> ServiceSettings() {
 }
 
 // How jobs run, and how the server ends.
-// NOLINTNEXTLINE(readability-function-size)
 std::vector<Setting> JobSettings() {
   using C = ServerConfig;
   return {

@@ -18,6 +18,11 @@ void FillEmpty(const T& value, T& field) {
 
 }  // namespace
 
+void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults) {
+  defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
+  defaults.h264_crf = options.h264.crf;
+}
+
 void FillUnset(const GenerationRequest& defaults, GenerationRequest& request) {
   if (request.negative_prompt.value_or("").empty()) {
     request.negative_prompt = defaults.negative_prompt;

@@ -2,6 +2,7 @@
 
 #include <span>
 
+#include "engine/api/request_defaults.h"
 #include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/umt5_cost.h"
 #include "engine/models/wan/vae_cost.h"
@@ -42,8 +43,7 @@ GenerationRequest PlannedModel::Defaults() const {
   defaults.shift = own.shift.value_or(sampling.shift);
   defaults.solver = own.solver.value_or(std::string(sampling.solver));
   defaults.outputs = {OutputKind::kMp4};
-  defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
-  defaults.h264_crf = options.h264.crf;
+  SetOperatorDefaults(options, defaults);
   return defaults;
 }
 

@@ -37,7 +37,7 @@ struct PlannedModel {
   // weights are resident.
   std::vector<PlannedComponent> components;
   int64_t element_bytes = 4;  // size of the dtype in which transformers and text encoder compute
-  EngineOptions options;      // the engine's; an unset vae_precision counts as kFp32
+  EngineOptions options;      // those of the engine
   std::vector<PlannedLora> loras;
   // Whether the device has the kernels of engine/ops/fused_convolution.h for the autoencoder.
   bool fuses_convolutions = false;

@@ -182,10 +182,10 @@ std::vector<Setting> EngineSettings() {
           "precision in which the video autoencoder computes, unless a request states one; "
           "unset: fp32 with dtype fp32, else fp16",
           Setting::Form::kText, &E::vae_precision, VaePrecisionWords()),
-      FlagSetting("record_forwards",
-                  "replay recorded forwards of videos that are so small that a GPU waits for "
-                  "launches; the results have the same bits",
-                  &E::record_forwards),
+      SwitchSetting("record_forwards",
+                    "replay recorded forwards of videos that are so small that a GPU waits for "
+                    "launches; the results have the same bits",
+                    &E::record_forwards),
       ChoiceSetting<GuidanceBatching>(
           "guidance_batching", "auto|batched|split",
           "compute both forwards of a guided step in one batch, where memory allows it, or one "
@@ -206,10 +206,10 @@ std::vector<Setting> EngineSettings() {
           "device_memory_limit",
           "most device memory that the process uses, for example 24GiB; 0: all that is free",
           &E::device_memory_limit),
-      FlagSetting("gpm",
-                  "measure SM activity with the driver's GPM counters (Hopper and later); false: "
-                  "report NVML's utilisation instead",
-                  &E::gpm),
+      SwitchSetting("gpm",
+                    "measure SM activity with the driver's GPM counters (Hopper and later); false: "
+                    "report NVML's utilisation instead",
+                    &E::gpm),
       {"residency_policies", "COMPONENT=POLICY",
        "where the weights of text_encoder, transformer, transformer_2 or vae live: auto, resident, "
        "host, stream, disk or cpu; unset: auto",

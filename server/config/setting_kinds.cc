@@ -162,7 +162,7 @@ Setting BytesSetting(std::string_view key, std::string_view help, Field<uint64_t
           [member](const ServerConfig& config) { return Values{BytesText(member.Of(config))}; }};
 }
 
-Setting FlagSetting(std::string_view key, std::string_view help, Field<bool> member) {
+Setting SwitchSetting(std::string_view key, std::string_view help, Field<bool> member) {
   return ChoiceSetting<bool>(key, "true|false", help, Setting::Form::kNumber, member,
                              {{"true", true}, {"false", false}});
 }

@@ -92,7 +92,7 @@ Setting RetentionSetting(std::string_view key, std::string_view help,
                          RetentionRule RetentionPolicy::*rule);
 
 // true or false.
-Setting FlagSetting(std::string_view key, std::string_view help, Field<bool> member);
+Setting SwitchSetting(std::string_view key, std::string_view help, Field<bool> member);
 
 // A setting whose value is one of a few words. A member that has none of their values counts as
 // unset.

@@ -118,9 +118,9 @@ std::vector<Setting> ServiceSettings() {
            {"viewer", ClientCertificateRole::kViewer},
            {"user", ClientCertificateRole::kUser},
            {"admin", ClientCertificateRole::kAdmin}}),
-      FlagSetting("insecure",
-                  "serve everybody who reaches the port, without authentication, on any address",
-                  &C::insecure),
+      SwitchSetting("insecure",
+                    "serve everybody who reaches the port, without authentication, on any address",
+                    &C::insecure),
       ChoiceSetting<ServiceAccess>("health_access", "public|authenticated|off",
                                    "who may ask for health where callers are authenticated",
                                    Setting::Form::kText, &C::health_access, ServiceAccessWords()),
@@ -146,10 +146,10 @@ std::vector<Setting> ServiceSettings() {
                   "PEM file of the authorities that receivers of webhooks are verified with; "
                   "unset: the system's",
                   &C::webhook_ca, CheckFile),
-      FlagSetting("webhook_http", "webhooks may go over http as well as https", &C::webhook_http),
-      FlagSetting("webhook_private",
-                  "webhooks may go to addresses of private networks and of this machine",
-                  &C::webhook_private),
+      SwitchSetting("webhook_http", "webhooks may go over http as well as https", &C::webhook_http),
+      SwitchSetting("webhook_private",
+                    "webhooks may go to addresses of private networks and of this machine",
+                    &C::webhook_private),
       TextSetting("otlp_endpoint", "URL",
                   "collector to which traces are exported (OTLP over HTTP as JSON), for example "
                   "http://127.0.0.1:4318; unset: none are (docs/operate/tracing.md)",
@@ -225,7 +225,7 @@ std::vector<Setting> JobSettings() {
           "a job takes over from the running one at the end of a step if its priority is "
           "higher by this much; 0: never",
           &C::preempt_priority_gap, 0, 200),
-      FlagSetting("warm_up", "run each model once before it counts as ready", &C::warm_up),
+      SwitchSetting("warm_up", "run each model once before it counts as ready", &C::warm_up),
       {"warm_up_shapes", "WxHxFRAMES", "sizes of the warm-up run; unset: one small video",
        Setting::Form::kList, SetShapes, GetShapes},
       Reloading(ChoiceSetting<StopMode>(

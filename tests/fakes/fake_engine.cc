@@ -241,7 +241,7 @@ absl::Status FakeEngine::LoadModel(const ModelSpec& spec, Recorder& recorder,
   model.defaults.shift = 5.0;
   model.defaults.solver = "unipc";
   model.defaults.outputs = {OutputKind::kMp4};
-  model.defaults.h264_crf = H264Options().crf;
+  SetOperatorDefaults(EngineOptions(), model.defaults);
   model.accepts_image = true;
   model.spatial_stride = 32;
   model.temporal_stride = 4;

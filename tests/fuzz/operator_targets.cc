@@ -13,10 +13,10 @@
 #include "server/auth/token_file.h"
 #include "server/config/complete_config.h"
 #include "server/config/yaml_config.h"
+#include "server/store/await.h"
 #include "server/store/savepoint_store.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/fuzz/fuzz_target.h"
-#include "tests/server/store/blocking_writes.h"
 
 namespace wan {
 namespace {
@@ -47,14 +47,21 @@ class StoreFolder {
     wan::v1::Event event;
     event.set_sequence(1);
     event.mutable_queued();
-    Require(InsertInto(**store, job, "", {&event, 1}).ok(), "a job can be added");
+    const server::JobAddition added{job, nullptr, {event}};
+    const absl::Status inserted = server::AwaitDone<absl::Status>([&](server::JobStore::Done done) {
+      (*store)->InsertAll({&added, 1}, std::move(done));
+    });
+    Require(inserted.ok(), "a job can be added");
     server::JobChange end;
     end.job = kJob;
     end.row = job.job;
     end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
     end.report.emplace();
     end.report->set_job(kJob);
-    Require(ApplyTo(**store, {&end, 1}).ok(), "a job can end");
+    const absl::Status applied = server::AwaitDone<absl::Status>([&](server::JobStore::Done done) {
+      (*store)->Apply({&end, 1}, std::move(done));
+    });
+    Require(applied.ok(), "a job can end");
   }
   ~StoreFolder() {
     std::error_code ignored;

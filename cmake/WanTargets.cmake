@@ -64,6 +64,7 @@ function(wan_test name)
     WAN_BINARY_DIR="${PROJECT_BINARY_DIR}/bin")
   target_link_libraries(${name} PRIVATE
     ${arg_DEPS} GTest::gmock GTest::gtest_main wan_warnings ${WAN_SANITIZER_RUNTIME})
+  target_compile_options(${name} PRIVATE ${WAN_TEST_OPTIMISATION})
   wan_note_target(${name})
 
   file(RELATIVE_PATH area ${PROJECT_SOURCE_DIR}/tests ${CMAKE_CURRENT_SOURCE_DIR})

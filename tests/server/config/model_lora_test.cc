@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "server/config/command_line.h"
+#include "server/process/command_line.h"
 
 namespace wan::server {
 namespace {

@@ -10,7 +10,7 @@
 #include <list>
 #include <thread>
 
-#include "server/rpc/descriptors.h"
+#include "server/process/descriptors.h"
 #include "tests/server/rpc/server_fixture.h"
 #include "tests/support/http_get.h"
 #include "tests/support/prometheus_text.h"

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/rpc/server.h"
+#include "server/server.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_engine.h"
 #include "wan/v1/video_generation.grpc.pb.h"

@@ -1,5 +1,5 @@
 // The server as a whole: health, reflection, metrics, start and stop.
-#include "server/rpc/server.h"
+#include "server/server.h"
 
 #include <gmock/gmock.h>
 #include <google/protobuf/descriptor.h>

@@ -1,4 +1,4 @@
-#include "server/rpc/server.h"
+#include "server/server.h"
 
 #include <grpcpp/impl/service_type.h>
 #include <grpcpp/version_info.h>
@@ -27,15 +27,14 @@
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/part_options.h"
+#include "server/process/reloader.h"
 #include "server/rpc/all_devices.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
 #include "server/rpc/health_service.h"
-#include "server/rpc/part_options.h"
 #include "server/rpc/reflection_service.h"
-#include "server/rpc/reloader.h"
 #include "server/rpc/services.h"
-#include "server/rpc/wire_now.h"
 #include "server/tracing/collector.h"
 #include "server/tracing/job_tracer.h"
 #include "server/tracing/span_exporter.h"
@@ -44,6 +43,7 @@
 #include "server/webhooks/webhook_message.h"
 #include "server/webhooks/webhook_rules.h"
 #include "server/webhooks/webhook_transport.h"
+#include "server/wire_now.h"
 
 namespace wan::server {
 namespace {

@@ -1,4 +1,4 @@
-#include "server/rpc/descriptors.h"
+#include "server/process/descriptors.h"
 
 #include <sys/resource.h>
 

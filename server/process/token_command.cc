@@ -1,4 +1,4 @@
-#include "server/config/token_command.h"
+#include "server/process/token_command.h"
 
 #include <CLI/CLI.hpp>
 #include <string>

@@ -1,8 +1,8 @@
-#include "server/rpc/wire_now.h"
+#include "server/wire_now.h"
 
 #include <utility>
 
-#include "server/rpc/descriptors.h"
+#include "server/process/descriptors.h"
 
 namespace wan::server {
 

@@ -1,4 +1,4 @@
-#include "server/rpc/reloader.h"
+#include "server/process/reloader.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

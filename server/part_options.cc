@@ -1,4 +1,4 @@
-#include "server/rpc/part_options.h"
+#include "server/part_options.h"
 
 #include <google/protobuf/stubs/common.h>
 #include <grpcpp/version_info.h>
@@ -15,7 +15,7 @@
 #include "absl/time/time.h"
 #include "server/config/device_groups.h"
 #include "server/config/host_port.h"
-#include "server/rpc/descriptors.h"
+#include "server/process/descriptors.h"
 
 namespace wan::server {
 namespace {

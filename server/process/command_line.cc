@@ -1,4 +1,4 @@
-#include "server/config/command_line.h"
+#include "server/process/command_line.h"
 
 #include <CLI/CLI.hpp>
 #include <cerrno>

@@ -1,4 +1,4 @@
-#include "server/config/service_manager.h"
+#include "server/process/service_manager.h"
 
 #include <systemd/sd-daemon.h>
 

@@ -1,4 +1,4 @@
-#include "server/config/idle_threads.h"
+#include "server/process/idle_threads.h"
 
 #include <unistd.h>
 

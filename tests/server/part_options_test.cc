@@ -1,4 +1,4 @@
-#include "server/rpc/part_options.h"
+#include "server/part_options.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "server/config/repair_command.h"
+#include "server/process/repair_command.h"
 
 #include <CLI/CLI.hpp>
 #include <string>

@@ -1,4 +1,4 @@
-#include "server/config/large_blocks.h"
+#include "server/process/large_blocks.h"
 
 #include <malloc.h>
 

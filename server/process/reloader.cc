@@ -1,4 +1,4 @@
-#include "server/rpc/reloader.h"
+#include "server/process/reloader.h"
 
 #include <algorithm>
 #include <string>

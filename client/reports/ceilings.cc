@@ -8,6 +8,7 @@
 #include <sstream>
 
 #include "absl/strings/str_cat.h"
+#include "proto/enum_words.h"
 
 namespace wan::client::reports {
 namespace {
@@ -123,18 +124,7 @@ std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& 
 }
 
 std::string VaePrecision(const wan::v1::JobReport& report) {
-  switch (report.request().vae_precision()) {
-    case wan::v1::VAE_PRECISION_FP32:
-      return "fp32";
-    case wan::v1::VAE_PRECISION_TF32:
-      return "tf32";
-    case wan::v1::VAE_PRECISION_FP16:
-      return "fp16";
-    case wan::v1::VAE_PRECISION_BF16:
-      return "bf16";
-    default:
-      return "";
-  }
+  return std::string(WordOf(report.request().vae_precision()));
 }
 
 }  // namespace wan::client::reports

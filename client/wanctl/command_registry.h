@@ -12,8 +12,10 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_join.h"
 #include "client/wanctl/command_line.h"
 #include "client/wanctl/options.h"
+#include "proto/enum_words.h"
 
 namespace wan::client {
 
@@ -84,6 +86,12 @@ class CommandRegistry {
   std::function<Command()> chosen_;
   std::function<EarlyExit()> local_;
 };
+
+// Returns the words of an enum as the `value_name` of an option: "unipc|dpm++|euler".
+template <typename Enum>
+std::string Alternatives() {
+  return absl::StrJoin(WordsOf<Enum>(), "|");
+}
 
 // Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
 // once, unless the caller says otherwise. `value_name` with '|' between words of lower-case letters

@@ -43,7 +43,7 @@ void RegisterJobCommands(CommandRegistry& registry) {
 
   const auto list = registry.Add<ListCommand>({"list", "List jobs, newest first"});
   Repeatable(AddValue<wan::v1::JobState>(
-      list.app, "--state", "queued|running|completed|failed|cancelled",
+      list.app, "--state", Alternatives<wan::v1::JobState>(),
       "List only jobs in this state; repeatable", ParseJobState,
       [&states = list.command.states](wan::v1::JobState state) { states.push_back(state); }));
   AddValue<std::string>(

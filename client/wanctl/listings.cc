@@ -11,6 +11,7 @@
 #include "client/error.h"
 #include "client/wanctl/text.h"
 #include "client/wanctl/values.h"
+#include "proto/enum_words.h"
 
 namespace wan::client {
 namespace {
@@ -74,16 +75,8 @@ std::string ProgressText(const Job& job) {
 }
 
 std::string SolverName(wan::v1::Solver solver) {
-  switch (solver) {
-    case wan::v1::SOLVER_UNIPC:
-      return "unipc";
-    case wan::v1::SOLVER_DPMPP:
-      return "dpm++";
-    case wan::v1::SOLVER_EULER:
-      return "euler";
-    default:
-      return "the model's solver";
-  }
+  const std::string_view word = WordOf(solver);
+  return std::string(word.empty() ? "the model's solver" : word);
 }
 
 // Returns, for example, "1280x704, 121 frames, 24 fps"; leaves out what is not set.

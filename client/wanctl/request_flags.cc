@@ -72,11 +72,13 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       });
   AddValue<double>(app, "--shift", "S", "Time shift of the noise schedule", ParseNumber,
                    [&](double value) { request.set_shift(value); });
-  AddValue<wan::v1::Solver>(app, "--solver", "unipc|dpm++|euler", "Solver of the denoising steps",
-                            ParseSolver, [&](wan::v1::Solver value) { request.set_solver(value); });
+  AddValue<wan::v1::Solver>(app, "--solver", Alternatives<wan::v1::Solver>(),
+                            "Solver of the denoising steps", ParseSolver,
+                            [&](wan::v1::Solver value) { request.set_solver(value); });
   AddValue<wan::v1::VaePrecision>(
-      app, "--vae-precision", "fp32|tf32|fp16|bf16", "Precision of the video autoencoder",
-      ParseVaePrecision, [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
+      app, "--vae-precision", Alternatives<wan::v1::VaePrecision>(),
+      "Precision of the video autoencoder", ParseVaePrecision,
+      [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
   AddValue<int64_t>(app, "--seed", "N",
                     "Seed of the noise (default, and if negative: the server draws one)",
                     ParseInt64, [&](int64_t value) { request.set_seed(value); });
@@ -147,7 +149,7 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       });
   AddRequestFlags(submit.app, submit.command.flags);
   Repeatable(AddValue<wan::v1::OutputKind>(
-      submit.app, "--artifact", "mp4|mkv|safetensors",
+      submit.app, "--artifact", Alternatives<wan::v1::OutputKind>(),
       "Kind of file to make (default: mp4); repeatable", ParseArtifactKind,
       [&request = submit.command.flags.request](wan::v1::OutputKind kind) {
         AddOutputKind(request, kind);

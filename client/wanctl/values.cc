@@ -4,14 +4,17 @@
 #include <charconv>
 #include <cmath>
 #include <limits>
+#include <optional>
 #include <span>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
+#include "proto/enum_words.h"
 
 namespace wan::client {
 namespace {
@@ -78,30 +81,12 @@ absl::StatusOr<T> Choose(std::string_view text, std::span<const Choice<T>> choic
   return Expected(absl::StrCat("one of ", names), text);
 }
 
-constexpr Choice<wan::v1::Solver> kSolvers[] = {
-    {"unipc", wan::v1::SOLVER_UNIPC},
-    {"dpm++", wan::v1::SOLVER_DPMPP},
-    {"euler", wan::v1::SOLVER_EULER},
-};
-
-constexpr Choice<wan::v1::VaePrecision> kVaePrecisions[] = {
-    {"fp32", wan::v1::VAE_PRECISION_FP32},
-    {"tf32", wan::v1::VAE_PRECISION_TF32},
-    {"fp16", wan::v1::VAE_PRECISION_FP16},
-    {"bf16", wan::v1::VAE_PRECISION_BF16},
-};
-
-constexpr Choice<wan::v1::OutputKind> kArtifacts[] = {
-    {"mp4", wan::v1::OUTPUT_KIND_MP4},
-    {"mkv", wan::v1::OUTPUT_KIND_LOSSLESS_MKV},
-    {"safetensors", wan::v1::OUTPUT_KIND_LATENTS},
-};
-
-constexpr Choice<wan::v1::JobState> kStates[] = {
-    {"queued", wan::v1::JOB_STATE_QUEUED},       {"running", wan::v1::JOB_STATE_RUNNING},
-    {"completed", wan::v1::JOB_STATE_COMPLETED}, {"failed", wan::v1::JOB_STATE_FAILED},
-    {"cancelled", wan::v1::JOB_STATE_CANCELLED},
-};
+// The same for a value of the contract.
+template <typename Enum>
+absl::StatusOr<Enum> ChooseWord(std::string_view text) {
+  if (const std::optional<Enum> value = ValueOf<Enum>(text)) return *value;
+  return Expected(absl::StrCat("one of ", absl::StrJoin(WordsOf<Enum>(), ", ")), text);
+}
 
 constexpr Choice<bool> kTruths[] = {{"true", true}, {"false", false}};
 
@@ -182,11 +167,11 @@ absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text) {
 }
 
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text) {
-  return Choose<wan::v1::Solver>(text, kSolvers);
+  return ChooseWord<wan::v1::Solver>(text);
 }
 
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text) {
-  return Choose<wan::v1::VaePrecision>(text, kVaePrecisions);
+  return ChooseWord<wan::v1::VaePrecision>(text);
 }
 
 absl::StatusOr<std::string> ParseColor(std::string_view text) {
@@ -235,27 +220,25 @@ absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text) {
 }
 
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text) {
-  return Choose<wan::v1::OutputKind>(text, kArtifacts);
+  return ChooseWord<wan::v1::OutputKind>(text);
 }
 
 std::string_view ArtifactKindName(wan::v1::OutputKind kind) {
-  for (const Choice<wan::v1::OutputKind>& artifact : kArtifacts) {
-    if (artifact.value == kind) return artifact.text;
-  }
-  return "?";
+  const std::string_view word = WordOf(kind);
+  return word.empty() ? "?" : word;
 }
 
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text) {
-  for (const Choice<wan::v1::OutputKind>& artifact : kArtifacts) {
-    if (absl::EndsWithIgnoreCase(View(text), absl::StrCat(".", View(artifact.text)))) {
-      return OutputFile{artifact.value, std::string(text)};
-    }
+  const size_t dot = text.rfind('.');
+  const std::string_view ending = dot == std::string_view::npos ? "" : text.substr(dot + 1);
+  if (const auto kind = ValueOf<wan::v1::OutputKind>(ending)) {
+    return OutputFile{*kind, std::string(text)};
   }
   return Expected("a file that ends in .mp4, .mkv or .safetensors", text);
 }
 
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text) {
-  return Choose<wan::v1::JobState>(text, kStates);
+  return ChooseWord<wan::v1::JobState>(text);
 }
 
 absl::StatusOr<std::string> ParseJobName(std::string_view text) {

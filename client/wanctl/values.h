@@ -46,9 +46,9 @@ absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text);
 absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
 // "G" or "LOW,HIGH".
 absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
-// "unipc", "dpm++", "euler".
+// A word of the enum (proto/enum_words.h), for example "dpm++".
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
-// "fp32", "tf32", "fp16", "bf16".
+// The same, for example "fp16".
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
 // "#RRGGBB", or "RRGGBB", because a shell takes '#' for a comment; returns the first form.
 absl::StatusOr<std::string> ParseColor(std::string_view text);
@@ -58,13 +58,13 @@ absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view 
 absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
 // "NAME=PATH" or "NAME@EXPERT=PATH".
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
-// "mp4", "mkv", "safetensors".
+// The same, for example "mp4".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
 // The inverse of ParseArtifactKind; "?" for a kind that this program does not know.
 std::string_view ArtifactKindName(wan::v1::OutputKind kind);
 // A path that ends in ".mp4", ".mkv" or ".safetensors".
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
-// "queued", "running", "completed", "failed", "cancelled".
+// The same, for example "queued".
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
 // "jobs/ID" or "ID"; returns "jobs/ID".
 absl::StatusOr<std::string> ParseJobName(std::string_view text);

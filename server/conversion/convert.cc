@@ -6,6 +6,7 @@
 #include "engine/api/errors.h"
 #include "engine/api/utf8.h"
 #include "google/rpc/error_details.pb.h"
+#include "proto/enum_words.h"
 #include "server/conversion/color.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/public_text.h"
@@ -33,29 +34,6 @@ const OutputFacts& FactsOf(OutputKind kind) {
   }
   return kOutputs.front();
 }
-
-struct SolverName {
-  wan::v1::Solver proto;
-  std::string_view name;
-};
-
-constexpr std::array<SolverName, 3> kSolvers = {{
-    {wan::v1::SOLVER_UNIPC, "unipc"},
-    {wan::v1::SOLVER_DPMPP, "dpm++"},
-    {wan::v1::SOLVER_EULER, "euler"},
-}};
-
-struct VaePrecisionName {
-  wan::v1::VaePrecision proto;
-  VaePrecision precision;
-};
-
-constexpr std::array<VaePrecisionName, 4> kVaePrecisionNames = {{
-    {wan::v1::VAE_PRECISION_FP32, VaePrecision::kFp32},
-    {wan::v1::VAE_PRECISION_TF32, VaePrecision::kTf32},
-    {wan::v1::VAE_PRECISION_FP16, VaePrecision::kFp16},
-    {wan::v1::VAE_PRECISION_BF16, VaePrecision::kBf16},
-}};
 
 // As the contract says.
 constexpr size_t kMostLeftOutTensors = 100;
@@ -125,9 +103,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   if (request.has_steps()) result.steps = request.steps();
   result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
   if (request.has_shift()) result.shift = request.shift();
-  for (const SolverName& solver : kSolvers) {
-    if (solver.proto == request.solver()) result.solver = std::string(solver.name);
-  }
+  result.solver = std::string(WordOf(request.solver()));
   // A negative seed asks for a drawn one, as an unset one does.
   if (request.has_seed() && request.seed() >= 0) result.seed = request.seed();
   for (const int output : request.outputs()) {
@@ -137,9 +113,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   }
   result.preview_interval = request.preview_interval();
   result.profile = request.profile();
-  for (const VaePrecisionName& name : kVaePrecisionNames) {
-    if (name.proto == request.vae_precision()) result.vae_precision = name.precision;
-  }
+  result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
     result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
   }
@@ -162,15 +136,13 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   result.mutable_guidance_scale()->Add(request.guidance_scale.begin(),
                                        request.guidance_scale.end());
   if (request.shift) result.set_shift(*request.shift);
-  for (const SolverName& solver : kSolvers) {
-    if (solver.name == request.solver) result.set_solver(solver.proto);
-  }
+  if (const auto solver = ValueOf<wan::v1::Solver>(request.solver)) result.set_solver(*solver);
   if (request.seed) result.set_seed(*request.seed);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
   result.set_profile(request.profile);
-  for (const VaePrecisionName& name : kVaePrecisionNames) {
-    if (name.precision == request.vae_precision) result.set_vae_precision(name.proto);
+  if (request.vae_precision) {
+    result.set_vae_precision(*ValueOf<wan::v1::VaePrecision>(NameOf(*request.vae_precision)));
   }
   for (const LoraScale& lora : request.loras) {
     wan::v1::LoraScale& added = *result.add_loras();

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/lora.h"
+#include "proto/enum_words.h"
 #include "server/conversion/color.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/message_texts.h"
@@ -87,9 +88,7 @@ void CheckOutputs(const wan::v1::GenerationRequest& request,
     const std::string field = absl::StrCat("outputs[", i, "]");
     if (output == wan::v1::OUTPUT_KIND_UNSPECIFIED || !wan::v1::OutputKind_IsValid(output)) {
       violations.push_back(
-          {field, absl::StrCat("must be OUTPUT_KIND_MP4, OUTPUT_KIND_LOSSLESS_MKV or "
-                               "OUTPUT_KIND_LATENTS, got ",
-                               output)});
+          {field, absl::StrCat("must be ", ValuesOf<wan::v1::OutputKind>(), ", got ", output)});
     } else if (!seen.insert(output).second) {
       violations.push_back({field, absl::StrCat(wan::v1::OutputKind_Name(output),
                                                 " is asked for twice; name each kind once")});
@@ -177,16 +176,13 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
   }
   if (request.has_deadline()) CheckDeadline(request.deadline(), now, violations);
   if (!wan::v1::Solver_IsValid(request.solver())) {
-    violations.push_back(
-        {"solver", absl::StrCat("must be SOLVER_UNIPC, SOLVER_DPMPP or SOLVER_EULER, got ",
-                                static_cast<int>(request.solver()))});
+    violations.push_back({"solver", absl::StrCat("must be ", ValuesOf<wan::v1::Solver>(), ", got ",
+                                                 static_cast<int>(request.solver()))});
   }
   if (!wan::v1::VaePrecision_IsValid(request.vae_precision())) {
     violations.push_back(
-        {"vae_precision",
-         absl::StrCat("must be VAE_PRECISION_FP32, VAE_PRECISION_TF32, VAE_PRECISION_FP16 or "
-                      "VAE_PRECISION_BF16, got ",
-                      static_cast<int>(request.vae_precision()))});
+        {"vae_precision", absl::StrCat("must be ", ValuesOf<wan::v1::VaePrecision>(), ", got ",
+                                       static_cast<int>(request.vae_precision()))});
   }
   CheckOutputs(request, violations);
   CheckLabels(request, violations);

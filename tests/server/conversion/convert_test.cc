@@ -2,13 +2,18 @@
 
 #include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/vae_precision.h"
+#include "engine/schedulers/flow_schedule.h"
 #include "gmock/gmock.h"
 #include "google/rpc/error_details.pb.h"
 #include "gtest/gtest.h"
+#include "proto/enum_words.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/message_texts.h"
 
@@ -16,6 +21,7 @@ namespace wan::server {
 namespace {
 
 using testing::ElementsAre;
+using testing::UnorderedElementsAreArray;
 
 TEST(ConvertTest, FullRequestGoesThereAndBack) {
   wan::v1::GenerationRequest request;
@@ -140,12 +146,20 @@ TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {
 
 TEST(ConvertTest, EverySolverHasAName) {
   for (const auto& [solver, name] :
-       {std::pair(wan::v1::SOLVER_UNIPC, "unipc"), std::pair(wan::v1::SOLVER_DPMPP, "dpm++"),
-        std::pair(wan::v1::SOLVER_EULER, "euler")}) {
+       {std::pair(wan::v1::SOLVER_UNSPECIFIED, ""), std::pair(wan::v1::SOLVER_UNIPC, "unipc"),
+        std::pair(wan::v1::SOLVER_DPMPP, "dpm++"), std::pair(wan::v1::SOLVER_EULER, "euler")}) {
     wan::v1::GenerationRequest request;
     request.set_solver(solver);
     EXPECT_EQ(ToEngineRequest(request, nullptr).solver, name);
+    EXPECT_EQ(ToProto(ToEngineRequest(request, nullptr)).solver(), solver);
   }
+}
+
+TEST(ConvertTest, TheContractHasAWordForWhateverTheEngineNames) {
+  EXPECT_THAT(WordsOf<wan::v1::Solver>(), UnorderedElementsAreArray(FlowSolverNames()));
+  std::vector<std::string> precisions;
+  for (const VaePrecision precision : kVaePrecisions) precisions.emplace_back(NameOf(precision));
+  EXPECT_THAT(WordsOf<wan::v1::VaePrecision>(), UnorderedElementsAreArray(precisions));
 }
 
 TEST(ConvertTest, NegativeSeedIsNoSeed) {

@@ -49,14 +49,9 @@ std::string Gibibytes(bool present, uint64_t bytes) {
   return Figure(present, static_cast<double>(bytes) / (1 << 30), 2);
 }
 
-// Cuts a text to `columns` code points.
-std::string Shortened(std::string text, int columns) {
-  int seen = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    if ((text[i] & 0xC0) == 0x80 || ++seen <= columns) continue;
-    return text.substr(0, i) + "...";
-  }
-  return text;
+std::string Shortened(const std::string& text, int columns) {
+  const std::string start = CutToWidth(text, columns);
+  return start.size() < text.size() ? start + "..." : text;
 }
 
 std::string ProgressText(const Job& job) {

@@ -6,10 +6,13 @@
 
 #include <cerrno>
 #include <cstring>
+#include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "engine/api/utf8.h"
 
 namespace wan::server {
@@ -47,6 +50,22 @@ absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string
         absl::StrCat(path, " is not UTF-8; save it in that encoding"));
   }
   return text;
+}
+
+absl::Status ReadLines(std::string_view text, std::string_view source,
+                       absl::FunctionRef<std::optional<std::string>(std::string_view line)> read) {
+  std::vector<std::string> problems;
+  int number = 0;
+  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
+    ++number;
+    line = absl::StripAsciiWhitespace(line);
+    if (line.empty() || line.front() == '#') continue;
+    if (const std::optional<std::string> problem = read({line.data(), line.size()})) {
+      problems.push_back(absl::StrCat(std::string(source), ":", number, ": ", *problem));
+    }
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
 }
 
 }  // namespace wan::server

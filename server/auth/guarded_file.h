@@ -1,9 +1,12 @@
 // Reads the files of tokens and quotas, and refuses one that others could have changed.
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 
 namespace wan::server {
@@ -12,5 +15,11 @@ namespace wan::server {
 // regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT if it is not
 // UTF-8; `danger` says in a clause what everybody could do then ("who could let themselves in").
 absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger);
+
+// Calls `read` with every line of `text` that is neither empty nor a comment, which begins with #,
+// without the spaces around it; `read` returns what is wrong with the line. INVALID_ARGUMENT names
+// all wrong lines: "SOURCE:LINE: PROBLEM", one a line.
+absl::Status ReadLines(std::string_view text, std::string_view source,
+                       absl::FunctionRef<std::optional<std::string>(std::string_view line)> read);
 
 }  // namespace wan::server

@@ -19,7 +19,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "server/auth/guarded_file.h"
 
@@ -147,21 +146,14 @@ absl::Status CheckPrincipalName(std::string_view name) {
 absl::StatusOr<std::vector<Credential>> ParseTokenFile(std::string_view text,
                                                        std::string_view source) {
   std::vector<Credential> credentials;
-  std::vector<std::string> problems;
-  int number = 0;
-  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
-    ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') continue;
-    Credential credential;
-    const std::optional<std::string> problem = ParseLine({line.data(), line.size()}, &credential);
-    if (problem.has_value()) {
-      problems.push_back(absl::StrCat(std::string(source), ":", number, ": ", *problem));
-    } else {
-      credentials.push_back(std::move(credential));
-    }
-  }
-  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  absl::Status read =
+      ReadLines(text, source, [&](std::string_view line) -> std::optional<std::string> {
+        Credential credential;
+        std::optional<std::string> problem = ParseLine(line, &credential);
+        if (!problem.has_value()) credentials.push_back(std::move(credential));
+        return problem;
+      });
+  if (!read.ok()) return read;
   return credentials;
 }
 

@@ -46,13 +46,6 @@ absl::Status RoleRequired(const Principal& principal, std::string_view what, Rol
 }
 
 // The same error in words that tell nothing of the server's files.
-absl::Status WithMessage(const absl::Status& status, absl::string_view message) {
-  absl::Status said(status.code(), message);
-  status.ForEachPayload(
-      [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
-  return said;
-}
-
 absl::Status WithoutFiles(const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
     return WithMessage(status,

@@ -32,6 +32,13 @@ absl::Status StorageRefused(std::string_view what, const absl::Status& cause) {
 
 }  // namespace
 
+absl::Status WithMessage(const absl::Status& status, std::string_view message) {
+  absl::Status said(status.code(), absl::string_view(message.data(), message.size()));
+  status.ForEachPayload(
+      [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
+  return said;
+}
+
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay) {
   status.SetPayload(kRetryDelayUrl, absl::Cord(absl::StrCat(absl::ToInt64Nanoseconds(delay))));
   return status;

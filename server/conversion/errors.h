@@ -58,6 +58,9 @@ inline constexpr std::string_view kReasonNotDraining = "NOT_DRAINING";
 // ABORTED: the drain that the call waited for was taken back.
 inline constexpr std::string_view kReasonDrainTakenBack = "DRAIN_TAKEN_BACK";
 
+// Returns the same error in other words: its code and what is attached to it, with `message`.
+absl::Status WithMessage(const absl::Status& status, std::string_view message);
+
 // Attaches the time that the caller should wait before it tries again.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 

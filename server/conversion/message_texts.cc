@@ -3,6 +3,7 @@
 #include <google/protobuf/descriptor.h>
 
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "absl/strings/escaping.h"
@@ -105,6 +106,14 @@ void MendTexts(Message& message) {
       }
     }
   }
+}
+
+std::string Shortened(const std::string& text, size_t most_bytes) {
+  if (text.size() <= most_bytes) return text;
+  constexpr std::string_view kMark = "...";
+  size_t end = most_bytes - kMark.size();
+  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
+  return text.substr(0, end).append(kMark);
 }
 
 }  // namespace wan::server

@@ -4,6 +4,7 @@
 
 #include <google/protobuf/message.h>
 
+#include <cstddef>
 #include <optional>
 #include <string>
 
@@ -19,5 +20,9 @@ std::optional<std::string> FieldNotUtf8(const google::protobuf::Message& message
 
 // Applies ToUtf8 to every text of the message. For messages whose texts only inform.
 void MendTexts(google::protobuf::Message& message);
+
+// Returns `text`, or its beginning with "..." if it has more than `most_bytes`, which then are the
+// most that it has with these. It is cut between characters of UTF-8.
+std::string Shortened(const std::string& text, size_t most_bytes);
 
 }  // namespace wan::server

@@ -1,6 +1,7 @@
 #include "server/conversion/public_text.h"
 
 #include "absl/strings/str_replace.h"
+#include "server/conversion/errors.h"
 
 namespace wan::server {
 namespace {
@@ -43,10 +44,7 @@ std::string WithoutFolders(std::string_view text, std::span<const std::string> f
 absl::Status WithoutFolders(const absl::Status& status, std::span<const std::string> folders) {
   if (status.ok()) return status;
   const absl::string_view message = status.message();
-  absl::Status result(status.code(), WithoutFolders({message.data(), message.size()}, folders));
-  status.ForEachPayload(
-      [&](absl::string_view type, const absl::Cord& payload) { result.SetPayload(type, payload); });
-  return result;
+  return WithMessage(status, WithoutFolders({message.data(), message.size()}, folders));
 }
 
 }  // namespace wan::server

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "absl/strings/ascii.h"
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 
@@ -20,6 +21,7 @@ constexpr size_t kTraceIdBytes = 32;
 constexpr size_t kParentIdAt = 36;
 constexpr size_t kParentIdBytes = 16;
 constexpr size_t kFlagsAt = 53;
+constexpr size_t kFlagsBytes = 2;
 constexpr int kSampledFlag = 1;
 
 constexpr size_t kMostMembers = 32;
@@ -36,8 +38,6 @@ bool IsHex(std::string_view text) {
 
 bool IsZero(std::string_view text) { return text.find_first_not_of('0') == std::string_view::npos; }
 
-int HexDigit(char c) { return absl::ascii_isdigit(c) ? c - '0' : c - 'a' + 10; }
-
 bool IsParent(std::string_view text) {
   if (text.size() < kParentBytes) return false;
   for (const size_t dash : {kTraceIdAt - 1, kParentIdAt - 1, kFlagsAt - 1}) {
@@ -50,7 +50,7 @@ bool IsParent(std::string_view text) {
   const std::string_view trace = text.substr(kTraceIdAt, kTraceIdBytes);
   const std::string_view parent = text.substr(kParentIdAt, kParentIdBytes);
   return IsHex(trace) && !IsZero(trace) && IsHex(parent) && !IsZero(parent) &&
-         IsHex(text.substr(kFlagsAt, 2));
+         IsHex(text.substr(kFlagsAt, kFlagsBytes));
 }
 
 bool IsKey(std::string_view key) {
@@ -112,7 +112,9 @@ wan::v1::TraceContext ParseTraceContext(const std::vector<std::string_view>& tra
   const std::string_view parent = traceparent.front();
   trace.set_trace_id(std::string(parent.substr(kTraceIdAt, kTraceIdBytes)));
   trace.set_parent_span_id(std::string(parent.substr(kParentIdAt, kParentIdBytes)));
-  trace.set_sampled((HexDigit(parent[kFlagsAt + 1]) & kSampledFlag) != 0);
+  const std::string flags =
+      absl::HexStringToBytes(std::string(parent.substr(kFlagsAt, kFlagsBytes)));
+  trace.set_sampled((flags.front() & kSampledFlag) != 0);
   trace.set_tracestate(StateOf(tracestate));
   return trace;
 }

@@ -1,5 +1,6 @@
 #include "server/http/form.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <utility>
 #include <vector>
@@ -209,12 +210,6 @@ absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_vie
   return form;
 }
 
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = absl::ascii_tolower(static_cast<unsigned char>(c));
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
-
 std::optional<std::string> PercentDecoded(std::string_view text) {
   std::string decoded;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -222,11 +217,11 @@ std::optional<std::string> PercentDecoded(std::string_view text) {
       decoded.push_back(text[i] == '+' ? ' ' : text[i]);
       continue;
     }
-    const bool whole = text.size() - i > 2;
-    const int high = whole ? HexDigit(text[i + 1]) : -1;
-    const int low = whole ? HexDigit(text[i + 2]) : -1;
-    if (high < 0 || low < 0) return std::nullopt;
-    decoded.push_back(static_cast<char>(high * 16 + low));
+    const std::string_view digits = text.substr(i + 1, 2);
+    if (digits.size() < 2 || !std::all_of(digits.begin(), digits.end(), absl::ascii_isxdigit)) {
+      return std::nullopt;
+    }
+    decoded.append(absl::HexStringToBytes(View(digits)));
     i += 2;
   }
   return decoded;

@@ -92,10 +92,8 @@ struct VideoApi::Exchange {
   HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const {
     const absl::Status shown = call->End(status);
     if (job.empty()) return ErrorAnswer(shown, name_field);
-    absl::Status said(shown.code(), absl::StrReplaceAll(shown.message(), {{job, VideoIdOf(job)}}));
-    shown.ForEachPayload(
-        [&](absl::string_view url, const absl::Cord& payload) { said.SetPayload(url, payload); });
-    return ErrorAnswer(said);
+    return ErrorAnswer(
+        WithMessage(shown, absl::StrReplaceAll(shown.message(), {{job, VideoIdOf(job)}})));
   }
 
   HttpAnswer Done(const json& body) const {

@@ -139,17 +139,10 @@ const wan::v1::Quota& QuotaTable::Of(std::string_view principal) const {
 
 absl::StatusOr<QuotaTable> ParseQuotaFile(std::string_view text, std::string_view source) {
   QuotaTable table;
-  std::vector<std::string> problems;
-  int number = 0;
-  for (absl::string_view line : absl::StrSplit(absl::string_view(text.data(), text.size()), '\n')) {
-    ++number;
-    line = absl::StripAsciiWhitespace(line);
-    if (line.empty() || line.front() == '#') continue;
-    if (const std::optional<std::string> problem = ParseLine(line, table)) {
-      problems.push_back(absl::StrCat(std::string(source), ":", number, ": ", *problem));
-    }
-  }
-  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+  absl::Status read = ReadLines(text, source, [&](std::string_view line) {
+    return ParseLine({line.data(), line.size()}, table);
+  });
+  if (!read.ok()) return read;
   const auto others = table.named.extract(std::string(kOthers));
   if (!others.empty()) table.others = others.mapped();
   return table;

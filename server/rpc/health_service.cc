@@ -6,6 +6,7 @@
 #include "engine/api/utf8.h"
 #include "grpc/health/v1/health.grpc.pb.h"
 #include "server/calls/wake_timer.h"
+#include "server/conversion/message_texts.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
 #include "wan/v1/telemetry.pb.h"
@@ -40,12 +41,7 @@ std::string MetadataOf(const NotServingReasons& reasons) {
   auto& added = *info.mutable_not_serving_reasons();
   while (added.size() > kMostReasons) added.RemoveLast();
   for (wan::v1::NotServingReason& reason : added) {
-    std::string& message = *reason.mutable_message();
-    if (message.size() <= kMostMessageBytes) continue;
-    size_t end = kMostMessageBytes;
-    while (end > 0 && (static_cast<unsigned char>(message[end]) & 0xC0) == 0x80) --end;  // UTF-8
-    message.resize(end);
-    message += " ...";
+    reason.set_message(Shortened(reason.message(), kMostMessageBytes));
   }
   return info.SerializeAsString();
 }

@@ -3,13 +3,13 @@
 #include <grpcpp/support/status.h>
 
 #include <string>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
 #include "google/rpc/status.pb.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/message_texts.h"
 
 namespace wan::server {
 namespace {
@@ -21,17 +21,8 @@ constexpr size_t kDescriptionBytes = 400;
 constexpr size_t kViolationsBytes = 2600;
 constexpr size_t kOverheadBytes = 8;  // tags and lengths of one violation
 
-// At most `limit` bytes, cut between UTF-8 characters, with a mark where something is missing.
-std::string Shortened(const std::string& text, size_t limit) {
-  if (text.size() <= limit) return text;
-  constexpr std::string_view kMark = "...";
-  size_t end = limit - kMark.size();
-  while (end > 0 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80) --end;
-  return text.substr(0, end).append(kMark);
-}
-
 // `total` counts the violations that `whole` itself leaves out as well.
-google::rpc::BadRequest Shortened(const google::rpc::BadRequest& whole, size_t total) {
+google::rpc::BadRequest Fitting(const google::rpc::BadRequest& whole, size_t total) {
   google::rpc::BadRequest fitting;
   size_t bytes = 0;
   for (const auto& violation : whole.field_violations()) {
@@ -61,7 +52,7 @@ grpc::Status ToGrpcStatus(const absl::Status& status) {
   for (auto& detail : *converted.mutable_details()) {
     google::rpc::BadRequest bad_request;
     if (detail.UnpackTo(&bad_request)) {
-      detail.PackFrom(Shortened(bad_request, ViolationCountOf(status)));
+      detail.PackFrom(Fitting(bad_request, ViolationCountOf(status)));
     }
     google::rpc::QuotaFailure quota;
     if (detail.UnpackTo(&quota)) {

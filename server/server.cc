@@ -337,27 +337,23 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
     made.push_back(service.get());
     services.push_back(std::move(service));
   };
-  const absl::Duration heartbeat = absl::Seconds(config.heartbeat_interval);
-  if (!admin) {
-    add(MakeVideoGenerationService(*jobs, clock, heartbeat, *gatekeeper, admission, pool));
-  }
+  const ServiceShared shared{clock,
+                             *gatekeeper,
+                             admission,
+                             pool,
+                             absl::Seconds(config.heartbeat_interval),
+                             stopping.get_token()};
+  if (!admin) add(MakeVideoGenerationService(shared, *jobs));
   if (admin || admin_port == nullptr) {
-    add(MakeModelManagementService(jobs->models(), jobs->model_operations(), clock, heartbeat,
-                                   *gatekeeper, admission, pool, stopping.get_token()));
-    add(MakeAdministrationService([this] { return StopSettingsOf(reloader.current()); }, *jobs,
-                                  clock, *gatekeeper, admission, pool));
+    add(MakeModelManagementService(shared, jobs->models(), jobs->model_operations()));
+    add(MakeAdministrationService(
+        shared, [this] { return StopSettingsOf(reloader.current()); }, *jobs));
   }
   add(MakeTelemetryService(
-      facts, devices, [this] { return health.Reasons(); }, clock, heartbeat, *jobs, *gatekeeper,
-      admission, pool, stopping.get_token()));
-  if (config.health_access != ServiceAccess::kOff) {
-    add(MakeHealthService(health_statuses, clock, *gatekeeper, admission, pool));
-  }
+      shared, facts, devices, [this] { return health.Reasons(); }, *jobs));
+  if (config.health_access != ServiceAccess::kOff) add(MakeHealthService(shared, health_statuses));
   if (config.reflection_access != ServiceAccess::kOff) {
-    for (auto& service :
-         MakeReflectionServices(clock, *gatekeeper, admission, pool, stopping.get_token())) {
-      add(std::move(service));
-    }
+    for (auto& service : MakeReflectionServices(shared)) add(std::move(service));
   }
   return made;
 }

@@ -18,13 +18,11 @@ constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {
  public:
-  AdministrationService(std::function<StopSettings()> stop, JobService& jobs, Clock& clock,
-                        const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
-      : CallService(wan::v1::Administration::service_full_name(), gatekeeper, admission, pool),
+  AdministrationService(const ServiceShared& shared, std::function<StopSettings()> stop,
+                        JobService& jobs)
+      : CallService(wan::v1::Administration::service_full_name(), shared),
         stop_(std::move(stop)),
-        jobs_(jobs),
-        timer_(clock) {
-    EndStalledCalls(clock, timer_);
+        jobs_(jobs) {
     AddUnaryLater<wan::v1::DrainRequest, wan::v1::DrainResponse>(
         "Drain", [this](grpc::CallbackServerContext& context, const auto& admitted,
                         Reply<wan::v1::DrainResponse> reply) {
@@ -32,7 +30,7 @@ class AdministrationService final : public CallService {
           if (!timeout.ok()) return reply(timeout.status());
           // The disk is asked to write, for which gRPC's threads are not.
           this->PostWork(
-              context, *admitted.call,
+              context, admitted.call,
               [this, reply, timeout = *timeout, call = admitted.call](const absl::Status& turn) {
                 if (!turn.ok()) return reply(turn);
                 jobs_.Drain(stop_().mode, timeout,
@@ -61,17 +59,14 @@ class AdministrationService final : public CallService {
 
   const std::function<StopSettings()> stop_;
   JobService& jobs_;
-  WakeTimer timer_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
-                                                         JobService& jobs, Clock& clock,
-                                                         const Gatekeeper& gatekeeper,
-                                                         Admission& admission, WorkerPool& pool) {
-  return std::make_unique<AdministrationService>(std::move(stop), jobs, clock, gatekeeper,
-                                                 admission, pool);
+std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& shared,
+                                                         std::function<StopSettings()> stop,
+                                                         JobService& jobs) {
+  return std::make_unique<AdministrationService>(shared, std::move(stop), jobs);
 }
 
 }  // namespace wan::server

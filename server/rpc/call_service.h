@@ -31,11 +31,15 @@
 #include "server/calls/call_work.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/stall_watch.h"
+#include "server/calls/unread_answers.h"
+#include "server/calls/wake_timer.h"
 #include "server/calls/worker_pool.h"
 #include "server/rpc/call_entry.h"
 #include "server/rpc/request_size.h"
+#include "server/rpc/service_shared.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
+#include "server/rpc/stream_heartbeat.h"
 #include "server/rpc/unary_call.h"
 
 namespace wan::server {
@@ -119,23 +123,17 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   return admitted;
 }
 
-// A service whose methods are added by name.
+// A service whose methods are added by name. Calls whose callers stall are cancelled.
 class CallService : public grpc::Service {
  protected:
-  // `name` is the service's full name. Gatekeeper, admission and pool must outlive the service.
-  CallService(std::string_view name, const Gatekeeper& gatekeeper, Admission& admission,
-              WorkerPool& pool)
-      : name_(name), gatekeeper_(gatekeeper), admission_(admission), pool_(pool) {}
+  // `name` is the service's full name.
+  CallService(std::string_view name, ServiceShared shared)
+      : name_(name), shared_(std::move(shared)), timer_(shared_.clock), unread_(stall()) {}
 
-  // How long a caller may leave a message of a stream, or its answer, untaken before the call is
-  // cancelled.
-  static constexpr absl::Duration kLongestStall = absl::Seconds(60);
-  // Ends the calls of methods that are added after this when their callers stall. The clock must
-  // outlive the calls; the timer goes with the service.
-  void EndStalledCalls(Clock& clock, WakeTimer& timer) {
-    stall_.emplace(StallWatch::Options{clock, timer, kLongestStall});
-    unread_.emplace(*stall_);
-  }
+  const ServiceShared& shared() const { return shared_; }
+
+  // For the service's streams.
+  HeartbeatOptions heartbeat() { return {shared_.clock, timer_, shared_.heartbeat_interval}; }
 
   // `work` is (const Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) where
   // it needs to know who calls. It runs on the pool, and the answer is what it returns.
@@ -148,11 +146,10 @@ class CallService : public grpc::Service {
           // Shared, because tasks are copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
           const std::shared_ptr<Call> call = held->call;
-          PostWork(context, *call,
+          PostWork(context, call,
                    [&work, held = std::move(held), call, reply](const absl::Status& turn) mutable {
-                     const absl::Status allowed = turn.ok() ? call->CheckResource() : turn;
                      absl::StatusOr<Response> result =
-                         allowed.ok() ? Answer<Response>(work, *call, held->message) : allowed;
+                         turn.ok() ? Answer<Response>(work, *call, held->message) : turn;
                      held = nullptr;
                      if (result.ok()) call->AboutMessage(*result);
                      reply(std::move(result));
@@ -175,27 +172,27 @@ class CallService : public grpc::Service {
   // while it waits for the disk.
   template <typename Request, typename Response, typename Work>
   void AddUnaryAsync(std::string_view method, Work work) {
-    AddUnaryLater<Request, Response>(method, [this, work = std::move(work)](
-                                                 grpc::CallbackServerContext& context,
-                                                 AdmittedRequest<Request> admitted,
-                                                 Reply<Response> reply) {
-      auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
-      const std::shared_ptr<Call> call = held->call;
-      PostWork(
-          context, *call,
-          [this, &work, held = std::move(held), call, reply](const absl::Status& turn) mutable {
-            const absl::Status allowed = turn.ok() ? call->CheckResource() : turn;
-            if (!allowed.ok()) return reply(allowed);
-            const Request* const request = &held->message;
-            work(UnaryWork<Request, Response>{
-                call, std::shared_ptr<const Request>(std::move(held), request), PostOf(pool_, call),
-                DecodingOf(pool_, call,
-                           [gone = reply.caller_gone()] { return gone.stop_requested(); }),
-                [this, call, reply](absl::StatusOr<Response> result) {
-                  AnswerLater(call, reply, std::move(result));
-                }});
-          });
-    });
+    AddUnaryLater<Request, Response>(
+        method,
+        [this, work = std::move(work)](grpc::CallbackServerContext& context,
+                                       AdmittedRequest<Request> admitted, Reply<Response> reply) {
+          auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
+          const std::shared_ptr<Call> call = held->call;
+          PostWork(
+              context, call,
+              [this, &work, held = std::move(held), call, reply](const absl::Status& turn) mutable {
+                if (!turn.ok()) return reply(turn);
+                const Request* const request = &held->message;
+                work(UnaryWork<Request, Response>{
+                    call, std::shared_ptr<const Request>(std::move(held), request),
+                    PostOf(shared_.pool, call),
+                    DecodingOf(shared_.pool, call,
+                               [gone = reply.caller_gone()] { return gone.stop_requested(); }),
+                    [this, call, reply](absl::StatusOr<Response> result) {
+                      AnswerLater(call, reply, std::move(result));
+                    }});
+              });
+        });
   }
 
   // A call whose work is done in steps, between which others have their turn. `begin` is (const
@@ -212,8 +209,8 @@ class CallService : public grpc::Service {
                                          AdmittedRequest<Request> admitted, Reply<Response> reply) {
           auto run = std::make_shared<StepsOfCall<Request, Response, Steps>>(
               context, std::move(admitted), reply);
-          PostWork(context, *run->admitted.call, [this, &begin, run](const absl::Status& turn) {
-            absl::Status status = turn.ok() ? run->admitted.call->CheckResource() : turn;
+          PostWork(context, run->admitted.call, [this, &begin, run](const absl::Status& turn) {
+            absl::Status status = turn;
             if (status.ok()) {
               absl::StatusOr<std::unique_ptr<Steps>> begun =
                   begin(*run->admitted.call, run->admitted.message);
@@ -245,7 +242,7 @@ class CallService : public grpc::Service {
               }
               auto* const call =
                   new UnaryCall(*context, *answer, admitted->call, std::move(admitted->place),
-                                {admission_, unread_.has_value() ? &*unread_ : nullptr});
+                                {shared_.admission, unread_});
               begin(*context, *std::move(admitted), Reply<Response>(*call));
               return call;
             }));
@@ -266,27 +263,29 @@ class CallService : public grpc::Service {
               auto admitted = Enter<Request>(*context, path, *arrived);
               if (!admitted.ok()) return new Refused(admitted.status());
               const std::shared_ptr<Call> call = admitted->call;
-              auto place = admission_.Stream(call->TakerOf(Front::kGrpc));
+              auto place = shared_.admission.Stream(call->TakerOf(Front::kGrpc));
               if (!place.ok()) return new Refused(call->End(place.status()));
               std::shared_ptr<Stream<Message>> stream = make(*context, *std::move(admitted));
-              stream->Keep(*std::move(place), admission_);
+              stream->Keep(*std::move(place), shared_.admission);
               stream->Answer(call);
-              if (stall_.has_value()) {
-                stream->EndIfStalled(*stall_, [context] { context->TryCancel(); });
-              }
+              stream->EndIfStalled(stall(), [context] { context->TryCancel(); });
               return Stream<Message>::Begin(std::move(stream));
             }));
   }
 
-  // Posts work of a unary call that has not been finished, in the class of its method.
-  void PostWork(const grpc::CallbackServerContext& context, const Call& call,
+  // Posts work of a unary call that has not been finished, in the class of its method. The task is
+  // also told if the caller must not see what the call names.
+  void PostWork(const grpc::CallbackServerContext& context, const std::shared_ptr<Call>& call,
                 WorkerPool::Task task) {
-    pool_.Post(
-        call.work(), call.party(), [&context] { return context.IsCancelled(); }, std::move(task));
+    shared_.pool.Post(
+        call->work(), call->party(), [&context] { return context.IsCancelled(); },
+        [call, task = std::move(task)](const absl::Status& turn) {
+          task(turn.ok() ? call->CheckResource() : turn);
+        });
   }
 
   // `make` returns the reactor of a call to which caller and server send messages in turn. It
-  // runs on a thread of gRPC and does not block. After EndStalledCalls only.
+  // runs on a thread of gRPC and does not block.
   template <typename Message>
   void AddConversation(
       std::string_view method,
@@ -298,17 +297,15 @@ class CallService : public grpc::Service {
              path = PathOf(method)](grpc::CallbackServerContext* context)
                 -> grpc::ServerBidiReactor<ArrivedRequest, Message>* {
               using Refused = Refusal<grpc::ServerBidiReactor<ArrivedRequest, Message>>;
-              absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, *context, path);
+              absl::StatusOr<std::shared_ptr<Call>> call =
+                  EnterCall(shared_.gatekeeper, *context, path);
               if (!call.ok()) return new Refused(call.status());
-              auto place = admission_.Stream((*call)->TakerOf(Front::kGrpc));
+              auto place = shared_.admission.Stream((*call)->TakerOf(Front::kGrpc));
               if (!place.ok()) return new Refused((*call)->End(place.status()));
-              return make({*std::move(call), *std::move(place), *stall_,
+              return make({*std::move(call), *std::move(place), stall(),
                            [context] { context->TryCancel(); }});
             }));
   }
-
-  Admission& admission() { return admission_; }
-  WorkerPool& pool() { return pool_; }
 
  private:
   // A stream that ends before it has begun.
@@ -342,7 +339,7 @@ class CallService : public grpc::Service {
       status = complete.status();
       if (complete.ok() && !*complete) {
         const Call& call = *run->admitted.call;
-        pool_.PostNext(
+        shared_.pool.PostNext(
             call.work(), call.party(), [&context = run->context] { return context.IsCancelled(); },
             [this, run](const absl::Status& turn) { Continue(run, turn); });
         return;
@@ -370,11 +367,11 @@ class CallService : public grpc::Service {
   void AnswerLater(const std::shared_ptr<Call>& call, Reply<Response> reply,
                    absl::StatusOr<Response> result) {
     auto answer = std::make_shared<absl::StatusOr<Response>>(std::move(result));
-    pool_.Post(WorkClass::kQuick, call->party(), nullptr,
-               [call, reply, answer = std::move(answer)](const absl::Status& /*turn*/) {
-                 if (answer->ok()) call->AboutMessage(**answer);
-                 reply(std::move(*answer));
-               });
+    shared_.pool.Post(WorkClass::kQuick, call->party(), nullptr,
+                      [call, reply, answer = std::move(answer)](const absl::Status& /*turn*/) {
+                        if (answer->ok()) call->AboutMessage(**answer);
+                        reply(std::move(*answer));
+                      });
   }
 
   // Lets a call in, admits its request and parses it.
@@ -382,14 +379,16 @@ class CallService : public grpc::Service {
   absl::StatusOr<AdmittedRequest<Request>> Enter(const grpc::CallbackServerContext& context,
                                                  const std::string& path,
                                                  const ArrivedRequest& arrived) {
-    absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(gatekeeper_, context, path);
+    absl::StatusOr<std::shared_ptr<Call>> call = EnterCall(shared_.gatekeeper, context, path);
     if (!call.ok()) return call.status();
-    auto admitted = Admit<Request>(admission_, **call, arrived);
+    auto admitted = Admit<Request>(shared_.admission, **call, arrived);
     if (!admitted.ok()) return (*call)->End(admitted.status());
     (*call)->Read(admitted->message);
     admitted->call = *std::move(call);
     return admitted;
   }
+
+  StallWatch::Options stall() { return {shared_.clock, timer_, kLongestStall}; }
 
   std::string PathOf(std::string_view method) const {
     return absl::StrCat("/", name_, "/", std::string(method));
@@ -403,12 +402,14 @@ class CallService : public grpc::Service {
     AddMethod(added);
   }
 
+  // How long a caller may leave a message of a stream, or its answer, untaken before the call is
+  // cancelled.
+  static constexpr absl::Duration kLongestStall = absl::Seconds(60);
+
   const std::string name_;
-  const Gatekeeper& gatekeeper_;
-  Admission& admission_;
-  WorkerPool& pool_;
-  std::optional<StallWatch::Options> stall_;
-  std::optional<UnreadAnswers> unread_;
+  const ServiceShared shared_;
+  WakeTimer timer_;  // wakes streams, and ends calls whose callers stall
+  UnreadAnswers unread_;
   std::list<std::string> paths_;  // gRPC keeps pointers to them
 };
 

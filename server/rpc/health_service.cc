@@ -5,7 +5,6 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/utf8.h"
 #include "grpc/health/v1/health.grpc.pb.h"
-#include "server/calls/wake_timer.h"
 #include "server/conversion/message_texts.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
@@ -78,14 +77,12 @@ class HealthStream final : public Stream<HealthCheckResponse> {
 
 class HealthService final : public CallService {
  public:
-  HealthService(HealthStatuses& statuses, Clock& clock, const Gatekeeper& gatekeeper,
-                Admission& admission, WorkerPool& pool)
-      : CallService(kName, gatekeeper, admission, pool), timer_(clock) {
-    EndStalledCalls(clock, timer_);
+  HealthService(const ServiceShared& shared, HealthStatuses& statuses)
+      : CallService(kName, shared) {
     AddUnaryLater<HealthCheckRequest, HealthCheckResponse>(
         "Check", [this, &statuses](grpc::CallbackServerContext& context, const auto& admitted,
                                    Reply<HealthCheckResponse> reply) {
-          this->PostWork(context, *admitted.call,
+          this->PostWork(context, admitted.call,
                          [&context, &statuses, reply,
                           service = admitted.message.service()](const absl::Status& turn) {
                            if (!turn.ok()) return reply(turn);
@@ -101,12 +98,10 @@ class HealthService final : public CallService {
         });
     AddStream<HealthCheckRequest, HealthCheckResponse>(
         "Watch", [this, &statuses](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
-          return std::make_shared<HealthStream>(admitted.message.service(), statuses, this->pool());
+          return std::make_shared<HealthStream>(admitted.message.service(), statuses,
+                                                this->shared().pool);
         });
   }
-
- private:
-  WakeTimer timer_;
 };
 
 }  // namespace
@@ -166,10 +161,9 @@ void HealthStatuses::Unwatch(int64_t key) {
   watchers_.erase(key);
 }
 
-std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses, Clock& clock,
-                                                 const Gatekeeper& gatekeeper, Admission& admission,
-                                                 WorkerPool& pool) {
-  return std::make_unique<HealthService>(statuses, clock, gatekeeper, admission, pool);
+std::unique_ptr<grpc::Service> MakeHealthService(const ServiceShared& shared,
+                                                 HealthStatuses& statuses) {
+  return std::make_unique<HealthService>(shared, statuses);
 }
 
 }  // namespace wan::server

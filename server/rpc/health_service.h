@@ -13,7 +13,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
-#include "engine/api/clock.h"
+#include "server/rpc/service_shared.h"
 #include "server/watch/not_serving.h"
 
 namespace grpc {
@@ -25,10 +25,6 @@ class ServerInfo;
 }
 
 namespace wan::server {
-
-class Admission;
-class Gatekeeper;
-class WorkerPool;
 
 // Returns NAME of "wan.v1.VideoGeneration/models/NAME", the name under which a model has a health
 // of its own; nothing for any other text.
@@ -73,9 +69,8 @@ class HealthStatuses {
   int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// All must outlive the service. Calls that nobody reads for a while end by `clock`.
-std::unique_ptr<grpc::Service> MakeHealthService(HealthStatuses& statuses, Clock& clock,
-                                                 const Gatekeeper& gatekeeper, Admission& admission,
-                                                 WorkerPool& pool);
+// The statuses must outlive the service.
+std::unique_ptr<grpc::Service> MakeHealthService(const ServiceShared& shared,
+                                                 HealthStatuses& statuses);
 
 }  // namespace wan::server

@@ -8,7 +8,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "server/calls/wake_timer.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
@@ -27,12 +26,12 @@ namespace {
 class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
  public:
   ModelStream(wan::v1::WatchModelRequest request, ModelTable& models,
-              const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
-      : Stream(pool),
+              const HeartbeatOptions& heartbeat, const ServiceShared& shared)
+      : Stream(shared.pool),
         request_(std::move(request)),
         models_(models),
         heartbeat_(heartbeat),
-        stopping_(std::move(stopping)) {}
+        stopping_(shared.stopping) {}
 
   ~ModelStream() override {
     if (watcher_.has_value()) models_.RemoveWatcher(*watcher_);
@@ -123,16 +122,11 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
 
 class ModelManagementService final : public CallService {
  public:
-  ModelManagementService(ModelTable& models, ModelOperations& operations, Clock& clock,
-                         absl::Duration heartbeat_interval, const Gatekeeper& gatekeeper,
-                         Admission& admission, WorkerPool& pool, std::stop_token stopping)
-      : CallService(wan::v1::ModelManagement::service_full_name(), gatekeeper, admission, pool),
+  ModelManagementService(const ServiceShared& shared, ModelTable& models,
+                         ModelOperations& operations)
+      : CallService(wan::v1::ModelManagement::service_full_name(), shared),
         models_(models),
-        operations_(operations),
-        stopping_(std::move(stopping)),
-        timer_(clock),
-        heartbeat_{clock, timer_, heartbeat_interval} {
-    EndStalledCalls(clock, timer_);
+        operations_(operations) {
     AddUnary<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse>(
         "ListModels",
         [this](const wan::v1::ListModelsRequest& request) { return models_.List(request); });
@@ -141,15 +135,15 @@ class ModelManagementService final : public CallService {
         [this](const wan::v1::GetModelRequest& request) { return models_.Get(request.name()); });
     AddStream<wan::v1::WatchModelRequest, wan::v1::WatchModelResponse>(
         "WatchModel", [this](grpc::CallbackServerContext& /*context*/, auto admitted) {
-          return std::make_shared<ModelStream>(std::move(admitted.message), models_, heartbeat_,
-                                               this->pool(), stopping_);
+          return std::make_shared<ModelStream>(std::move(admitted.message), models_,
+                                               this->heartbeat(), this->shared());
         });
     // Loading takes minutes: the executor's thread answers, and no thread waits for it.
     AddUnaryLater<wan::v1::LoadModelRequest, wan::v1::Model>(
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                             Reply<wan::v1::Model> reply) {
           // Looking at the model's files may take a moment, which gRPC's threads are not for.
-          this->PostWork(context, *admitted.call,
+          this->PostWork(context, admitted.call,
                          [this, reply, request = admitted.message](const absl::Status& turn) {
                            absl::StatusOr<ModelSpec> spec = turn.ok() ? ToModelSpec(request) : turn;
                            if (!spec.ok()) {
@@ -175,7 +169,7 @@ class ModelManagementService final : public CallService {
           }
           // Planning the shapes takes milliseconds, which gRPC's threads are not for.
           this->PostWork(
-              context, *admitted.call,
+              context, admitted.call,
               [this, reply, name = admitted.message.name(), wait = admitted.message.wait(),
                shapes = std::move(shapes)](const absl::Status& turn) {
                 if (!turn.ok()) {
@@ -192,21 +186,14 @@ class ModelManagementService final : public CallService {
  private:
   ModelTable& models_;
   ModelOperations& operations_;
-  const std::stop_token stopping_;
-  WakeTimer timer_;
-  const HeartbeatOptions heartbeat_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelTable& models,
-                                                          ModelOperations& operations, Clock& clock,
-                                                          absl::Duration heartbeat_interval,
-                                                          const Gatekeeper& gatekeeper,
-                                                          Admission& admission, WorkerPool& pool,
-                                                          std::stop_token stopping) {
-  return std::make_unique<ModelManagementService>(models, operations, clock, heartbeat_interval,
-                                                  gatekeeper, admission, pool, std::move(stopping));
+std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& shared,
+                                                          ModelTable& models,
+                                                          ModelOperations& operations) {
+  return std::make_unique<ModelManagementService>(shared, models, operations);
 }
 
 }  // namespace wan::server

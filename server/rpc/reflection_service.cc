@@ -16,7 +16,6 @@
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/stall_watch.h"
-#include "server/calls/wake_timer.h"
 #include "server/calls/worker_pool.h"
 #include "server/conversion/errors.h"
 #include "server/rpc/call_service.h"
@@ -38,20 +37,15 @@ using Response = grpc::reflection::v1::ServerReflectionResponse;
 // Most bytes of a question, which its answer repeats: a host and a name, and room besides.
 constexpr size_t kMostQuestionBytes = 4096;
 
-// What all conversations of a service use.
-struct Shared {
-  const std::vector<std::string> services;
-  Admission& admission;
-  WorkerPool& pool;
-  const std::stop_token stopping;
-};
-
 // Answers one question after the other until the caller has no more. One of a read, a posted Reply
 // and a write is under way at a time, until the call is finished, which is done once.
 class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Response> {
  public:
-  Conversation(const Shared& shared, EnteredStream entered)
+  // Both must outlive the conversation.
+  Conversation(const ServiceShared& shared, const std::vector<std::string>& services,
+               EnteredStream entered)
       : shared_(shared),
+        services_(services),
         entered_(std::move(entered)),
         stall_(entered_.stall, entered_.cancel),
         on_stop_(shared.stopping, Stop{*this}) {
@@ -109,7 +103,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     if (!turn.ok()) return End(turn);
     auto question = Admit<Question>(shared_.admission, *entered_.call, arrived_);
     if (!question.ok()) return End(question.status());
-    response_ = AnswerReflection(shared_.services, question->message);
+    response_ = AnswerReflection(services_, question->message);
     // An answer is larger than its question, and waits for its reader.
     auto place = shared_.admission.Answer(std::move(question->place),
                                           static_cast<int64_t>(response_.ByteSizeLong()));
@@ -147,7 +141,8 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     delete this;
   }
 
-  const Shared& shared_;
+  const ServiceShared& shared_;
+  const std::vector<std::string>& services_;
   const EnteredStream entered_;
   ArrivedRequest arrived_;         // being read, or answered
   Response response_;              // being written
@@ -162,30 +157,21 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
 
 class ReflectionService final : public CallService {
  public:
-  ReflectionService(std::string_view name, std::vector<std::string> services, Clock& clock,
-                    const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
-                    std::stop_token stopping)
-      : CallService(name, gatekeeper, admission, pool),
-        timer_(clock),
-        shared_{std::move(services), admission, pool, std::move(stopping)} {
-    EndStalledCalls(clock, timer_);
+  ReflectionService(const ServiceShared& shared, std::string_view name,
+                    std::vector<std::string> services)
+      : CallService(name, shared), services_(std::move(services)) {
     AddConversation<Response>("ServerReflectionInfo", [this](EnteredStream entered) {
-      return new Conversation(shared_, std::move(entered));
+      return new Conversation(this->shared(), services_, std::move(entered));
     });
   }
 
  private:
-  WakeTimer timer_;
-  const Shared shared_;
+  const std::vector<std::string> services_;
 };
 
 }  // namespace
 
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(Clock& clock,
-                                                                   const Gatekeeper& gatekeeper,
-                                                                   Admission& admission,
-                                                                   WorkerPool& pool,
-                                                                   std::stop_token stopping) {
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
   // Asking a message for its file also links the file, so whatever is listed is known.
@@ -207,8 +193,7 @@ std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(Clock& clock,
   std::vector<std::unique_ptr<grpc::Service>> made;
   for (const char* const name : {v1::ServerReflection::service_full_name(),
                                  v1alpha::ServerReflection::service_full_name()}) {
-    made.push_back(std::make_unique<ReflectionService>(name, services, clock, gatekeeper, admission,
-                                                       pool, stopping));
+    made.push_back(std::make_unique<ReflectionService>(shared, name, services));
   }
   return made;
 }

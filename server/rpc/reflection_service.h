@@ -7,10 +7,9 @@
 #pragma once
 
 #include <memory>
-#include <stop_token>
 #include <vector>
 
-#include "engine/api/clock.h"
+#include "server/rpc/service_shared.h"
 
 namespace grpc {
 class Service;
@@ -18,18 +17,9 @@ class Service;
 
 namespace wan::server {
 
-class Admission;
-class Gatekeeper;
-class WorkerPool;
-
 // They list the services of wan.v1, grpc.health.v1.Health and themselves, and know the files of all
 // of them. A conversation is a stream like the others: it has a place among them, its questions are
-// admitted and answered on the pool one after the other, an answer that nobody takes ends it by
-// `clock`, and so does `stopping`. All must outlive the services.
-std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(Clock& clock,
-                                                                   const Gatekeeper& gatekeeper,
-                                                                   Admission& admission,
-                                                                   WorkerPool& pool,
-                                                                   std::stop_token stopping);
+// admitted and answered on the pool one after the other, and an answer that nobody takes ends it.
+std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared);
 
 }  // namespace wan::server

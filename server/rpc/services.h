@@ -5,13 +5,12 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <stop_token>
 #include <string>
 #include <vector>
 
 #include "absl/time/time.h"
-#include "engine/api/clock.h"
 #include "server/jobs/stop_mode.h"
+#include "server/rpc/service_shared.h"
 #include "server/watch/not_serving.h"
 #include "wan/v1/telemetry.pb.h"
 
@@ -21,29 +20,17 @@ class Service;
 
 namespace wan::server {
 
-class Admission;
 class AllDevices;
-class Gatekeeper;
 class JobService;
 class ModelOperations;
 class ModelTable;
-class WorkerPool;
 
-// How long each service's streams may carry nothing before they get a heartbeat is
-// `heartbeat_interval`; zero: for ever. `stopping` ends the streams that have no other end.
+std::unique_ptr<grpc::Service> MakeVideoGenerationService(const ServiceShared& shared,
+                                                          JobService& jobs);
 
-// Calls that nobody reads for a while end by `clock`.
-std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
-                                                          absl::Duration heartbeat_interval,
-                                                          const Gatekeeper& gatekeeper,
-                                                          Admission& admission, WorkerPool& pool);
-
-std::unique_ptr<grpc::Service> MakeModelManagementService(ModelTable& models,
-                                                          ModelOperations& operations, Clock& clock,
-                                                          absl::Duration heartbeat_interval,
-                                                          const Gatekeeper& gatekeeper,
-                                                          Admission& admission, WorkerPool& pool,
-                                                          std::stop_token stopping);
+std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& shared,
+                                                          ModelTable& models,
+                                                          ModelOperations& operations);
 
 // What becomes of the running job when the server stops or is drained.
 struct StopSettings {
@@ -52,10 +39,9 @@ struct StopSettings {
 };
 
 // `stop` is asked at each drain: the settings may change.
-std::unique_ptr<grpc::Service> MakeAdministrationService(std::function<StopSettings()> stop,
-                                                         JobService& jobs, Clock& clock,
-                                                         const Gatekeeper& gatekeeper,
-                                                         Admission& admission, WorkerPool& pool);
+std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& shared,
+                                                         std::function<StopSettings()> stop,
+                                                         JobService& jobs);
 
 // What GetServerInfo tells beside the queue. Nothing of it changes.
 struct ServerFacts {
@@ -68,11 +54,9 @@ struct ServerFacts {
 };
 
 // `not_serving` returns why the server takes no jobs now.
-std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
+                                                    const AllDevices& devices,
                                                     std::function<NotServingReasons()> not_serving,
-                                                    Clock& clock, absl::Duration heartbeat_interval,
-                                                    JobService& jobs, const Gatekeeper& gatekeeper,
-                                                    Admission& admission, WorkerPool& pool,
-                                                    std::stop_token stopping);
+                                                    JobService& jobs);
 
 }  // namespace wan::server

@@ -57,14 +57,14 @@ absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
 class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
  public:
   DeviceStream(const wan::v1::WatchDevicesRequest& request, const AllDevices& devices,
-               const HeartbeatOptions& heartbeat, WorkerPool& pool, std::stop_token stopping)
-      : Stream(pool),
+               const HeartbeatOptions& heartbeat, const ServiceShared& shared)
+      : Stream(shared.pool),
         plan_(PlanOf(request)),
         devices_(devices),
         clock_(heartbeat.clock),
         timer_(heartbeat.timer),
         heartbeat_(heartbeat),
-        stopping_(std::move(stopping)) {}
+        stopping_(shared.stopping) {}
 
   ~DeviceStream() override {
     if (!timer_key_.empty()) timer_.Remove(timer_key_);
@@ -134,24 +134,17 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
 class TelemetryService final : public CallService {
  public:
-  TelemetryService(ServerFacts facts, const AllDevices& devices,
-                   std::function<NotServingReasons()> not_serving, Clock& clock,
-                   absl::Duration heartbeat_interval, JobService& jobs,
-                   const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
-                   std::stop_token stopping)
-      : CallService(wan::v1::Telemetry::service_full_name(), gatekeeper, admission, pool),
+  TelemetryService(const ServiceShared& shared, ServerFacts facts, const AllDevices& devices,
+                   std::function<NotServingReasons()> not_serving, JobService& jobs)
+      : CallService(wan::v1::Telemetry::service_full_name(), shared),
         facts_(std::move(facts)),
         devices_(devices),
         not_serving_(std::move(not_serving)),
-        jobs_(jobs),
-        stopping_(std::move(stopping)),
-        timer_(clock),
-        heartbeat_{clock, timer_, heartbeat_interval} {
-    EndStalledCalls(clock, timer_);
+        jobs_(jobs) {
     AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
         "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
-          return std::make_shared<DeviceStream>(admitted.message, devices_, heartbeat_,
-                                                this->pool(), stopping_);
+          return std::make_shared<DeviceStream>(admitted.message, devices_, this->heartbeat(),
+                                                this->shared());
         });
     AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
         "GetServerInfo", [this](const Call& call, const wan::v1::GetServerInfoRequest&) {
@@ -208,22 +201,16 @@ class TelemetryService final : public CallService {
   const AllDevices& devices_;
   const std::function<NotServingReasons()> not_serving_;
   JobService& jobs_;
-  const std::stop_token stopping_;
-  WakeTimer timer_;
-  const HeartbeatOptions heartbeat_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTelemetryService(ServerFacts facts, const AllDevices& devices,
+std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
+                                                    const AllDevices& devices,
                                                     std::function<NotServingReasons()> not_serving,
-                                                    Clock& clock, absl::Duration heartbeat_interval,
-                                                    JobService& jobs, const Gatekeeper& gatekeeper,
-                                                    Admission& admission, WorkerPool& pool,
-                                                    std::stop_token stopping) {
-  return std::make_unique<TelemetryService>(std::move(facts), devices, std::move(not_serving),
-                                            clock, heartbeat_interval, jobs, gatekeeper, admission,
-                                            pool, std::move(stopping));
+                                                    JobService& jobs) {
+  return std::make_unique<TelemetryService>(shared, std::move(facts), devices,
+                                            std::move(not_serving), jobs);
 }
 
 }  // namespace wan::server

@@ -34,14 +34,12 @@ void UnaryCall::Answer(const google::protobuf::Message& message) {
 
 void UnaryCall::Send(const absl::Status& status) {
   const absl::Status shown = call_->End(status);
-  if (shared_.unread != nullptr) {
-    unread_ = shared_.unread->Begin([&context = context_] { context.TryCancel(); });
-  }
+  unread_ = shared_.unread.Begin([&context = context_] { context.TryCancel(); });
   Finish(ToGrpcStatus(shown));  // OnDone may have run when it returns
 }
 
 void UnaryCall::OnDone() {
-  if (unread_.has_value()) shared_.unread->End(*unread_);
+  if (unread_.has_value()) shared_.unread.End(*unread_);
   delete this;
 }
 

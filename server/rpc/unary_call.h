@@ -50,7 +50,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   // What the calls of a service use; all must outlive them.
   struct Shared {
     Admission& admission;
-    UnreadAnswers* unread;  // null: answers may wait for ever
+    UnreadAnswers& unread;
   };
 
   // `answer` is gRPC's, and goes after this object. `place` is the request's.

@@ -4,10 +4,8 @@
 #include <string>
 #include <utility>
 
-#include "absl/time/time.h"
 #include "google/protobuf/empty.pb.h"
 #include "server/calls/admission.h"
-#include "server/calls/wake_timer.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/event_streams.h"
@@ -75,14 +73,11 @@ class VideoGenerationService final : public CallService {
  public:
   // A table: one row for each RPC.
   // NOLINTNEXTLINE(readability-function-size)
-  VideoGenerationService(JobService& jobs, Clock& clock, absl::Duration heartbeat_interval,
-                         const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool)
-      : CallService(wan::v1::VideoGeneration::service_full_name(), gatekeeper, admission, pool),
+  VideoGenerationService(const ServiceShared& shared, JobService& jobs)
+      : CallService(wan::v1::VideoGeneration::service_full_name(), shared),
         jobs_(jobs),
-        timer_(clock),
-        download_{jobs, admission, pool},
-        events_{jobs, {clock, timer_, heartbeat_interval}, pool} {
-    EndStalledCalls(clock, timer_);
+        download_{jobs, shared.admission, shared.pool},
+        events_{jobs, heartbeat(), shared.pool} {
     AddStream<wan::v1::GenerateRequest, wan::v1::Event>(
         "Generate", [this](grpc::CallbackServerContext& context, auto admitted) {
           return std::make_shared<GenerateStream>(context, std::move(admitted), events_);
@@ -168,19 +163,15 @@ class VideoGenerationService final : public CallService {
   }
 
   JobService& jobs_;
-  WakeTimer timer_;
   const DownloadStream::Shared download_;
   const EventStream::Shared events_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeVideoGenerationService(JobService& jobs, Clock& clock,
-                                                          absl::Duration heartbeat_interval,
-                                                          const Gatekeeper& gatekeeper,
-                                                          Admission& admission, WorkerPool& pool) {
-  return std::make_unique<VideoGenerationService>(jobs, clock, heartbeat_interval, gatekeeper,
-                                                  admission, pool);
+std::unique_ptr<grpc::Service> MakeVideoGenerationService(const ServiceShared& shared,
+                                                          JobService& jobs) {
+  return std::make_unique<VideoGenerationService>(shared, jobs);
 }
 
 }  // namespace wan::server

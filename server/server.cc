@@ -11,22 +11,21 @@
 #include <vector>
 
 #include "absl/strings/str_join.h"
-#include "server/auth/authenticator.h"
-#include "server/auth/tls_files.h"
+#include "server/auth/method_rules.h"
 #include "server/calls/admission.h"
 #include "server/calls/connection_acceptor.h"
-#include "server/calls/gatekeeper.h"
 #include "server/calls/memory_trimmer.h"
 #include "server/calls/worker_pool.h"
+#include "server/gate.h"
 #include "server/http/http_server.h"
 #include "server/http/video_api.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/job_service.h"
 #include "server/logging/activity_log.h"
-#include "server/logging/audit_log.h"
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/outbound_reports.h"
 #include "server/part_options.h"
 #include "server/process/reloader.h"
 #include "server/rpc/all_devices.h"
@@ -35,14 +34,6 @@
 #include "server/rpc/health_service.h"
 #include "server/rpc/reflection_service.h"
 #include "server/rpc/services.h"
-#include "server/tracing/collector.h"
-#include "server/tracing/job_tracer.h"
-#include "server/tracing/span_exporter.h"
-#include "server/tracing/span_ids.h"
-#include "server/webhooks/webhook_delivery.h"
-#include "server/webhooks/webhook_message.h"
-#include "server/webhooks/webhook_rules.h"
-#include "server/webhooks/webhook_transport.h"
 #include "server/wire_now.h"
 
 namespace wan::server {
@@ -72,8 +63,8 @@ class DeviceLossListener final : public StateListener {
 }  // namespace
 
 // In the order of their making; they go in the reverse one.
-struct Server::Parts {
-  Parts(const ServerConfig& server_config, const std::vector<Engine*>& server_engines,
+struct Server::State {
+  State(const ServerConfig& server_config, const std::vector<Engine*>& server_engines,
         Clock& server_clock, Logger& server_logger, std::function<void()> on_device_lost)
       : config(server_config),
         engines(server_engines),
@@ -92,8 +83,6 @@ struct Server::Parts {
                                  }}) {}
 
   absl::Status OpenGate();
-  absl::Status OpenWebhooks();
-  absl::Status OpenTracing();
   absl::Status OpenJobs();
   absl::Status TakePorts();
   absl::Status TakeHttpPort();
@@ -102,7 +91,6 @@ struct Server::Parts {
   // Why a service of kServiceNames, of a model or kLiveness is NOT_SERVING; nothing if it is none
   // of these.
   std::optional<NotServingReasons> ReasonsOf(const std::string& service);
-  void AddReloadedFiles();
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
@@ -126,23 +114,14 @@ struct Server::Parts {
   Metrics metrics;
   Reloader reloader;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
-  std::unique_ptr<Quotas> quotas = std::make_unique<Quotas>();
+  std::unique_ptr<Gate> gate;
   std::atomic<bool> alive = true;  // what CheckAlive said last
   HealthStatuses health_statuses;  // told by the models, also while the jobs go
-  std::unique_ptr<CurlTransport> webhook_transport;
-  std::unique_ptr<WebhookDelivery> webhooks;  // null: there are none
-  std::unique_ptr<SpanExporter> spans;        // null: no traces are exported
-  std::unique_ptr<JobTracer> tracer;
+  std::unique_ptr<OutboundReports> reports;
   std::unique_ptr<JobService> jobs;
-  std::unique_ptr<TlsFiles> tls;  // null: plain text
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
-  std::unique_ptr<Authenticator> authenticator;
-  CallRates call_rates{clock};
-  CallerDirectory callers;
-  std::unique_ptr<AuditLog> audit;
-  std::unique_ptr<Gatekeeper> gatekeeper;
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<VideoApi> video_api;
   std::unique_ptr<HttpServer> http;  // null: off
@@ -154,67 +133,20 @@ struct Server::Parts {
   std::once_flag stopped;
 };
 
-absl::Status Server::Parts::OpenWebhooks() {
-  if (config.webhook_hosts.empty()) return absl::OkStatus();
-  WebhookOptions options;
-  options.rules = WebhookRulesOf(config);
-  for (const std::string& host : config.webhook_hosts) {
-    if (std::string problem = HostEntryProblem(host); !problem.empty()) {
-      return absl::InvalidArgumentError("webhook_hosts " + problem);
-    }
-  }
-  absl::StatusOr<std::string> secret = ReadWebhookSecret(config.webhook_secret);
-  if (!secret.ok()) return secret.status();
-  options.secret = *std::move(secret);
-  webhook_transport =
-      std::make_unique<CurlTransport>(options.rules, TransportLimits(), config.webhook_ca);
-  webhooks = std::make_unique<WebhookDelivery>(std::move(options), *webhook_transport, clock,
-                                               std::vector<StateListener*>{&metrics, &activity});
-  return absl::OkStatus();
-}
-
-absl::Status Server::Parts::OpenTracing() {
-  if (config.otlp_endpoint.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> url = TracesUrl(config.otlp_endpoint);
-  if (!url.ok()) return url.status();
-  PostFields headers;
-  if (!config.otlp_headers.empty()) {
-    absl::StatusOr<PostFields> read = ReadCollectorHeaders(config.otlp_headers);
-    if (!read.ok()) return read.status();
-    headers = *std::move(read);
-  }
-  spans = std::make_unique<SpanExporter>(
-      TraceOptionsOf(config),
-      [collector = Collector(*url, std::move(headers), config.otlp_ca)](const std::string& request,
-                                                                        std::stop_token stop) {
-        return collector.Post(request, std::move(stop));
-      },
-      clock, std::vector<StateListener*>{&metrics, &activity});
-  tracer = std::make_unique<JobTracer>(*spans);
-  logger.Log(LogLevel::kInfo, "traces are exported", {{"url", *url}});
-  return absl::OkStatus();
-}
-
-absl::Status Server::Parts::OpenJobs() {
-  JobServiceOptions options = JobOptionsOf(config, authenticator->enabled());
+absl::Status Server::State::OpenJobs() {
+  JobServiceOptions options = JobOptionsOf(config, gate->authenticates());
   options.sinks = {metrics.StageSinks(), activity.StageSinks()};
-  options.quotas = quotas.get();
+  options.quotas = &gate->quotas();
   options.listeners = {&metrics, &activity, &health, &device_loss, &trimmer};
-  if (webhooks != nullptr) {
-    options.listeners.push_back(webhooks.get());
-    options.webhook_problem = [rules = WebhookRulesOf(config)](auto url) {
-      return WebhookUrlProblem(rules, url);
-    };
-  }
-  if (tracer != nullptr) {
-    options.sinks.push_back(tracer->StageSinks());
-    options.listeners.push_back(tracer.get());
-    options.new_trace = [ratio = config.otlp_sampling_ratio] { return NewTrace(ratio); };
-  }
+  absl::StatusOr<std::unique_ptr<OutboundReports>> outbound =
+      OutboundReports::Open(config, clock, logger, {&metrics, &activity});
+  if (!outbound.ok()) return outbound.status();
+  reports = *std::move(outbound);
+  reports->ListenTo(options);
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engines, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);
-  if (webhooks != nullptr) webhooks->Start(jobs->webhooks());
+  reports->Start(*jobs);
   metrics.SetSource([this] {
     return MetricsSnapshot{jobs->Stats(),      jobs->models().List(),
                            devices.Sample(),   WireNow(*port, admin_port.get(), admission),
@@ -224,60 +156,29 @@ absl::Status Server::Parts::OpenJobs() {
   return absl::OkStatus();
 }
 
-std::map<std::string, int64_t> Server::Parts::DroppedLines() const {
+std::map<std::string, int64_t> Server::State::DroppedLines() const {
   std::map<std::string, int64_t> dropped{{"server", logger.dropped()}};
-  if (!config.audit_log.empty()) dropped["audit"] = audit->dropped();
+  if (!config.audit_log.empty()) dropped["audit"] = gate->audit().dropped();
   return dropped;
 }
 
-absl::Status Server::Parts::OpenGate() {
-  const auto tell = [this](const absl::Status& problem) { activity.OnProblem(problem); };
-  if (!config.tls_cert.empty()) {
-    absl::StatusOr<std::unique_ptr<TlsFiles>> files = TlsFiles::Open(
-        {config.tls_cert, config.tls_key, config.tls_client_ca}, clock, tell,
-        [this](const TlsMaterial& material) {
-          logger.Log(LogLevel::kInfo, "certificate",
-                     {{"expires", absl::FormatTime(material.expiry, absl::UTCTimeZone())}});
-        });
-    if (!files.ok()) return files.status();
-    tls = *std::move(files);
-  }
-  absl::StatusOr<std::unique_ptr<Authenticator>> opened = Authenticator::Open(
-      {config.auth_tokens, !config.tls_client_ca.empty(), CertificateRoleOf(config), tell});
+absl::Status Server::State::OpenGate() {
+  absl::StatusOr<std::unique_ptr<Gate>> opened = Gate::Open(
+      config, clock, logger,
+      {[this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
+       [this] { jobs->QuotasChanged(); },
+       {clock, [this](std::string_view path, const absl::Status& status,
+                      absl::Duration taken) { metrics.OnCall(path, status, taken); }},
+       [this](const absl::Status& problem) { activity.OnProblem(problem); }});
   if (!opened.ok()) return opened.status();
-  authenticator = *std::move(opened);
-  if (!config.quotas.empty()) {
-    absl::StatusOr<std::unique_ptr<Quotas>> read =
-        Quotas::Open(config.quotas, {[this] { jobs->QuotasChanged(); }, tell});
-    if (!read.ok()) return read.status();
-    quotas = *std::move(read);
-  }
-  if (config.audit_log.empty()) {
-    audit = std::make_unique<AuditLog>(logger, clock);
-  } else {
-    absl::StatusOr<std::unique_ptr<AuditLog>> file =
-        AuditLog::ToFile(config.audit_log, logger, clock);
-    if (!file.ok()) return file.status();
-    audit = *std::move(file);
-  }
-  for (const MethodRule& rule : MethodRules()) {
-    const bool grpc = rule.path.starts_with('/');
-    if (grpc || config.http_listen.has_value()) metrics.AddMethod(rule.path);
-  }
-  gatekeeper = std::make_unique<Gatekeeper>(
-      *authenticator, *audit,
-      [this](std::string_view job, std::string_view field) { return jobs->OwnerOf(job, field); },
-      PublicServices{config.health_access == ServiceAccess::kPublic,
-                     config.reflection_access == ServiceAccess::kPublic},
-      *quotas, call_rates, callers,
-      CallWatch{clock, [this](std::string_view path, const absl::Status& status,
-                              absl::Duration taken) { metrics.OnCall(path, status, taken); }});
+  gate = *std::move(opened);
+  gate->AddTo(reloader);
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::TakePorts() {
+absl::Status Server::State::TakePorts() {
   const ConnectionLimits limits = ConnectionLimitsOf(config);
-  const RelayOptions relay{clock, tls.get(), callers};
+  const RelayOptions relay{clock, gate->tls(), gate->callers()};
   absl::StatusOr<std::unique_ptr<GrpcPort>> taken =
       GrpcPort::Listen("listen", config.listen, limits, relay);
   if (!taken.ok()) return taken.status();
@@ -289,23 +190,23 @@ absl::Status Server::Parts::TakePorts() {
   return absl::OkStatus();
 }
 
-absl::Status Server::Parts::TakeHttpPort() {
+absl::Status Server::State::TakeHttpPort() {
   if (!config.http_listen.has_value()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> taken = HttpServer::Listen(
-      "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, tls.get());
+      "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, gate->tls());
   if (!taken.ok()) return taken.status();
   http = *std::move(taken);
   return absl::OkStatus();
 }
 
-void Server::Parts::ServeHttp() {
+void Server::State::ServeHttp() {
   if (http == nullptr) return;
-  const VideoApiOptions options{authenticator->enabled(), IsLoopback(http->address()), clock.Now(),
+  const VideoApiOptions options{gate->authenticates(), IsLoopback(http->address()), clock.Now(),
                                 clock,
                                 [this](std::string_view route, int code, absl::Duration taken) {
                                   metrics.OnHttpAnswer(route, code, taken);
                                 }};
-  video_api = std::make_unique<VideoApi>(*jobs, *gatekeeper, admission, pool, options);
+  video_api = std::make_unique<VideoApi>(*jobs, gate->keeper(), admission, pool, options);
   http->Start(video_api->Callbacks(), [this](bool accepting) {
     logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
                accepting ? "HTTP connections are accepted again"
@@ -314,9 +215,13 @@ void Server::Parts::ServeHttp() {
   });
 }
 
-absl::Status Server::Parts::ListenForScrapes() {
+absl::Status Server::State::ListenForScrapes() {
+  for (const MethodRule& rule : MethodRules()) {
+    const bool grpc = rule.path.starts_with('/');
+    if (grpc || config.http_listen.has_value()) metrics.AddMethod(rule.path);
+  }
   absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
-      config.metrics_listen, metrics.scrapes(), {}, tls.get(),
+      config.metrics_listen, metrics.scrapes(), {}, gate->tls(),
       {[this] {
          // Without the job's name, because anybody may ask here.
          return CheckAlive().ok() ? absl::OkStatus() : absl::UnavailableError(kStuck);
@@ -331,14 +236,14 @@ absl::Status Server::Parts::ListenForScrapes() {
   return absl::OkStatus();
 }
 
-std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts, bool admin) {
+std::vector<grpc::Service*> Server::State::MakeServices(const ServerFacts& facts, bool admin) {
   std::vector<grpc::Service*> made;
   const auto add = [&](std::unique_ptr<grpc::Service> service) {
     made.push_back(service.get());
     services.push_back(std::move(service));
   };
   const ServiceShared shared{clock,
-                             *gatekeeper,
+                             gate->keeper(),
                              admission,
                              pool,
                              absl::Seconds(config.heartbeat_interval),
@@ -358,7 +263,7 @@ std::vector<grpc::Service*> Server::Parts::MakeServices(const ServerFacts& facts
   return made;
 }
 
-absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
+absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
   const auto accepting = [this, &started, admin](bool accepts) {
     logger.Log(accepts ? LogLevel::kInfo : LogLevel::kError,
                accepts ? "connections are accepted again"
@@ -376,7 +281,7 @@ absl::Status Server::Parts::StartPort(GrpcPort& started, const ServerFacts& fact
   return started.Start(MakeServices(facts, admin), {accepting, on_refused});
 }
 
-absl::Status Server::Parts::CheckAlive() {
+absl::Status Server::State::CheckAlive() {
   absl::Status progress = jobs->CheckProgress();
   if (alive.exchange(progress.ok()) != progress.ok()) {
     if (progress.ok()) {
@@ -388,7 +293,7 @@ absl::Status Server::Parts::CheckAlive() {
   return progress;
 }
 
-void Server::Parts::OpenHealth() {
+void Server::State::OpenHealth() {
   health_statuses.AskAbout([this](const std::string& service) { return ReasonsOf(service); });
   // Of a model that is forgotten no state is told.
   jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
@@ -402,7 +307,7 @@ void Server::Parts::OpenHealth() {
       });
 }
 
-std::optional<NotServingReasons> Server::Parts::ReasonsOf(const std::string& service) {
+std::optional<NotServingReasons> Server::State::ReasonsOf(const std::string& service) {
   if (service == kLiveness) {
     // Without the job's name, because anybody may ask here.
     return CheckAlive().ok() ? NotServingReasons() : NotServingReasons{{"JOB_STUCK", kStuck}};
@@ -414,29 +319,21 @@ std::optional<NotServingReasons> Server::Parts::ReasonsOf(const std::string& ser
   return health.ReasonsOfModel(*model, *state);
 }
 
-void Server::Parts::AddReloadedFiles() {
-  if (!config.auth_tokens.empty()) {
-    reloader.Add({"auth_tokens", [this] { return authenticator->Reload(); }});
-  }
-  if (!config.quotas.empty()) reloader.Add({"quotas", [this] { return quotas->Reload(); }});
-  if (tls != nullptr) reloader.Add({"tls_cert", [this] { return tls->Reload(); }});
-}
-
-absl::Status Server::Parts::ListenForCalls(const ServerFacts& facts) {
+absl::Status Server::State::ListenForCalls(const ServerFacts& facts) {
   if (absl::Status status = StartPort(*port, facts, /*admin=*/false); !status.ok()) return status;
   if (admin_port == nullptr) return absl::OkStatus();
   return StartPort(*admin_port, facts, /*admin=*/true);
 }
 
-void Server::Parts::WarnOfInsecurity() {
+void Server::State::WarnOfInsecurity() {
   const bool reached =
       !IsLoopback(config.listen) || (http != nullptr && !IsLoopback(http->address()));
-  if (!config.auth_tokens.empty() && tls == nullptr && reached) {
+  if (!config.auth_tokens.empty() && gate->tls() == nullptr && reached) {
     logger.Log(
         LogLevel::kWarning,
         "tokens are sent in plain text: set tls_cert and tls_key unless the network encrypts");
   }
-  if (!config.insecure || authenticator->enabled()) return;
+  if (!config.insecure || gate->authenticates()) return;
   const auto warn = [this] {
     logger.Log(LogLevel::kWarning,
                "insecure: everybody who reaches the port may do everything; set auth_tokens or "
@@ -451,7 +348,7 @@ void Server::Parts::WarnOfInsecurity() {
   hourly.Add("insecure", clock.Steady().Now() + kWarnAgain);
 }
 
-absl::Status Server::Parts::LoadModels() {
+absl::Status Server::State::LoadModels() {
   // All are known before the first begins, so that a request for the last is told to wait.
   for (const ModelSpec& model : config.models) {
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
@@ -476,14 +373,11 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
                                                       Clock& clock, Logger& logger,
                                                       std::map<std::string, std::string> libraries,
                                                       std::function<void()> on_device_lost) {
-  auto parts = std::make_unique<Parts>(config, engines, clock, logger, std::move(on_device_lost));
-  Parts& started = *parts;
+  auto state = std::make_unique<State>(config, engines, clock, logger, std::move(on_device_lost));
+  State& started = *state;
   // From here on an early return stops what has been started.
-  std::unique_ptr<Server> server(new Server(std::move(parts)));
+  std::unique_ptr<Server> server(new Server(std::move(state)));
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
-  started.AddReloadedFiles();
-  if (absl::Status status = started.OpenWebhooks(); !status.ok()) return status;
-  if (absl::Status status = started.OpenTracing(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
@@ -501,43 +395,43 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   return server;
 }
 
-Server::Server(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+Server::Server(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 Server::~Server() { Stop(); }
 
-HostPort Server::grpc_address() const { return parts_->port->address(); }
+HostPort Server::grpc_address() const { return state_->port->address(); }
 std::optional<HostPort> Server::admin_address() const {
-  if (parts_->admin_port == nullptr) return std::nullopt;
-  return parts_->admin_port->address();
+  if (state_->admin_port == nullptr) return std::nullopt;
+  return state_->admin_port->address();
 }
 std::optional<HostPort> Server::http_address() const {
-  if (parts_->http == nullptr) return std::nullopt;
-  return parts_->http->address();
+  if (state_->http == nullptr) return std::nullopt;
+  return state_->http->address();
 }
-HostPort Server::metrics_address() const { return parts_->metrics_server->address(); }
+HostPort Server::metrics_address() const { return state_->metrics_server->address(); }
 
-absl::Status Server::CheckAlive() { return parts_->CheckAlive(); }
+absl::Status Server::CheckAlive() { return state_->CheckAlive(); }
 
-void Server::Reload(const absl::StatusOr<ServerConfig>& next) { parts_->reloader.Reload(next); }
+void Server::Reload(const absl::StatusOr<ServerConfig>& next) { state_->reloader.Reload(next); }
 
 void Server::Stop() {
-  std::call_once(parts_->stopped, [this] {
-    Parts& parts = *parts_;
-    parts.health.Stop();
-    if (parts.jobs != nullptr) {
-      const StopSettings stop = StopSettingsOf(parts.reloader.current());
-      parts.jobs->Stop(stop.mode, stop.grace);
+  std::call_once(state_->stopped, [this] {
+    State& state = *state_;
+    state.health.Stop();
+    if (state.jobs != nullptr) {
+      const StopSettings stop = StopSettingsOf(state.reloader.current());
+      state.jobs->Stop(stop.mode, stop.grace);
     }
-    if (parts.webhooks != nullptr) parts.webhooks->Stop();
-    parts.stopping.request_stop();
-    parts.hourly.Stop();
-    parts.pool.Stop();
-    if (parts.port != nullptr) parts.port->Stop();
-    if (parts.admin_port != nullptr) parts.admin_port->Stop();
-    if (parts.http != nullptr) parts.http->Stop();
-    if (parts.spans != nullptr) parts.spans->Stop();
-    parts.metrics.SetSource(nullptr);
-    if (parts.audit != nullptr) parts.audit->Flush();
+    if (state.reports != nullptr) state.reports->StopWebhooks();
+    state.stopping.request_stop();
+    state.hourly.Stop();
+    state.pool.Stop();
+    if (state.port != nullptr) state.port->Stop();
+    if (state.admin_port != nullptr) state.admin_port->Stop();
+    if (state.http != nullptr) state.http->Stop();
+    if (state.reports != nullptr) state.reports->StopTraces();
+    state.metrics.SetSource(nullptr);
+    if (state.gate != nullptr) state.gate->audit().Flush();
   });
 }
 

@@ -71,10 +71,10 @@ class Server {
   void Stop();
 
  private:
-  struct Parts;
-  explicit Server(std::unique_ptr<Parts> parts);
+  struct State;
+  explicit Server(std::unique_ptr<State> state);
 
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace wan::server

@@ -32,4 +32,11 @@ inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
   };
 }
 
+// Carries a task out that answers a call after a wait, on a thread that answers may take: the one
+// that has waited, for example for the disk, serves others as well.
+inline void PostAnswer(WorkerPool& pool, const Call& call, std::function<void()> task) {
+  pool.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
+            [task = std::move(task)](const absl::Status& /*turn*/) { task(); });
+}
+
 }  // namespace wan::server

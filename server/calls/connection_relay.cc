@@ -121,12 +121,12 @@ bool SpeaksHttp2(const SSL* connection) {
 
 }  // namespace
 
-struct ConnectionRelay::Parts {
+struct ConnectionRelay::State {
   // A connection on its way to gRPC: it waits until the debt of its address is paid, and shakes
   // hands. All of it runs on the door's thread.
   class Newcomer;
 
-  Parts(const RelayOptions& relay_options, Callbacks relay_callbacks)
+  State(const RelayOptions& relay_options, Callbacks relay_callbacks)
       : options(relay_options),
         callbacks(std::move(relay_callbacks)),
         budgets(options.address, options.clock) {
@@ -151,13 +151,13 @@ struct ConnectionRelay::Parts {
   Loop door;             // goes first
 };
 
-class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<Newcomer> {
+class ConnectionRelay::State::Newcomer : public std::enable_shared_from_this<Newcomer> {
  public:
-  Newcomer(Parts& parts, int socket, const sockaddr_storage& peer)
-      : parts_(parts), socket_(parts.door.io(), socket), timer_(parts.door.io()), peer_(peer) {}
+  Newcomer(State& state, int socket, const sockaddr_storage& peer)
+      : state_(state), socket_(state.door.io(), socket), timer_(state.door.io()), peer_(peer) {}
 
   void Begin() {
-    const absl::Duration debt = parts_.budgets.DebtOf(NetworkOf(peer_));
+    const absl::Duration debt = state_.budgets.DebtOf(NetworkOf(peer_));
     if (debt > absl::ZeroDuration()) {
       timer_.expires_after(absl::ToChronoMilliseconds(absl::Ceil(debt, absl::Milliseconds(1))));
       timer_.async_wait([self = shared_from_this()](error_code error) {
@@ -166,13 +166,13 @@ class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<New
       return;
     }
     SslConnection connection;
-    if (parts_.tls.has_value()) {
-      const std::shared_ptr<asio::ssl::context> context = parts_.tls->Current();
+    if (state_.tls.has_value()) {
+      const std::shared_ptr<asio::ssl::context> context = state_.tls->Current();
       if (context != nullptr) {
         connection = AcceptTls(context->native_handle(), socket_.native_handle());
       }
       if (connection == nullptr) return;
-      timer_.expires_after(parts_.options.handshake);
+      timer_.expires_after(state_.options.handshake);
       timer_.async_wait([self = shared_from_this()](error_code error) {
         error_code ignored;
         if (!error) self->socket_.close(ignored);
@@ -195,18 +195,18 @@ class ConnectionRelay::Parts::Newcomer : public std::enable_shared_from_this<New
     }
     timer_.cancel();
     if (outcome == Outcome::kDone && SpeaksHttp2(channel_->tls())) {
-      parts_.Enter(socket_.release(), peer_, std::move(channel_));
+      state_.Enter(socket_.release(), peer_, std::move(channel_));
     }
   }
 
-  Parts& parts_;
+  State& state_;
   asio::posix::stream_descriptor socket_;
   asio::steady_timer timer_;
   const sockaddr_storage peer_;
   std::unique_ptr<CallerChannel> channel_;
 };
 
-void ConnectionRelay::Parts::Enter(int socket, const sockaddr_storage& peer,
+void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
                                    std::unique_ptr<CallerChannel> channel) {
   ConnectedCaller caller{PeerText(peer),
                          channel->tls() == nullptr ? "" : SubjectOf(channel->tls())};
@@ -230,7 +230,7 @@ void ConnectionRelay::Parts::Enter(int socket, const sockaddr_storage& peer,
       [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });
 }
 
-void ConnectionRelay::Parts::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
+void ConnectionRelay::State::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
                                    const std::string& name, const std::string& peer) {
   // Known when the connection exists; the connection forgets its callbacks after the last.
   auto connection = std::make_shared<std::weak_ptr<RelayedConnection>>();
@@ -254,7 +254,7 @@ void ConnectionRelay::Parts::Begin(RelayLoop& loop, RelayedConnection::Ends ends
 }
 
 ConnectionRelay::ConnectionRelay(const RelayOptions& options, Callbacks callbacks)
-    : parts_(std::make_unique<Parts>(options, std::move(callbacks))) {}
+    : state_(std::make_unique<State>(options, std::move(callbacks))) {}
 
 ConnectionRelay::~ConnectionRelay() { Stop(); }
 
@@ -265,28 +265,28 @@ void ConnectionRelay::Add(int socket) {
     close(socket);  // it has gone
     return;
   }
-  Parts& parts = *parts_;
-  parts.door.Post(
-      [&parts, socket, peer] { std::make_shared<Parts::Newcomer>(parts, socket, peer)->Begin(); });
+  State& state = *state_;
+  state.door.Post(
+      [&state, socket, peer] { std::make_shared<State::Newcomer>(state, socket, peer)->Begin(); });
 }
 
-void ConnectionRelay::StopHandingOver() { parts_->door.Stop(); }
+void ConnectionRelay::StopHandingOver() { state_->door.Stop(); }
 
 void ConnectionRelay::Stop() {
   StopHandingOver();
-  for (const auto& loop : parts_->loops) {
-    loop->loop.Post([&parts = *loop] {
-      parts.finishing = true;
+  for (const auto& loop : state_->loops) {
+    loop->loop.Post([&relay = *loop] {
+      relay.finishing = true;
       // Each leaves the set when it is closed.
-      const std::vector<std::shared_ptr<RelayedConnection>> open(parts.open.begin(),
-                                                                 parts.open.end());
+      const std::vector<std::shared_ptr<RelayedConnection>> open(relay.open.begin(),
+                                                                 relay.open.end());
       for (const auto& connection : open) connection->Finish();
-      parts.EndWhenEmpty();
-      parts.last_bytes.expires_after(kLastBytes);
-      parts.last_bytes.async_wait([&parts](error_code) { parts.loop.io().stop(); });
+      relay.EndWhenEmpty();
+      relay.last_bytes.expires_after(kLastBytes);
+      relay.last_bytes.async_wait([&relay](error_code) { relay.loop.io().stop(); });
     });
   }
-  for (const auto& loop : parts_->loops) {
+  for (const auto& loop : state_->loops) {
     loop->loop.Join();
     loop->open.clear();
   }
@@ -295,9 +295,9 @@ void ConnectionRelay::Stop() {
 RelayStats ConnectionRelay::Stats() const {
   RelayStats stats;
   for (const Http2Rule rule : kHttp2Rules) {
-    stats.misused[std::string(NameOf(rule))] = parts_->misused[static_cast<size_t>(rule)];
+    stats.misused[std::string(NameOf(rule))] = state_->misused[static_cast<size_t>(rule)];
   }
-  stats.no_descriptor = parts_->no_descriptor;
+  stats.no_descriptor = state_->no_descriptor;
   return stats;
 }
 

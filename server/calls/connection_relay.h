@@ -75,8 +75,8 @@ class ConnectionRelay {
   RelayStats Stats() const;
 
  private:
-  struct Parts;
-  const std::unique_ptr<Parts> parts_;
+  struct State;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace wan::server

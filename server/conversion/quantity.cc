@@ -30,17 +30,17 @@ constexpr Unit kDecimalUnits[] = {{"TB", 1'000'000'000'000},
 constexpr Unit kTimeUnits[] = {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}};
 
 // "1.5" and "TiB" of "1.5 TiB".
-struct Parts {
+struct Quantity {
   std::string_view number;
   std::string_view unit;
 };
 
-Parts Split(std::string_view text) {
+Quantity Split(std::string_view text) {
   const size_t end = text.find_last_of("0123456789.");
   if (end == std::string_view::npos) return {"", text};
-  Parts parts{text.substr(0, end + 1), text.substr(end + 1)};
-  if (parts.unit.size() > 1 && parts.unit.front() == ' ') parts.unit.remove_prefix(1);
-  return parts;
+  Quantity quantity{text.substr(0, end + 1), text.substr(end + 1)};
+  if (quantity.unit.size() > 1 && quantity.unit.front() == ' ') quantity.unit.remove_prefix(1);
+  return quantity;
 }
 
 std::optional<uint64_t> SizeOf(std::string_view unit, std::span<const Unit> units) {
@@ -78,14 +78,14 @@ std::string Text(uint64_t number, std::span<const Unit> units) {
 std::optional<uint64_t> ParseBytes(std::string_view text, uint64_t most) {
   // A double would not hold every number of bytes; a longer fraction is less than a byte.
   constexpr size_t kMostDecimals = 12;
-  const Parts parts = Split(text);
-  const std::optional<uint64_t> size = parts.unit.empty() ? 1 : BytesOf(parts.unit);
-  const size_t point = parts.number.find('.');
-  const std::optional<uint64_t> whole = Whole(parts.number.substr(0, point));
+  const Quantity quantity = Split(text);
+  const std::optional<uint64_t> size = quantity.unit.empty() ? 1 : BytesOf(quantity.unit);
+  const size_t point = quantity.number.find('.');
+  const std::optional<uint64_t> whole = Whole(quantity.number.substr(0, point));
   if (!size.has_value() || !whole.has_value()) return std::nullopt;
   absl::uint128 bytes = absl::uint128(*whole) * *size;
   if (point != std::string_view::npos) {
-    const std::string_view decimals = parts.number.substr(point + 1);
+    const std::string_view decimals = quantity.number.substr(point + 1);
     const std::optional<uint64_t> fraction = Whole(decimals);
     if (!fraction.has_value() || decimals.size() > kMostDecimals || *size == 1) return std::nullopt;
     absl::uint128 scale = 1;
@@ -105,11 +105,12 @@ std::string BytesRule(uint64_t most) {
 }
 
 std::optional<double> ParseSeconds(std::string_view text, double most) {
-  const Parts parts = Split(text);
-  const std::optional<uint64_t> size = parts.unit.empty() ? 1 : SizeOf(parts.unit, kTimeUnits);
+  const Quantity quantity = Split(text);
+  const std::optional<uint64_t> size =
+      quantity.unit.empty() ? 1 : SizeOf(quantity.unit, kTimeUnits);
   double number = 0;
-  const char* const end = parts.number.data() + parts.number.size();
-  const auto [stopped, error] = std::from_chars(parts.number.data(), end, number);
+  const char* const end = quantity.number.data() + quantity.number.size();
+  const auto [stopped, error] = std::from_chars(quantity.number.data(), end, number);
   if (!size.has_value() || error != std::errc() || stopped != end) return std::nullopt;
   const double seconds = number * static_cast<double>(*size);
   if (!std::isfinite(seconds) || seconds < 0 || seconds > most) return std::nullopt;

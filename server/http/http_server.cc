@@ -394,8 +394,8 @@ std::string_view HttpHead::First(std::string_view name) const {
   return {};
 }
 
-struct HttpServer::Parts {
-  Parts(HostPort taken, const HttpLimits& server_limits, TlsFiles* files,
+struct HttpServer::State {
+  State(HostPort taken, const HttpLimits& server_limits, TlsFiles* files,
         std::unique_ptr<ConnectionAcceptor> connections)
       : address(std::move(taken)), limits(server_limits), acceptor(std::move(connections)) {
     if (files != nullptr) tls.emplace(*files);
@@ -438,43 +438,43 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::Listen(std::string_view 
   if (!taken.ok()) return taken.status();
   const int port = (*taken)->port();
   return std::unique_ptr<HttpServer>(new HttpServer(
-      std::make_unique<Parts>(HostPort{address.host, port}, limits, tls, *std::move(taken))));
+      std::make_unique<State>(HostPort{address.host, port}, limits, tls, *std::move(taken))));
 }
 
-HttpServer::HttpServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+HttpServer::HttpServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 HttpServer::~HttpServer() { Stop(); }
 
 void HttpServer::Start(HttpCallbacks callbacks, std::function<void(bool)> accepting) {
-  Parts& parts = *parts_;
-  parts.callbacks = std::move(callbacks);
-  parts.thread = std::thread([&parts] { parts.io.run(); });
-  parts.acceptor->Start(
-      [&parts](int descriptor) {
+  State& state = *state_;
+  state.callbacks = std::move(callbacks);
+  state.thread = std::thread([&state] { state.io.run(); });
+  state.acceptor->Start(
+      [&state](int descriptor) {
         sockaddr_storage name{};
         socklen_t size = sizeof(name);
         ::getsockname(descriptor, reinterpret_cast<sockaddr*>(&name), &size);
-        tcp::socket socket(parts.io);
+        tcp::socket socket(state.io);
         error_code error;
         socket.assign(name.ss_family == AF_INET6 ? tcp::v6() : tcp::v4(), descriptor, error);
         if (error) {
           ::close(descriptor);
           return;
         }
-        asio::post(parts.io, [&parts, socket = std::move(socket)]() mutable {
-          parts.Begin(std::move(socket));
+        asio::post(state.io, [&state, socket = std::move(socket)]() mutable {
+          state.Begin(std::move(socket));
         });
       },
       std::move(accepting));
 }
 
 void HttpServer::Stop() {
-  parts_->acceptor->Stop();
-  parts_->io.stop();
-  if (parts_->thread.joinable()) parts_->thread.join();
+  state_->acceptor->Stop();
+  state_->io.stop();
+  if (state_->thread.joinable()) state_->thread.join();
 }
 
-const HostPort& HttpServer::address() const { return parts_->address; }
-ConnectionStats HttpServer::Stats() { return parts_->acceptor->Stats(); }
+const HostPort& HttpServer::address() const { return state_->address; }
+ConnectionStats HttpServer::Stats() { return state_->acceptor->Stats(); }
 
 }  // namespace wan::server

@@ -130,10 +130,10 @@ class HttpServer {
   ConnectionStats Stats();
 
  private:
-  struct Parts;
-  explicit HttpServer(std::unique_ptr<Parts> parts);
+  struct State;
+  explicit HttpServer(std::unique_ptr<State> state);
 
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace wan::server

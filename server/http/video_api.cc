@@ -1,6 +1,5 @@
 #include "server/http/video_api.h"
 
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -10,22 +9,20 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_replace.h"
 #include "engine/api/errors.h"
 #include "server/calls/call_work.h"
 #include "server/config/host_port.h"
-#include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
-#include "server/http/byte_range.h"
-#include "server/http/entity_tag.h"
 #include "server/http/field_names.h"
 #include "server/http/form.h"
+#include "server/http/video_content.h"
+#include "server/http/video_deletion.h"
+#include "server/http/video_exchange.h"
 #include "server/http/video_listing.h"
 #include "server/http/video_object.h"
-#include "server/http/video_query.h"
 #include "server/http/video_request.h"
 #include "server/http/video_routes.h"
 
@@ -39,8 +36,6 @@ constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
 // A body that is not whole takes nothing of the budgets before it has more: connections, which have
 // a limit, bound what so many take.
 constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
-// As of a gRPC download.
-constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
 absl::Status VideoNotFound(std::string_view id) {
   return WithReason(
@@ -50,139 +45,7 @@ absl::Status VideoNotFound(std::string_view id) {
 
 void AppendTo(std::string* text, std::string_view piece) { text->append(piece); }
 
-// A download, which reads the file as the caller takes it.
-struct Download {
-  ArtifactReader reader;
-  uint64_t left;
-  std::shared_ptr<Call> call;
-  Admission::Lease place;
-
-  absl::StatusOr<std::string> Next() {
-    absl::StatusOr<std::string> piece = reader.Read(std::min(left, kPieceBytes));
-    if (!piece.ok()) return call->End(piece.status());
-    left -= std::min<uint64_t>(left, piece->size());
-    if (left == 0) call->End(absl::OkStatus()).IgnoreError();
-    return piece;
-  }
-};
-
 }  // namespace
-
-// One request that was let in.
-struct VideoApi::Exchange {
-  VideoAction action;
-  HttpHead head;
-  std::string id;   // as the path has it; empty if it has none
-  std::string job;  // "jobs/ID" of a video's id
-  std::shared_ptr<Call> call;
-  uint64_t most_bytes = 0;  // of the body
-  Admission::Lease place;   // for what has arrived, then for the request
-  HttpCallerGone gone;      // once it is worked on
-
-  Party party() const { return call->TakerOf(Front::kHttp); }
-
-  HttpAnswer TooLarge(const std::string& bytes) const {
-    call->End(absl::InvalidArgumentError("the body is too large")).IgnoreError();
-    return ErrorAnswer(413, "request_too_large",
-                       absl::StrCat("the body has ", bytes, " bytes, and may have ", most_bytes));
-  }
-
-  // The answer for an error, which also ends the call. It names the video as the caller does, and
-  // fields as `name_field` says.
-  HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const {
-    const absl::Status shown = call->End(status);
-    if (job.empty()) return ErrorAnswer(shown, name_field);
-    return ErrorAnswer(
-        WithMessage(shown, absl::StrReplaceAll(shown.message(), {{job, VideoIdOf(job)}})));
-  }
-
-  HttpAnswer Done(const json& body) const {
-    call->End(absl::OkStatus()).IgnoreError();
-    return JsonAnswer(200, body);
-  }
-};
-
-// Cancels a video, and deletes it once it has ended. Keeps itself until then.
-class VideoApi::Deletion : public std::enable_shared_from_this<Deletion> {
- public:
-  // `kept` keeps the pool.
-  Deletion(VideoApi& api, std::shared_ptr<const Exchange> exchange, HttpReply reply,
-           std::shared_ptr<const void> kept)
-      : api_(api),
-        kept_(std::move(kept)),
-        held_(std::move(exchange)),
-        exchange_(*held_),
-        reply_(std::move(reply)) {}
-
-  // Cancels the video.
-  void Begin() {
-    api_.jobs_.Cancel(exchange_.job, "DELETE /v1/videos",
-                      [self = shared_from_this()](const absl::StatusOr<wan::v1::Job>& cancelled) {
-                        self->api_.Continue(*self->exchange_.call, [self, cancelled] {
-                          if (!cancelled.ok()) {
-                            return self->reply_(self->exchange_.Failed(cancelled.status()));
-                          }
-                          self->AwaitEnd(cancelled->last_sequence());
-                        });
-                      });
-  }
-
- private:
-  // On a worker thread.
-  void AwaitEnd(int64_t after_sequence) {
-    absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
-        api_.jobs_.Watch(exchange_.job, after_sequence, [self = shared_from_this()] {
-          const Call& call = *self->exchange_.call;
-          self->api_.pool_.Post(call.work(), call.party(), nullptr,
-                                [self](const absl::Status&) { self->Follow(); });
-        });
-    if (!cursor.ok()) {
-      reply_(exchange_.Failed(cursor.status()));
-      return;
-    }
-    cursor_ = *std::move(cursor);
-    Follow();
-  }
-
-  void Follow() {
-    wan::v1::Event event;
-    for (;;) {
-      switch (cursor_->TryNext(&event)) {
-        case EventCursor::Next::kEvent:
-          continue;
-        case EventCursor::Next::kPending:
-          return;
-        case EventCursor::Next::kEnd:
-          break;
-      }
-      break;
-    }
-    const absl::Status status = cursor_->status();
-    // The cursor's callback holds this object.
-    const std::shared_ptr<Deletion> self = shared_from_this();
-    cursor_ = nullptr;
-    if (!status.ok()) return reply_(exchange_.Failed(status));
-    api_.jobs_.Delete(
-        exchange_.job, PostOf(api_.pool_, exchange_.call), [self](const absl::Status& deleted) {
-          self->api_.Continue(*self->exchange_.call, [self, deleted] {
-            self->reply_(deleted.ok() ? Deleted(self->exchange_) : self->exchange_.Failed(deleted));
-          });
-        });
-  }
-
- public:
-  static HttpAnswer Deleted(const Exchange& exchange) {
-    return exchange.Done({{"id", exchange.id}, {"object", "video.deleted"}, {"deleted", true}});
-  }
-
- private:
-  VideoApi& api_;
-  const std::shared_ptr<const void> kept_;
-  const std::shared_ptr<const Exchange> held_;
-  const Exchange& exchange_;
-  const HttpReply reply_;
-  std::unique_ptr<EventCursor> cursor_;
-};
 
 HttpCallbacks VideoApi::Callbacks() {
   return {[this](const HttpHead& head) { return Watch(head); },
@@ -272,7 +135,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     return entry;
   }
   (*call)->SetTrace(ParseTraceContext(head.All("traceparent"), head.All("tracestate")));
-  auto exchange = std::make_shared<Exchange>();
+  auto exchange = std::make_shared<VideoExchange>();
   exchange->action = route->action;
   exchange->head = head;
   exchange->id = match.id;
@@ -312,7 +175,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
   return entry;
 }
 
-std::optional<HttpAnswer> VideoApi::Arrived(Exchange& exchange, uint64_t bytes, bool whole) {
+std::optional<HttpAnswer> VideoApi::Arrived(VideoExchange& exchange, uint64_t bytes, bool whole) {
   if (bytes > exchange.most_bytes) {
     return exchange.TooLarge(absl::StrCat("more than ", exchange.most_bytes));
   }
@@ -327,7 +190,7 @@ std::optional<HttpAnswer> VideoApi::Arrived(Exchange& exchange, uint64_t bytes, 
   return std::nullopt;
 }
 
-HttpAnswer VideoApi::Counted(Exchange& exchange, HttpAnswer answer) {
+HttpAnswer VideoApi::Counted(VideoExchange& exchange, HttpAnswer answer) {
   Admission::Lease request = std::move(exchange.place);
   if (answer.next_piece) return answer;  // a download, which has a place of its own
   absl::StatusOr<Admission::Lease> place =
@@ -337,14 +200,9 @@ HttpAnswer VideoApi::Counted(Exchange& exchange, HttpAnswer answer) {
   return answer;
 }
 
-void VideoApi::Continue(const Call& call, std::function<void()> task) {
-  pool_.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
-             [task = std::move(task)](const absl::Status& /*turn*/) { task(); });
-}
-
-void VideoApi::Work(const std::shared_ptr<Exchange>& held, std::string body,
+void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body,
                     const HttpReply& reply) {
-  Exchange& exchange = *held;
+  VideoExchange& exchange = *held;
   if (!exchange.job.empty()) {
     if (const absl::Status status = exchange.call->CheckResource(); !status.ok()) {
       reply(exchange.Failed(status));
@@ -365,10 +223,10 @@ void VideoApi::Work(const std::shared_ptr<Exchange>& held, std::string body,
       reply(Get(exchange));
       return;
     case VideoAction::kContent:
-      reply(Content(exchange));
+      reply(VideoContent(exchange, jobs_, admission_, pool_));
       return;
     case VideoAction::kDelete:
-      Delete(held, reply);
+      DeleteVideo(jobs_, pool_, held, reply);
       return;
     case VideoAction::kModels:
       reply(Models(exchange));
@@ -379,9 +237,9 @@ void VideoApi::Work(const std::shared_ptr<Exchange>& held, std::string body,
   }
 }
 
-void VideoApi::Create(const std::shared_ptr<Exchange>& held, std::string body,
+void VideoApi::Create(const std::shared_ptr<VideoExchange>& held, std::string body,
                       const HttpReply& reply) {
-  const Exchange& exchange = *held;
+  const VideoExchange& exchange = *held;
   absl::StatusOr<Form> form = ParseForm(exchange.head.First("content-type"), std::move(body));
   if (!form.ok()) return reply(exchange.Failed(form.status()));
   const std::vector<std::string_view> keys = exchange.head.All("idempotency-key");
@@ -399,7 +257,7 @@ void VideoApi::Create(const std::shared_ptr<Exchange>& held, std::string body,
       {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone)},
       PostOf(pool_, call),
       [this, held, reply, kept = pool_.Keep()](absl::StatusOr<JobService::Created> created) {
-        Continue(*held->call, [held, reply, created = std::move(created)] {
+        PostAnswer(pool_, *held->call, [held, reply, created = std::move(created)] {
           if (!created.ok()) return reply(held->Failed(created.status(), HttpFieldOf));
           held->call->About(created->job.name());
           reply(held->Done(VideoOf(created->job)));
@@ -407,12 +265,12 @@ void VideoApi::Create(const std::shared_ptr<Exchange>& held, std::string body,
       });
 }
 
-HttpAnswer VideoApi::Get(const Exchange& exchange) {
+HttpAnswer VideoApi::Get(const VideoExchange& exchange) {
   const absl::StatusOr<wan::v1::Job> job = jobs_.Get(exchange.job);
   return job.ok() ? exchange.Done(VideoOf(*job)) : exchange.Failed(job.status());
 }
 
-void VideoApi::List(const std::shared_ptr<Exchange>& exchange,
+void VideoApi::List(const std::shared_ptr<VideoExchange>& exchange,
                     const std::shared_ptr<VideoListing>& listing, const HttpReply& reply) {
   const absl::StatusOr<bool> complete = listing->Step();
   if (!complete.ok()) return reply(exchange->Failed(complete.status()));
@@ -427,88 +285,7 @@ void VideoApi::List(const std::shared_ptr<Exchange>& exchange,
                  });
 }
 
-HttpAnswer VideoApi::Content(const Exchange& exchange) {
-  if (absl::Status status = CheckContentQuery(exchange.head.query); !status.ok()) {
-    return exchange.Failed(status);
-  }
-  const absl::StatusOr<wan::v1::Job> job = jobs_.Get(exchange.job);
-  if (!job.ok()) return exchange.Failed(job.status());
-  const wan::v1::Artifact* const file = VideoFileOf(*job);
-  if (job->state() != wan::v1::JOB_STATE_COMPLETED || file == nullptr) {
-    const std::string status = VideoOf(*job)["status"];
-    return exchange.Failed(WithReason(
-        absl::NotFoundError(absl::StrCat(exchange.id, " is ", status,
-                                         "; it has content once its status is completed")),
-        "VIDEO_NOT_COMPLETED"));
-  }
-  const std::string tag = absl::StrCat("\"", file->sha256(), "\"");
-  if (TagListed(absl::StrJoin(exchange.head.All("if-none-match"), ",", AppendTo), tag)) {
-    exchange.call->End(absl::OkStatus()).IgnoreError();
-    HttpAnswer answer;
-    answer.status = 304;
-    answer.fields = {{"ETag", tag}};
-    return answer;
-  }
-  const bool head_only = exchange.head.method == "HEAD";
-  // A range of what the caller has a part of, if it is still that.
-  const std::string_view if_range = exchange.head.First("if-range");
-  const bool same = (if_range.empty() || if_range == tag) && !head_only;
-  const std::optional<ByteRange> range =
-      ParseByteRange(same ? exchange.head.First("range") : "", file->size_bytes());
-  if (!range.has_value()) {
-    HttpAnswer answer = exchange.Failed(absl::OutOfRangeError(
-        absl::StrCat("the content has ", file->size_bytes(), " bytes, none of that range")));
-    answer.fields.emplace_back("Content-Range", absl::StrCat("bytes */", file->size_bytes()));
-    return answer;
-  }
-  absl::StatusOr<Admission::Lease> place =
-      head_only ? Admission::Lease() : admission_.Download(exchange.party(), exchange.head.peer);
-  if (!place.ok()) return exchange.Failed(place.status());
-  absl::StatusOr<JobService::OpenedArtifact> opened =
-      jobs_.OpenArtifact(file->name(), range->first);
-  if (!opened.ok()) return exchange.Failed(opened.status());
-
-  HttpAnswer answer;
-  answer.status = range->partial ? 206 : 200;
-  const std::string_view name = std::string_view(file->name()).substr(file->name().rfind('/') + 1);
-  answer.fields = {
-      {"Content-Type", file->content_type()},
-      {"Accept-Ranges", "bytes"},
-      {"ETag", tag},
-      {"Content-Disposition", absl::StrCat("attachment; filename=\"", exchange.id,
-                                           std::string(name.substr(name.rfind('.'))), "\"")}};
-  if (range->partial) {
-    answer.fields.emplace_back(
-        "Content-Range", absl::StrCat("bytes ", range->first, "-", range->first + range->count - 1,
-                                      "/", file->size_bytes()));
-  }
-  answer.stream_bytes = range->count;
-  if (head_only) {
-    exchange.call->End(absl::OkStatus()).IgnoreError();
-    return answer;
-  }
-  const auto download = std::make_shared<Download>(
-      Download{std::move(opened->reader), range->count, exchange.call, *std::move(place)});
-  answer.next_piece = [this, download](HttpAnswer::TakePiece take) {
-    pool_.Post(download->call->work(), download->call->party(), nullptr,
-               [download, take = std::move(take)](const absl::Status&) { take(download->Next()); });
-  };
-  return answer;
-}
-
-void VideoApi::Delete(const std::shared_ptr<Exchange>& held, const HttpReply& reply) {
-  const auto told = [this, held, reply, kept = pool_.Keep()](const absl::Status& status) {
-    Continue(*held->call, [this, held, reply, kept, status] {
-      if (ReasonOf(status) == kReasonJobNotEnded) {
-        return std::make_shared<Deletion>(*this, held, reply, kept)->Begin();
-      }
-      reply(status.ok() ? Deletion::Deleted(*held) : held->Failed(status));
-    });
-  };
-  jobs_.Delete(held->job, PostOf(pool_, held->call), told);
-}
-
-HttpAnswer VideoApi::Models(const Exchange& exchange) {
+HttpAnswer VideoApi::Models(const VideoExchange& exchange) {
   json data = json::array();
   for (const wan::v1::Model& model : jobs_.models().List()) {
     if (model.state() != wan::v1::MODEL_STATE_READY) continue;
@@ -517,7 +294,7 @@ HttpAnswer VideoApi::Models(const Exchange& exchange) {
   return exchange.Done({{"object", "list"}, {"data", std::move(data)}});
 }
 
-HttpAnswer VideoApi::Model(const Exchange& exchange) {
+HttpAnswer VideoApi::Model(const VideoExchange& exchange) {
   if (jobs_.models().IsReady(exchange.id)) {
     return exchange.Done(ModelObject(exchange.id, options_.start));
   }

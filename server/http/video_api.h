@@ -20,6 +20,7 @@
 namespace wan::server {
 
 struct RouteMatch;
+struct VideoExchange;
 
 class VideoListing;
 
@@ -59,9 +60,6 @@ class VideoApi {
   HttpCallbacks Callbacks();
 
  private:
-  struct Exchange;
-  class Deletion;
-
   // Enters a request and sees to it that its answer is told.
   HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
@@ -69,22 +67,18 @@ class VideoApi {
   absl::Status CheckBrowser(const HttpHead& head) const;
   // Counts what has arrived of a body, and the request once it is whole. Returns the answer if it
   // is too much.
-  std::optional<HttpAnswer> Arrived(Exchange& exchange, uint64_t bytes, bool whole);
+  std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);
   // Counts an answer that is to be sent. Returns it, or another one that refuses it.
-  HttpAnswer Counted(Exchange& exchange, HttpAnswer answer);
+  HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);
   // Works on a request that has its turn; may block.
-  void Work(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
-  void Create(const std::shared_ptr<Exchange>& held, std::string body, const HttpReply& reply);
-  HttpAnswer Get(const Exchange& exchange);
+  void Work(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
+  void Create(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
+  HttpAnswer Get(const VideoExchange& exchange);
   // Takes a step of a list, and posts the next one until it is complete.
-  void List(const std::shared_ptr<Exchange>& exchange, const std::shared_ptr<VideoListing>& listing,
-            const HttpReply& reply);
-  HttpAnswer Content(const Exchange& exchange);
-  HttpAnswer Models(const Exchange& exchange);
-  HttpAnswer Model(const Exchange& exchange);
-  void Delete(const std::shared_ptr<Exchange>& held, const HttpReply& reply);
-  // Goes on with a call after a wait, on a thread that answers may take.
-  void Continue(const Call& call, std::function<void()> task);
+  void List(const std::shared_ptr<VideoExchange>& exchange,
+            const std::shared_ptr<VideoListing>& listing, const HttpReply& reply);
+  HttpAnswer Models(const VideoExchange& exchange);
+  HttpAnswer Model(const VideoExchange& exchange);
 
   JobService& jobs_;
   const Gatekeeper& gatekeeper_;

@@ -237,8 +237,8 @@ error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
 
 }  // namespace
 
-struct MetricsServer::Parts {
-  Parts(std::shared_ptr<const ScrapeSource> metrics, const MetricsServerLimits& server_limits,
+struct MetricsServer::State {
+  State(std::shared_ptr<const ScrapeSource> metrics, const MetricsServerLimits& server_limits,
         TlsFiles* tls_files, HealthPages health_pages, Clock& clock)
       : health(std::move(health_pages)),
         limits(server_limits),
@@ -306,26 +306,26 @@ struct MetricsServer::Parts {
 absl::StatusOr<std::unique_ptr<MetricsServer>> MetricsServer::Start(
     const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
     const MetricsServerLimits& limits, TlsFiles* tls, HealthPages health, Clock& clock) {
-  auto parts = std::make_unique<Parts>(std::move(metrics), limits, tls, std::move(health), clock);
-  if (const error_code error = Listen(parts->acceptor, address)) {
+  auto state = std::make_unique<State>(std::move(metrics), limits, tls, std::move(health), clock);
+  if (const error_code error = Listen(state->acceptor, address)) {
     return absl::UnavailableError(absl::StrCat(
         "metrics_listen: cannot listen on ", ToString(address),
         ": the port is taken, or the host is not an address of this machine; choose another "
         "address"));
   }
-  parts->address = {address.host, parts->acceptor.local_endpoint().port()};
-  parts->Accept();
-  parts->thread = std::thread([&io = parts->io] { io.run(); });
-  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(parts)));
+  state->address = {address.host, state->acceptor.local_endpoint().port()};
+  state->Accept();
+  state->thread = std::thread([&io = state->io] { io.run(); });
+  return std::unique_ptr<MetricsServer>(new MetricsServer(std::move(state)));
 }
 
-MetricsServer::MetricsServer(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+MetricsServer::MetricsServer(std::unique_ptr<State> state) : state_(std::move(state)) {}
 
 MetricsServer::~MetricsServer() {
-  parts_->io.stop();
-  parts_->thread.join();
+  state_->io.stop();
+  state_->thread.join();
 }
 
-const HostPort& MetricsServer::address() const { return parts_->address; }
+const HostPort& MetricsServer::address() const { return state_->address; }
 
 }  // namespace wan::server

@@ -64,10 +64,10 @@ class MetricsServer {
   const HostPort& address() const;
 
  private:
-  struct Parts;
-  explicit MetricsServer(std::unique_ptr<Parts> parts);
+  struct State;
+  explicit MetricsServer(std::unique_ptr<State> state);
 
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<State> state_;
 };
 
 }  // namespace wan::server

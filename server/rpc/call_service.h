@@ -362,16 +362,15 @@ class CallService : public grpc::Service {
     }
   }
 
-  // Answers on a quick thread: the one that has waited for the disk serves others as well.
   template <typename Response>
   void AnswerLater(const std::shared_ptr<Call>& call, Reply<Response> reply,
                    absl::StatusOr<Response> result) {
+    // Shared, because tasks are copyable.
     auto answer = std::make_shared<absl::StatusOr<Response>>(std::move(result));
-    shared_.pool.Post(WorkClass::kQuick, call->party(), nullptr,
-                      [call, reply, answer = std::move(answer)](const absl::Status& /*turn*/) {
-                        if (answer->ok()) call->AboutMessage(**answer);
-                        reply(std::move(*answer));
-                      });
+    PostAnswer(shared_.pool, *call, [call, reply, answer = std::move(answer)] {
+      if (answer->ok()) call->AboutMessage(**answer);
+      reply(std::move(*answer));
+    });
   }
 
   // Lets a call in, admits its request and parses it.

@@ -32,8 +32,8 @@ bool UseCertificate(SSL_CTX& context, const Certificate& pem) {
 
 }  // namespace
 
-struct HttpReceiver::Parts {
-  explicit Parts(std::unique_ptr<httplib::Server> made) : server(std::move(made)) {}
+struct HttpReceiver::State {
+  explicit State(std::unique_ptr<httplib::Server> made) : server(std::move(made)) {}
 
   const std::unique_ptr<httplib::Server> server;
   int port = 0;
@@ -58,53 +58,53 @@ struct HttpReceiver::Parts {
 };
 
 HttpReceiver::HttpReceiver()
-    : parts_(std::make_unique<Parts>(std::make_unique<httplib::Server>())) {
+    : state_(std::make_unique<State>(std::make_unique<httplib::Server>())) {
   Start();
 }
 
 HttpReceiver::HttpReceiver(const Certificate& certificate)
-    : parts_(std::make_unique<Parts>(std::make_unique<httplib::SSLServer>(
+    : state_(std::make_unique<State>(std::make_unique<httplib::SSLServer>(
           [certificate](SSL_CTX& context) { return UseCertificate(context, certificate); }))),
       scheme_("https") {
   Start();
 }
 
 void HttpReceiver::Start() {
-  Parts& parts = *parts_;
-  parts.server->Post(".*", [&parts](const httplib::Request& request, httplib::Response& response) {
-    parts.Receive(request, response);
+  State& state = *state_;
+  state.server->Post(".*", [&state](const httplib::Request& request, httplib::Response& response) {
+    state.Receive(request, response);
   });
-  parts.port = parts.server->bind_to_any_port("127.0.0.1");
-  parts.thread = std::thread([&parts] { parts.server->listen_after_bind(); });
+  state.port = state.server->bind_to_any_port("127.0.0.1");
+  state.thread = std::thread([&state] { state.server->listen_after_bind(); });
   // Once it runs it can be stopped, which does nothing before.
-  while (!parts.server->is_running()) std::this_thread::yield();
+  while (!state.server->is_running()) std::this_thread::yield();
 }
 
 HttpReceiver::~HttpReceiver() {
-  parts_->server->stop();
-  parts_->thread.join();
+  state_->server->stop();
+  state_->thread.join();
 }
 
-int HttpReceiver::port() const { return parts_->port; }
+int HttpReceiver::port() const { return state_->port; }
 
 std::string HttpReceiver::Url(const std::string& path) const {
-  return absl::StrCat(scheme_, "://127.0.0.1:", parts_->port, path);
+  return absl::StrCat(scheme_, "://127.0.0.1:", state_->port, path);
 }
 
 void HttpReceiver::AnswerWith(int status, const std::string& body, const std::string& location) {
-  absl::MutexLock lock(&parts_->mutex);
-  parts_->status = status;
-  parts_->body = body;
-  parts_->location = location;
+  absl::MutexLock lock(&state_->mutex);
+  state_->status = status;
+  state_->body = body;
+  state_->location = location;
 }
 
 std::vector<HttpReceiver::Post> HttpReceiver::Await(size_t count) {
-  absl::MutexLock lock(&parts_->mutex);
-  const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(parts_->mutex) {
-    return parts_->posts.size() >= count;
+  absl::MutexLock lock(&state_->mutex);
+  const auto there = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
+    return state_->posts.size() >= count;
   };
-  parts_->mutex.Await(absl::Condition(&there));
-  return parts_->posts;
+  state_->mutex.Await(absl::Condition(&there));
+  return state_->posts;
 }
 
 }  // namespace wan::support

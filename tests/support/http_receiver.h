@@ -38,11 +38,11 @@ class HttpReceiver {
   std::vector<Post> Await(size_t count);
 
  private:
-  struct Parts;
+  struct State;
 
   void Start();
 
-  const std::unique_ptr<Parts> parts_;
+  const std::unique_ptr<State> state_;
   const std::string scheme_ = "http";
 };
 

@@ -1,0 +1,17 @@
+// The content of a video: a download with ranges and entity tags.
+#pragma once
+
+#include "server/calls/admission.h"
+#include "server/calls/worker_pool.h"
+#include "server/http/http_server.h"
+#include "server/http/video_exchange.h"
+#include "server/jobs/job_service.h"
+
+namespace wan::server {
+
+// Answers a request for a video's content. What is sent is read on the pool as the caller takes it,
+// so admission and pool must outlive the answer. May block.
+HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admission& admission,
+                        WorkerPool& pool);
+
+}  // namespace wan::server

@@ -1,4 +1,4 @@
-// Who may call: certificates, principals, quotas, the audit log, and the gatekeeper who decides by
+// Who may call: certificates, principals, quotas and the audit log, with the gatekeeper that uses
 // them.
 #pragma once
 
@@ -48,7 +48,7 @@ class Gate {
   bool authenticates() const { return authenticator_->enabled(); }
   AuditLog& audit() { return *audit_; }
 
-  // Has each file read again at a reload.
+  // Lets the reloader read each file again.
   void AddTo(Reloader& reloader);
 
  private:

@@ -28,7 +28,7 @@ class OutboundReports {
   OutboundReports(const OutboundReports&) = delete;
   OutboundReports& operator=(const OutboundReports&) = delete;
 
-  // Has the jobs that are opened with these options tell this object, which must outlive them.
+  // Makes the jobs that are opened with these options tell this object, which must outlive them.
   void ListenTo(JobServiceOptions& options);
   // Begins to deliver webhooks of these jobs. Call once.
   void Start(JobService& jobs);

@@ -21,8 +21,8 @@ std::optional<std::string> FieldNotUtf8(const google::protobuf::Message& message
 // Applies ToUtf8 to every text of the message. For messages whose texts only inform.
 void MendTexts(google::protobuf::Message& message);
 
-// Returns `text`, or its beginning with "..." if it has more than `most_bytes`, which then are the
-// most that it has with these. It is cut between characters of UTF-8.
+// Returns `text` if it has at most `most_bytes`. Otherwise returns its beginning, cut between
+// characters of UTF-8, and "...", which together have at most `most_bytes`.
 std::string Shortened(const std::string& text, size_t most_bytes);
 
 }  // namespace wan::server

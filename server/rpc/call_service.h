@@ -273,8 +273,8 @@ class CallService : public grpc::Service {
             }));
   }
 
-  // Posts work of a unary call that has not been finished, in the class of its method. The task is
-  // also told if the caller must not see what the call names.
+  // Posts work of a unary call that has not been finished, in the class of its method. The task
+  // gets an error if the call has no turn, or the caller must not see what the call names.
   void PostWork(const grpc::CallbackServerContext& context, const std::shared_ptr<Call>& call,
                 WorkerPool::Task task) {
     shared_.pool.Post(

@@ -191,8 +191,8 @@ class GroupBench {
 
   // Copies the weights to the other devices.
   absl::Status MakeGroup() {
-    std::vector<GroupMember> members;
-    members.push_back({benched_.device, std::move(benched_.transformer)});
+    std::vector<GroupRank> ranks;
+    ranks.push_back({benched_.device, std::move(benched_.transformer)});
     const auto checkpoint = Checkpoint::Open(settings_.model);
     if (!checkpoint.ok()) return checkpoint.status();
     for (size_t i = 1; i < settings_.devices.size(); ++i) {
@@ -208,10 +208,10 @@ class GroupBench {
           {.device = device, .dtype = settings_.dtype == "fp32" ? at::kFloat : at::kBFloat16});
       if (!transformer.ok()) return transformer.status();
       Synchronize(device);
-      members.push_back({device, *std::move(transformer)});
+      ranks.push_back({device, *std::move(transformer)});
     }
-    for (const GroupMember& member : members) devices_.push_back(member.device);
-    group_ = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+    for (const GroupRank& rank : ranks) devices_.push_back(rank.device);
+    group_ = MakeGroupTransformer(std::move(ranks), &MakeThreadGroup);
     return absl::OkStatus();
   }
 

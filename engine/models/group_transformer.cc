@@ -26,8 +26,8 @@ namespace {
 
 class GroupText final : public TextConditioning {
  public:
-  GroupText(const VideoTransformer* owner, int64_t batch, size_t members)
-      : parts(members), owner_(owner), batch_(batch) {}
+  GroupText(const VideoTransformer* owner, int64_t batch, size_t ranks)
+      : parts(ranks), owner_(owner), batch_(batch) {}
 
   int64_t batch() const override { return batch_; }
   int64_t Bytes() const override {
@@ -37,7 +37,7 @@ class GroupText final : public TextConditioning {
   }
   const VideoTransformer* owner() const { return owner_; }
 
-  // For each member, the texts of its half.
+  // For each rank, the texts of its half.
   std::vector<std::shared_ptr<const TextConditioning>> parts;
 
  private:
@@ -47,12 +47,12 @@ class GroupText final : public TextConditioning {
 
 class GroupTransformer final : public VideoTransformer {
  public:
-  GroupTransformer(std::vector<GroupMember> members, CommunicatorFactory make_communicators)
-      : members_(std::move(members)),
+  GroupTransformer(std::vector<GroupRank> ranks, CommunicatorFactory make_communicators)
+      : ranks_(std::move(ranks)),
         make_communicators_(std::move(make_communicators)),
-        threads_(static_cast<int>(members_.size())) {}
+        threads_(static_cast<int>(ranks_.size())) {}
 
-  const TransformerConfig& config() const override { return members_[0].transformer->config(); }
+  const TransformerConfig& config() const override { return ranks_[0].transformer->config(); }
 
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
@@ -61,32 +61,32 @@ class GroupTransformer final : public VideoTransformer {
 
   int64_t WeightBytes() const override {
     int64_t bytes = 0;
-    for (const GroupMember& member : members_) bytes += member.transformer->WeightBytes();
+    for (const GroupRank& rank : ranks_) bytes += rank.transformer->WeightBytes();
     return bytes;
   }
   void RecordForwards(bool record) override {
-    for (const GroupMember& member : members_) member.transformer->RecordForwards(record);
+    for (const GroupRank& rank : ranks_) rank.transformer->RecordForwards(record);
   }
   int64_t RecordedBytes() const override {
     int64_t bytes = 0;
-    for (const GroupMember& member : members_) bytes += member.transformer->RecordedBytes();
+    for (const GroupRank& rank : ranks_) bytes += rank.transformer->RecordedBytes();
     return bytes;
   }
 
  private:
-  // The division of a batch: among halves, and in each half among its members.
+  // The division of a batch: among halves, and in each half among its ranks.
   struct Division {
     int64_t halves = 1;
-    int64_t members = 1;  // of a half
-    int64_t videos = 1;   // of a half
+    int64_t ranks = 1;   // of a half
+    int64_t videos = 1;  // of a half
 
-    int64_t HalfOf(int rank) const { return rank / members; }
-    int64_t PlaceOf(int rank) const { return rank % members; }
+    int64_t HalfOf(int rank) const { return rank / ranks; }
+    int64_t PlaceOf(int rank) const { return rank % ranks; }
   };
   Division Divide(int64_t batch) const {
-    const auto members = static_cast<int64_t>(members_.size());
-    const int64_t halves = batch == 2 && members % 2 == 0 ? 2 : 1;
-    return {halves, members / halves, batch / halves};
+    const auto ranks = static_cast<int64_t>(ranks_.size());
+    const int64_t halves = batch == 2 && ranks % 2 == 0 ? 2 : 1;
+    return {halves, ranks / halves, batch / halves};
   }
 
   // Calls `work` on every rank's thread and device, and turns what LibTorch throws there into
@@ -97,16 +97,16 @@ class GroupTransformer final : public VideoTransformer {
       const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
       const RankThreads::OnFailure& on_failure);
 
-  // Counts a tensor that a member has sent to another one.
+  // Counts a tensor that a rank has sent to another one.
   void CountSent(size_t rank, const at::Tensor& tensor) const {
-    ExchangeMeter* const meter = members_[rank].exchanges.get();
+    ExchangeMeter* const meter = ranks_[rank].exchanges.get();
     if (meter != nullptr) meter->CountSent(static_cast<uint64_t>(tensor.nbytes()));
   }
 
-  // The communicators of the `count` members from `first` on.
+  // The communicators of the `count` ranks from `first` on.
   CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
 
-  std::vector<GroupMember> members_;
+  std::vector<GroupRank> ranks_;
   const CommunicatorFactory make_communicators_;
   std::map<std::pair<int64_t, int64_t>, std::unique_ptr<CommunicatorGroup>> communicators_;
   RankThreads threads_;
@@ -116,12 +116,12 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> GroupTransformer::Prepar
     std::span<const at::Tensor> contexts, const WorkGate& gate) {
   const Division division = Divide(static_cast<int64_t>(contexts.size()));
   auto text =
-      std::make_shared<GroupText>(this, static_cast<int64_t>(contexts.size()), members_.size());
+      std::make_shared<GroupText>(this, static_cast<int64_t>(contexts.size()), ranks_.size());
   const auto prepare = [&](int rank, const std::stop_token& stop) {
     const auto own = contexts.subspan(static_cast<size_t>(division.HalfOf(rank) * division.videos),
                                       static_cast<size_t>(division.videos));
     absl::StatusOr<std::shared_ptr<const TextConditioning>> part =
-        members_[rank].transformer->PrepareText(own, WorkGate(members_[rank].device, stop));
+        ranks_[rank].transformer->PrepareText(own, WorkGate(ranks_[rank].device, stop));
     if (part.ok()) text->parts[rank] = *std::move(part);
     return part.status();
   };
@@ -150,12 +150,12 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   const std::array<int64_t, 3>& patch = config().patch_size;
   int64_t tokens = latents.dim() == 5 ? 1 : 0;
   for (int axis = 0; tokens > 0 && axis < 3; ++axis) tokens *= latents.size(2 + axis) / patch[axis];
-  // The first member reports a wrong shape.
-  const int64_t sharing = std::max<int64_t>(1, std::min(division.members, tokens));
+  // The first rank reports a wrong shape.
+  const int64_t sharing = std::max<int64_t>(1, std::min(division.ranks, tokens));
   std::vector<CommunicatorGroup*> talks(static_cast<size_t>(division.halves));
   if (sharing > 1) {
     for (int64_t half = 0; half < division.halves; ++half) {
-      talks[half] = &CommunicatorsOf(half * division.members, sharing);
+      talks[half] = &CommunicatorsOf(half * division.ranks, sharing);
       talks[half]->Begin(gate.stop_token());
     }
   }
@@ -163,10 +163,10 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   // Each rank's copy is queued here, before any forward. Queued by the rank's thread, it would wait
   // on the first device for work that was queued there meanwhile.
   std::vector<at::Tensor> inputs;
-  for (size_t rank = 0; rank < members_.size(); ++rank) {
+  for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t half = division.HalfOf(static_cast<int>(rank));
     inputs.push_back(latents.narrow(0, half * division.videos, division.videos)
-                         .to(members_[rank].device, /*non_blocking=*/true));
+                         .to(ranks_[rank].device, /*non_blocking=*/true));
     if (rank > 0) CountSent(0, inputs.back());
   }
   std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
@@ -176,14 +176,14 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     const int64_t half = division.HalfOf(rank);
     const int64_t place = division.PlaceOf(rank);
     if (place >= sharing) return absl::OkStatus();
-    const GroupMember& member = members_[rank];
-    member.transformer->ShareTokens(
+    const GroupRank& own = ranks_[rank];
+    own.transformer->ShareTokens(
         talks[half] == nullptr ? nullptr : &talks[half]->End(static_cast<int>(place)));
-    absl::StatusOr<at::Tensor> flow = member.transformer->Forward(
+    absl::StatusOr<at::Tensor> flow = own.transformer->Forward(
         inputs[rank], timestep.narrow(0, half * division.videos, division.videos),
-        *prepared->parts[rank], WorkGate(member.device, sharing > 1 ? std::stop_token() : stop));
+        *prepared->parts[rank], WorkGate(own.device, sharing > 1 ? std::stop_token() : stop));
     if (flow.ok() && place == 0) flows[half] = *std::move(flow);
-    if (rank == 0 && division.halves > 1) wait.emplace(member.device, member.exchanges);
+    if (rank == 0 && division.halves > 1) wait.emplace(own.device, own.exchanges);
     return flow.status();
   };
   const auto end_all = [&](const absl::Status& failure) {
@@ -196,7 +196,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   }
   for (at::Tensor& flow : flows) flow = flow.to(latents.device());
   for (int64_t half = 1; half < division.halves; ++half) {
-    CountSent(static_cast<size_t>(half * division.members), flows[half]);
+    CountSent(static_cast<size_t>(half * division.ranks), flows[half]);
   }
   if (wait.has_value()) wait->End();
   return flows.size() == 1 ? flows[0] : at::cat(flows);
@@ -210,11 +210,11 @@ absl::Status GroupTransformer::RunOnAll(
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&stop] { stop.request_stop(); });
   const auto run = [&](int rank) {
-    const at::Device device = members_[rank].device;
+    const at::Device device = ranks_[rank].device;
     const c10::DeviceGuard on_device(device);
     // On the rank's own thread, because the device is asked through the thread's current device.
     return CatchTorchErrors(absl::StrCat(std::string(doing), " on ", device.str(), " (rank ", rank,
-                                         " of ", members_.size(), ")"),
+                                         " of ", ranks_.size(), ")"),
                             [&] { return work(rank, stop.get_token()); });
   };
   absl::Status status = threads_.Run(run, [&](const absl::Status& failure) {
@@ -223,10 +223,10 @@ absl::Status GroupTransformer::RunOnAll(
   });
   if (status.ok()) return status;
   // Peers may still copy from this forward's tensors, which the caller may free and unmap.
-  for (const GroupMember& member : members_) {
-    if (member.device.is_cpu()) continue;
+  for (const GroupRank& rank : ranks_) {
+    if (rank.device.is_cpu()) continue;
     try {
-      at::accelerator::synchronizeDevice(member.device.index());
+      at::accelerator::synchronizeDevice(rank.device.index());
     } catch (const c10::Error&) {
       // The device is lost: nothing runs on it any more, and `status` says so.
     }
@@ -238,10 +238,10 @@ CommunicatorGroup& GroupTransformer::CommunicatorsOf(int64_t first, int64_t coun
   std::unique_ptr<CommunicatorGroup>& group = communicators_[{first, count}];
   if (group == nullptr) {
     std::vector<at::Device> devices;
-    for (int64_t i = first; i < first + count; ++i) devices.push_back(members_[i].device);
+    for (int64_t i = first; i < first + count; ++i) devices.push_back(ranks_[i].device);
     group = make_communicators_(devices);
     for (int64_t i = 0; i < count; ++i) {
-      group->CountIn(static_cast<int>(i), members_[first + i].exchanges);
+      group->CountIn(static_cast<int>(i), ranks_[first + i].exchanges);
     }
   }
   return *group;
@@ -249,9 +249,9 @@ CommunicatorGroup& GroupTransformer::CommunicatorsOf(int64_t first, int64_t coun
 
 }  // namespace
 
-std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupMember> members,
+std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators) {
-  return std::make_unique<GroupTransformer>(std::move(members), std::move(make_communicators));
+  return std::make_unique<GroupTransformer>(std::move(ranks), std::move(make_communicators));
 }
 
 }  // namespace wan

@@ -15,7 +15,7 @@
 namespace wan {
 
 // One rank: a device with the model's weights on it.
-struct GroupMember {
+struct GroupRank {
   at::Device device = at::kCPU;
   std::unique_ptr<RankTransformer> transformer;
   // Counts the rank's exchanges with the others; null: not counted.
@@ -26,19 +26,19 @@ struct GroupMember {
 using CommunicatorFactory =
     std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
 
-// Returns a transformer over `members`, which hold the same weights; it takes latents on any device
-// and returns flows to that. It runs on the calling thread and on a thread for each further member.
+// Returns a transformer over `ranks`, which hold the same weights; it takes latents on any device
+// and returns flows to that. It runs on the calling thread and on a thread for each further rank.
 //
 // A batch of two, the forwards with and without the prompt, is divided between the two halves of an
-// even number of members: they exchange nothing while they compute, and the flows have the bits of
-// two forwards of one video each. Within a half, and with a batch of one, the members divide the
+// even number of ranks: they exchange nothing while they compute, and the flows have the bits of
+// two forwards of one video each. Within a half, and with a batch of one, the ranks divide the
 // tokens and the heads among them (RankTransformer::ShareTokens); no more of them
 // take part than there are tokens.
 //
-// If one member throws or returns an error, the call ends on all: it returns that status, or the
-// one of CatchTorchErrors on the member's device, and no device computes for it any more. A stop is
+// If one rank throws or returns an error, the call ends on all: it returns that status, or the
+// one of CatchTorchErrors on the rank's device, and no device computes for it any more. A stop is
 // agreed upon. `make_communicators` is called for a half or the whole when that is needed first.
-std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupMember> members,
+std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators);
 
 }  // namespace wan

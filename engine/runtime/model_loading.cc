@@ -111,24 +111,24 @@ void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& o
       expert.transformer = std::move(transformers[i]);
       continue;
     }
-    std::vector<GroupMember> members;
+    std::vector<GroupRank> ranks;
     if (transformers[i] != nullptr) {
-      members.push_back({options.device, std::move(transformers[i]), options.counters.exchanges});
+      ranks.push_back({options.device, std::move(transformers[i]), options.counters.exchanges});
     }
     for (size_t peer = 0; peer < options.peers.size(); ++peer) {
       if (!HoldsExpert(planned, peer + 1, i)) continue;
       LoadedReplica& replica = replicas[peer].experts[i];
-      if (members.empty()) {
+      if (ranks.empty()) {
         expert.device = options.peers[peer];
         expert.weights = std::move(replica.weights);
       } else {
         expert.replicas.push_back({options.peers[peer], std::move(replica.weights)});
       }
-      members.push_back(
+      ranks.push_back(
           {options.peers[peer], std::move(replica.transformer),
            options.peer_counters.empty() ? nullptr : options.peer_counters[peer].exchanges});
     }
-    expert.transformer = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+    expert.transformer = MakeGroupTransformer(std::move(ranks), &MakeThreadGroup);
   }
 }
 
@@ -274,10 +274,10 @@ absl::Status ModelLoading::LoadAutoencoder() {
   if (!status.ok()) return status;
   pipeline_.vae_weights = place.weights;
   if (DecodesTogether(planned_)) {
-    std::vector<std::unique_ptr<VideoAutoencoder>> members;
-    members.push_back(std::move(pipeline_.vae));
-    for (LoadedReplicas& replica : replicas_) members.push_back(std::move(replica.vae));
-    pipeline_.vae = MakeGroupVae(std::move(members));
+    std::vector<std::unique_ptr<VideoAutoencoder>> ranks;
+    ranks.push_back(std::move(pipeline_.vae));
+    for (LoadedReplicas& replica : replicas_) ranks.push_back(std::move(replica.vae));
+    pipeline_.vae = MakeGroupVae(std::move(ranks));
   }
   part_.End(NameOf(ModelComponent::kVae), pipeline_.vae->WeightBytes());
   return absl::OkStatus();

@@ -251,14 +251,14 @@ class WanVae final : public VideoAutoencoder {
                               ChunkOutlet& outlet, const WorkGate& gate) const {
     std::vector<const WanVae*> all = {this};
     for (const std::unique_ptr<WanVae>& peer : peers_) all.push_back(peer.get());
-    std::vector<VaePipelineMember> members;
+    std::vector<VaePipelineRank> ranks;
     for (const WanVae* const vae : all) {
-      members.push_back({vae->options_.device,
-                         [vae, precision] {
-                           vae->weights_->Use(kDecoderGroup, kDecoderGroup);
-                           return vae->Make<VaeDecoder>(precision);
-                         },
-                         vae->options_.exchanges});
+      ranks.push_back({vae->options_.device,
+                       [vae, precision] {
+                         vae->weights_->Use(kDecoderGroup, kDecoderGroup);
+                         return vae->Make<VaeDecoder>(precision);
+                       },
+                       vae->options_.exchanges});
     }
     // Copies all latents before anything is queued. Copies per chunk would wait on the first device
     // for work that was queued there before.
@@ -268,7 +268,7 @@ class WanVae final : public VideoAutoencoder {
     const auto frames = [&outlet](int64_t, at::Tensor decoded) {
       return outlet.Add(std::move(decoded));
     };
-    return RunVaePipeline(members, {latents.size(1), chunk, frames}, gate);
+    return RunVaePipeline(ranks, {latents.size(1), chunk, frames}, gate);
   }
 
   // Latent frame i as the decoder takes it.
@@ -341,12 +341,12 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
 }
 
 std::unique_ptr<VideoAutoencoder> MakeGroupVae(
-    std::vector<std::unique_ptr<VideoAutoencoder>> members) {
-  auto& first = static_cast<WanVae&>(*members.front());
-  for (size_t i = 1; i < members.size(); ++i) {
-    first.AddPeer(std::unique_ptr<WanVae>(static_cast<WanVae*>(members[i].release())));
+    std::vector<std::unique_ptr<VideoAutoencoder>> ranks) {
+  auto& first = static_cast<WanVae&>(*ranks.front());
+  for (size_t i = 1; i < ranks.size(); ++i) {
+    first.AddPeer(std::unique_ptr<WanVae>(static_cast<WanVae*>(ranks[i].release())));
   }
-  return std::move(members.front());
+  return std::move(ranks.front());
 }
 
 }  // namespace wan

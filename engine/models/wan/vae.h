@@ -27,6 +27,6 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
 // everything else with the first, on whose device it takes and gives tensors. The weights of the
 // others must stay on their devices.
 std::unique_ptr<VideoAutoencoder> MakeGroupVae(
-    std::vector<std::unique_ptr<VideoAutoencoder>> members);
+    std::vector<std::unique_ptr<VideoAutoencoder>> ranks);
 
 }  // namespace wan

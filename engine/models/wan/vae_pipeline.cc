@@ -19,7 +19,7 @@
 namespace wan {
 namespace {
 
-// The state that an earlier member hands to a later one.
+// The state that an earlier rank hands to a later one.
 using Channel = Handover<DecoderState>;
 
 DecoderState MovedTo(const DecoderState& state, at::Device device) {
@@ -30,19 +30,19 @@ DecoderState MovedTo(const DecoderState& state, at::Device device) {
       state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};
 }
 
-void CountSent(const VaePipelineMember& member, const DecoderState& state) {
-  if (member.exchanges == nullptr) return;
+void CountSent(const VaePipelineRank& rank, const DecoderState& state) {
+  if (rank.exchanges == nullptr) return;
   size_t bytes = state.x.nbytes();
   if (state.shortcut.defined()) bytes += state.shortcut.nbytes();
-  member.exchanges->CountSent(bytes);
+  rank.exchanges->CountSent(bytes);
 }
 
 }  // namespace
 
-absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
-                            const VaePipelineWork& work, const WorkGate& gate) {
-  const size_t parts = members.size();
-  std::vector<Channel> channels(parts);  // the first member needs none
+absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
+                            const WorkGate& gate) {
+  const size_t parts = ranks.size();
+  std::vector<Channel> channels(parts);  // the first rank needs none
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&] {
     stop.request_stop();
@@ -58,10 +58,10 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
   };
   const auto decode = [&](size_t rank) -> absl::Status {
     const size_t part = parts - 1 - rank;
-    const VaeDecoder decoder = members[rank].make_decoder();
+    const VaeDecoder decoder = ranks[rank].make_decoder();
     const std::vector<size_t> firsts = decoder.Divide(parts);
     const size_t end = part + 1 < parts ? firsts[part + 1] : decoder.steps();
-    const WorkGate own = rank == 0 ? gate : WorkGate(members[rank].device, stop.get_token());
+    const WorkGate own = rank == 0 ? gate : WorkGate(ranks[rank].device, stop.get_token());
     FeatureCache cache = decoder.NewCache();
     for (int64_t chunk = 0; chunk < work.chunks; ++chunk) {
       DecoderState state;
@@ -69,7 +69,7 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
         if (stop.stop_requested()) return stopped();
         state = VaeDecoder::Begin(work.latents(chunk));
       } else {
-        DeviceWait wait(members[rank].device, members[rank].exchanges);
+        DeviceWait wait(ranks[rank].device, ranks[rank].exchanges);
         std::optional<DecoderState> before = channels[part].Take();
         if (!before.has_value()) return stopped();
         wait.End();
@@ -80,8 +80,8 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
       }
       VaeDecoder::NextChunk(cache);
       if (rank > 0) {
-        CountSent(members[rank], state);
-        if (!channels[part + 1].Put(MovedTo(state, members[rank - 1].device))) return stopped();
+        CountSent(ranks[rank], state);
+        if (!channels[part + 1].Put(MovedTo(state, ranks[rank - 1].device))) return stopped();
         continue;
       }
       absl::StatusOr<bool> go_on = work.frames(chunk, decoder.End(std::move(state)));
@@ -95,17 +95,17 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
   RankThreads threads(static_cast<int>(parts));
   absl::Status status = threads.Run(
       [&](int rank) {
-        const at::Device device = members[static_cast<size_t>(rank)].device;
+        const at::Device device = ranks[static_cast<size_t>(rank)].device;
         const c10::DeviceGuard on_device(device);
         return CatchTorchErrors(absl::StrCat("decoding on ", device.str()),
                                 [&] { return decode(static_cast<size_t>(rank)); });
       },
       close);
   if (status.ok()) return status;
-  for (const VaePipelineMember& member : members) {
-    if (member.device.is_cpu()) continue;
+  for (const VaePipelineRank& rank : ranks) {
+    if (rank.device.is_cpu()) continue;
     try {
-      at::accelerator::synchronizeDevice(member.device.index());
+      at::accelerator::synchronizeDevice(rank.device.index());
     } catch (const c10::Error&) {
       // The device is lost: nothing runs on it any more, and `status` says so.
     }

@@ -18,7 +18,7 @@
 
 namespace wan {
 
-struct VaePipelineMember {
+struct VaePipelineRank {
   at::Device device = at::kCPU;
   // Makes the decoder; called once, on the thread that computes on `device`.
   std::function<VaeDecoder()> make_decoder;
@@ -29,18 +29,18 @@ struct VaePipelineMember {
 // The input and output of a decoding.
 struct VaePipelineWork {
   int64_t chunks = 0;
-  // Returns the latents of a chunk on the device of the last member. Called on its thread.
+  // Returns the latents of a chunk on the device of the last rank. Called on its thread.
   std::function<at::Tensor(int64_t chunk)> latents;
   // Gets a chunk's frames, as VaeDecoder::DecodeChunk returns them, on the device and the thread of
-  // the first member, which is the caller's. False ends the decoding.
+  // the first rank, which is the caller's. False ends the decoding.
   std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
 };
 
-// Decodes all chunks. The calling thread computes with the first member, which has the last layers;
-// the second member has those before them, and so on. Returns the error of a member, from
+// Decodes all chunks. The calling thread computes with the first rank, which has the last layers;
+// the second rank has those before them, and so on. Returns the error of a rank, from
 // CatchTorchErrors; no device computes any more then. CANCELLED after a stop request, for which all
-// members check `gate`'s token.
-absl::Status RunVaePipeline(const std::vector<VaePipelineMember>& members,
-                            const VaePipelineWork& work, const WorkGate& gate);
+// ranks check `gate`'s token.
+absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
+                            const WorkGate& gate);
 
 }  // namespace wan

@@ -35,10 +35,11 @@ std::unique_ptr<RankTransformer> LoadRank(const std::string& checkpoint = "ti2v-
       .value();
 }
 
-std::unique_ptr<VideoTransformer> MakeGroup(std::vector<std::unique_ptr<RankTransformer>> ranks) {
-  std::vector<GroupMember> members;
-  for (auto& rank : ranks) members.push_back({at::kCPU, std::move(rank)});
-  return MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+std::unique_ptr<VideoTransformer> MakeGroup(
+    std::vector<std::unique_ptr<RankTransformer>> transformers) {
+  std::vector<GroupRank> ranks;
+  for (auto& transformer : transformers) ranks.push_back({at::kCPU, std::move(transformer)});
+  return MakeGroupTransformer(std::move(ranks), &MakeThreadGroup);
 }
 
 std::unique_ptr<VideoTransformer> LoadGroup(int ranks, const std::string& checkpoint = "ti2v-5b",
@@ -125,12 +126,12 @@ TEST_F(SmallGroupTest, FourRanksDivideGuidanceAndTokens) {
 
 TEST_F(SmallGroupTest, CountsWhatEachRankSends) {
   std::vector<std::shared_ptr<ExchangeMeter>> meters;
-  std::vector<GroupMember> members;
+  std::vector<GroupRank> ranks;
   for (int rank = 0; rank < 2; ++rank) {
     meters.push_back(std::make_shared<ExchangeMeter>());
-    members.push_back({at::kCPU, LoadRank(), meters.back()});
+    ranks.push_back({at::kCPU, LoadRank(), meters.back()});
   }
-  const auto group = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+  const auto group = MakeGroupTransformer(std::move(ranks), &MakeThreadGroup);
   const uint64_t video = Latents().nbytes();
   Predict(*group, Latents().expand({2, -1, -1, -1, -1}), Timestep(2), {Context(2), Context(3)});
   EXPECT_EQ(meters[0]->Read().sent_bytes, video) << "the latents of the other half";

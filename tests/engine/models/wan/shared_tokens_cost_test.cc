@@ -41,15 +41,15 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
   constexpr int64_t kTokens = kFrames * kSide * kSide / 4;
   const std::vector<std::pair<int64_t, int64_t>> cases = {
       {2, kTokens + 1}, {3, kTokens + 1}, {2, kTokens}, {3, kTokens}};
-  for (const auto& [ranks, overlapped] : cases) {
-    std::vector<GroupMember> members;
-    for (int64_t rank = 0; rank < ranks; ++rank) {
-      members.push_back({at::kCPU, LoadWanTransformer(weights, config,
-                                                      {.dtype = at::kBFloat16,
-                                                       .fewest_overlapped_tokens = overlapped})
-                                       .value()});
+  for (const auto& [size, overlapped] : cases) {
+    std::vector<GroupRank> ranks;
+    for (int64_t rank = 0; rank < size; ++rank) {
+      ranks.push_back({at::kCPU, LoadWanTransformer(weights, config,
+                                                    {.dtype = at::kBFloat16,
+                                                     .fewest_overlapped_tokens = overlapped})
+                                     .value()});
     }
-    const auto group = MakeGroupTransformer(std::move(members), &MakeThreadGroup);
+    const auto group = MakeGroupTransformer(std::move(ranks), &MakeThreadGroup);
     const at::Tensor latents = RandomTensor({1, config.in_channels, kFrames, kSide, kSide}, 2);
     at::Tensor timestep = at::full({1, kTokens}, 500.0);
     timestep.narrow(1, 0, kTokens / kFrames).zero_();
@@ -59,10 +59,10 @@ TEST(SharedTokensCostTest, RanksHoldNoMoreThanDescribed) {
     memory.Begin();
     const at::Tensor flow = group->Forward(latents, timestep, *text).value();
     const auto described =
-        static_cast<uint64_t>(ranks) * SharedForwardBytes(config, kTokens, 1, ranks, 2, overlapped);
-    EXPECT_LE(memory.peak(), described) << ranks << " ranks, overlapped from " << overlapped;
+        static_cast<uint64_t>(size) * SharedForwardBytes(config, kTokens, 1, size, 2, overlapped);
+    EXPECT_LE(memory.peak(), described) << size << " ranks, overlapped from " << overlapped;
     // The ranks do not hold their most at the same time.
-    EXPECT_GE(memory.peak(), described / 3) << ranks;
+    EXPECT_GE(memory.peak(), described / 3) << size;
   }
 }
 

@@ -170,7 +170,7 @@ class VaePipelineTest : public testing::Test {
     decoder_.emplace(factory, GoldenOf("2.2").vae_config());
     EXPECT_TRUE(loader_.status().ok()) << loader_.status();
   }
-  VaePipelineMember Member(std::shared_ptr<ExchangeMeter> exchanges = nullptr) const {
+  VaePipelineRank Rank(std::shared_ptr<ExchangeMeter> exchanges = nullptr) const {
     return {at::kCPU, [this] { return *decoder_; }, std::move(exchanges)};
   }
 
@@ -184,23 +184,23 @@ class VaePipelineTest : public testing::Test {
 
 TEST_F(VaePipelineTest, CountsWhatAMemberHandsOnAndItsWaiting) {
   std::vector<std::shared_ptr<ExchangeMeter>> meters;
-  std::vector<VaePipelineMember> members;
+  std::vector<VaePipelineRank> ranks;
   for (int rank = 0; rank < 3; ++rank) {
     meters.push_back(std::make_shared<ExchangeMeter>());
-    members.push_back(Member(meters.back()));
+    ranks.push_back(Rank(meters.back()));
   }
   std::vector<uint64_t> of_one_chunk;
   for (const int64_t chunks : {1, 3}) {
     const VaePipelineWork work{
         chunks, [&](int64_t i) { return latents_.narrow(1, i, 1); },
         [&](int64_t, const at::Tensor&) -> absl::StatusOr<bool> { return true; }};
-    const absl::Status status = RunVaePipeline(members, work, {});
+    const absl::Status status = RunVaePipeline(ranks, work, {});
     ASSERT_TRUE(status.ok()) << status;
     if (of_one_chunk.empty()) {
       for (const auto& meter : meters) of_one_chunk.push_back(meter->Read().sent_bytes);
     }
   }
-  EXPECT_EQ(of_one_chunk[0], 0u) << "the first member has the last layers";
+  EXPECT_EQ(of_one_chunk[0], 0u) << "the first rank has the last layers";
   EXPECT_GT(of_one_chunk[1], latents_.narrow(1, 0, 1).nbytes());
   EXPECT_GT(of_one_chunk[2], latents_.narrow(1, 0, 1).nbytes());
   EXPECT_GT(meters[1]->Read().sent_bytes, 3 * of_one_chunk[1]) << "later chunks have more frames";
@@ -209,18 +209,18 @@ TEST_F(VaePipelineTest, CountsWhatAMemberHandsOnAndItsWaiting) {
   EXPECT_EQ(meters[2]->Read().waited_seconds, 0) << "it begins";
 }
 
-// Whichever member fails, the others do not wait for it.
+// Whichever rank fails, the others do not wait for it.
 TEST_F(VaePipelineTest, AMemberThatFailsEndsTheDecodingOnAll) {
   for (size_t broken = 0; broken < 3; ++broken) {
-    std::vector<VaePipelineMember> members(3, Member());
-    members[broken].make_decoder = []() -> VaeDecoder {
+    std::vector<VaePipelineRank> ranks(3, Rank());
+    ranks[broken].make_decoder = []() -> VaeDecoder {
       throw std::runtime_error("no memory for its weights");
     };
     int chunks = 0;
     const VaePipelineWork work{
         3, [&](int64_t i) { return latents_.narrow(1, i, 1); },
         [&](int64_t, const at::Tensor&) -> absl::StatusOr<bool> { return ++chunks > 0; }};
-    const absl::Status status = RunVaePipeline(members, work, {});
+    const absl::Status status = RunVaePipeline(ranks, work, {});
     EXPECT_TRUE(absl::IsInternal(status)) << broken << ": " << status;
     EXPECT_THAT(status.message(), HasSubstr("decoding on cpu: no memory for its weights"));
     EXPECT_EQ(chunks, 0);
@@ -242,11 +242,11 @@ void PrintTo(const KindOnDevices& value, std::ostream* out) {
 class VaeTest : public testing::TestWithParam<KindOnDevices> {
  protected:
   std::unique_ptr<VideoAutoencoder> LoadGoldenVae() const {
-    std::vector<std::unique_ptr<VideoAutoencoder>> members;
+    std::vector<std::unique_ptr<VideoAutoencoder>> ranks;
     for (size_t i = 0; i < GetParam().devices; ++i) {
-      members.push_back(wan::LoadGoldenVae(GetParam().kind));
+      ranks.push_back(wan::LoadGoldenVae(GetParam().kind));
     }
-    return MakeGroupVae(std::move(members));
+    return MakeGroupVae(std::move(ranks));
   }
   // A tensor of "encode_9" or the like of this kind.
   at::Tensor Golden(const std::string& which, const std::string& name) const {

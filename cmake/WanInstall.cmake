@@ -95,7 +95,8 @@ endforeach()
 # The pages, and what they link to, at the same places beside each other.
 if(EXISTS ${PROJECT_SOURCE_DIR}/docs)
   install(DIRECTORY docs deploy proto DESTINATION share/doc/wanserve COMPONENT server
-          PATTERN __pycache__ EXCLUDE PATTERN CMakeLists.txt EXCLUDE)
+          PATTERN __pycache__ EXCLUDE PATTERN CMakeLists.txt EXCLUDE PATTERN enum_words.h EXCLUDE
+          PATTERN enum_words.cc EXCLUDE)
   install(FILES demo/README.md demo/EVALUATION.md DESTINATION share/doc/wanserve/demo COMPONENT server)
 endif()
 file(GLOB wan_torch_licenses ${WAN_DEPS_DIR}/torch-*.dist-info/licenses)

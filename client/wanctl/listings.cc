@@ -4,6 +4,7 @@
 #include <map>
 #include <utility>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
@@ -19,17 +20,12 @@ namespace {
 using wan::v1::GenerationRequest;
 using wan::v1::Job;
 
-// Returns "RUNNING" for "JOB_STATE_RUNNING".
-std::string WithoutPrefix(const std::string& name, size_t prefix) {
-  return name.size() > prefix ? name.substr(prefix) : std::string(kAbsent);
-}
-
-std::string StateName(wan::v1::JobState state) {
-  return WithoutPrefix(wan::v1::JobState_Name(state), sizeof("JOB_STATE_") - 1);
-}
-
-std::string StateName(wan::v1::ModelState state) {
-  return WithoutPrefix(wan::v1::ModelState_Name(state), sizeof("MODEL_STATE_") - 1);
+// Returns "RUNNING" for JOB_STATE_RUNNING; also for models.
+template <typename State>
+std::string StateName(State state) {
+  if (state == State()) return "UNSPECIFIED";
+  const std::string word(WordOf(state));
+  return word.empty() ? std::string(kAbsent) : absl::AsciiStrToUpper(word);
 }
 
 // Colours of states of jobs and models: green for success, yellow for progress, red for failure.

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/api/errors.h"
+#include "proto/enum_words.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/metrics/families.h"
@@ -11,13 +12,8 @@
 namespace wan::server {
 namespace {
 
-struct FinalState {
-  wan::v1::JobState state;
-  const char* label;
-};
-constexpr FinalState kFinalStates[] = {{wan::v1::JOB_STATE_COMPLETED, "completed"},
-                                       {wan::v1::JOB_STATE_FAILED, "failed"},
-                                       {wan::v1::JOB_STATE_CANCELLED, "cancelled"}};
+constexpr wan::v1::JobState kFinalStates[] = {
+    wan::v1::JOB_STATE_COMPLETED, wan::v1::JOB_STATE_FAILED, wan::v1::JOB_STATE_CANCELLED};
 
 constexpr char kJobSeconds[] = "wan_job_seconds";
 
@@ -100,9 +96,9 @@ JobMeter::~JobMeter() = default;
 void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*/) {
   NoteQueue(job);
   const std::string& model = job.request().model();
-  for (const FinalState& final : kFinalStates) {
-    if (final.state != job.state()) continue;
-    const prometheus::Labels labels = {{"model", model}, {"state", final.label}};
+  for (const wan::v1::JobState state : kFinalStates) {
+    if (state != job.state()) continue;
+    const prometheus::Labels labels = {{"model", model}, {"state", std::string(WordOf(state))}};
     families_->jobs_total.Add(labels).Increment();
     // Negative if the wall clock was set back meanwhile.
     const absl::Duration taken = ToTime(job.end_time()) - ToTime(job.create_time());
@@ -166,8 +162,8 @@ void JobMeter::OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) {
 }
 
 void JobMeter::AddModel(const std::string& model) {
-  for (const FinalState& final : kFinalStates) {
-    const prometheus::Labels labels = {{"model", model}, {"state", final.label}};
+  for (const wan::v1::JobState state : kFinalStates) {
+    const prometheus::Labels labels = {{"model", model}, {"state", std::string(WordOf(state))}};
     families_->jobs_total.Add(labels);
     families_->job_seconds.Add(labels, JobBounds());
   }

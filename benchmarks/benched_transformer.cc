@@ -9,8 +9,8 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "engine/models/wan/transformer.h"
-#include "engine/models/wan/transformer_cost.h"
 
 namespace wan {
 

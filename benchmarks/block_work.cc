@@ -1,6 +1,6 @@
 #include "benchmarks/block_work.h"
 
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 namespace wan {
 namespace {

@@ -23,7 +23,7 @@
 #include "benchmarks/sampler_load.h"
 #include "engine/api/engine_factory.h"
 #include "engine/checkpoint/checkpoint.h"
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 namespace wan {
 namespace {

@@ -12,8 +12,8 @@
 #include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/costs/wan/umt5_cost.h"
 #include "engine/models/wan/umt5.h"
-#include "engine/models/wan/umt5_cost.h"
 
 namespace wan {
 namespace {

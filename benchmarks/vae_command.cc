@@ -15,8 +15,8 @@
 #include "benchmarks/commands.h"
 #include "benchmarks/vae_compare.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/costs/wan/vae_cost.h"
 #include "engine/models/wan/vae.h"
-#include "engine/models/wan/vae_cost.h"
 
 namespace wan {
 namespace {

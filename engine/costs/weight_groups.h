@@ -1,6 +1,6 @@
 // The weights of a component as its loader enters them into ComponentWeights, known from the
 // component's dimensions alone. Names and shapes are those of ExpectedTensors; a component's
-// description (engine/models/wan/*_cost.h) adds the group, the packing and the dtype.
+// description (engine/costs/wan/*_cost.h) adds the group, the packing and the dtype.
 #pragma once
 
 #include <cstddef>

@@ -3,9 +3,9 @@
 #include <span>
 
 #include "engine/api/request_defaults.h"
-#include "engine/models/wan/transformer_cost.h"
-#include "engine/models/wan/umt5_cost.h"
-#include "engine/models/wan/vae_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
+#include "engine/costs/wan/umt5_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 
 namespace wan {
 namespace {

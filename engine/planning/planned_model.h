@@ -63,7 +63,7 @@ struct PlannedModel {
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
 // Describes a whole checkpoint. The sizes of its weights follow from the components' dimensions
-// (engine/models/wan/*_cost.h). `element_bytes` is the size of the compute dtype.
+// (engine/costs/wan/*_cost.h). `element_bytes` is the size of the compute dtype.
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                             const EngineOptions& options);
 

@@ -6,11 +6,11 @@
 
 #include "engine/api/stage.h"
 #include "engine/costs/library_workspace.h"
+#include "engine/costs/wan/shared_tokens_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
+#include "engine/costs/wan/umt5_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 #include "engine/media/writer_memory.h"
-#include "engine/models/wan/shared_tokens_cost.h"
-#include "engine/models/wan/transformer_cost.h"
-#include "engine/models/wan/umt5_cost.h"
-#include "engine/models/wan/vae_cost.h"
 
 namespace wan {
 namespace {

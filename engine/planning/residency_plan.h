@@ -1,6 +1,6 @@
 // Chooses the policy of each component for one job, and computes the memory that every stage then
 // holds. Pure functions of the model, the job and the device; the sizes come from the components'
-// descriptions (engine/models/wan/*_cost.h). Sizes are in bytes.
+// descriptions (engine/costs/wan/*_cost.h). Sizes are in bytes.
 #pragma once
 
 #include <cstdint>

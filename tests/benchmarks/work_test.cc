@@ -3,7 +3,7 @@
 
 #include "benchmarks/block_work.h"
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 namespace wan {
 namespace {

@@ -6,8 +6,8 @@
 #include <utility>
 
 #include "absl/status/status.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "engine/device/work_gate.h"
-#include "engine/models/wan/transformer_cost.h"
 
 namespace wan {
 

@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "engine/models/wan/shared_tokens_cost.h"
+#include "engine/costs/wan/shared_tokens_cost.h"
 
 namespace wan {
 

@@ -23,7 +23,7 @@ class SharedTokens {
   using HeadsAttention = absl::FunctionRef<absl::StatusOr<at::Tensor>(const at::Tensor& packed)>;
 
   // Null: this rank computes everything. From `fewest_overlapped` tokens on, heads are exchanged in
-  // pieces beside the attention of others (shared_tokens_cost.h).
+  // pieces beside the attention of others (engine/costs/wan/shared_tokens_cost.h).
   SharedTokens(Communicator* peers, int64_t tokens, int64_t heads, int64_t fewest_overlapped);
 
   bool IsAlone() const { return peers_ == nullptr; }

@@ -14,12 +14,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "engine/models/wan/block_gate.h"
 #include "engine/models/wan/forward_graphs.h"
 #include "engine/models/wan/patches.h"
 #include "engine/models/wan/shared_tokens.h"
 #include "engine/models/wan/timestep_rows.h"
-#include "engine/models/wan/transformer_cost.h"
 #include "engine/models/wan/transformer_weights.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/gate_residual_norm.h"

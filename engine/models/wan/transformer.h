@@ -8,10 +8,10 @@
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/costs/wan/shared_tokens_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "engine/device/device_graph.h"
 #include "engine/models/video_transformer.h"
-#include "engine/models/wan/shared_tokens_cost.h"
-#include "engine/models/wan/transformer_cost.h"
 #include "engine/weights/component_weights.h"
 
 namespace wan {

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/models/wan/transformer_cost.h"
-#include "engine/models/wan/umt5_cost.h"
-#include "engine/models/wan/vae_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
+#include "engine/costs/wan/umt5_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 #include "engine/planning/lora_memory.h"
 #include "engine/planning/planned_model.h"
 #include "engine/planning/tile_geometry.h"

@@ -7,8 +7,8 @@
 #include <cmath>
 #include <limits>
 
-#include "engine/models/wan/transformer_cost.h"
-#include "engine/models/wan/vae_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 #include "tests/engine/planning/plan_support.h"
 
 namespace wan {

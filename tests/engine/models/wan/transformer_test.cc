@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "tests/engine/golden_dit.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/in_memory_weights.h"

@@ -1,10 +1,10 @@
-#include "engine/models/wan/shared_tokens_cost.h"
+#include "engine/costs/wan/shared_tokens_cost.h"
 
 #include <algorithm>
 #include <vector>
 
 #include "engine/costs/memory_walk.h"
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 namespace wan {
 

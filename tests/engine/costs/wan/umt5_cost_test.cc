@@ -1,5 +1,5 @@
 // The text encoder's description holds for the code: the loader's groups, and what is allocated.
-#include "engine/models/wan/umt5_cost.h"
+#include "engine/costs/wan/umt5_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/models/wan/umt5.h"
-#include "tests/engine/models/wan/cost_support.h"
+#include "tests/engine/costs/wan/cost_support.h"
 #include "tests/support/peak_allocator.h"
 
 namespace wan {

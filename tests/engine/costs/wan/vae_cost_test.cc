@@ -1,5 +1,5 @@
 // The autoencoders' description holds for the code: the loader's groups, and what is allocated.
-#include "engine/models/wan/vae_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@
 
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/models/wan/vae.h"
-#include "tests/engine/models/wan/cost_support.h"
+#include "tests/engine/costs/wan/cost_support.h"
 #include "tests/engine/random_tensor.h"
 #include "tests/support/peak_allocator.h"
 

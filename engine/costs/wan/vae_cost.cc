@@ -1,4 +1,4 @@
-#include "engine/models/wan/vae_cost.h"
+#include "engine/costs/wan/vae_cost.h"
 
 #include <algorithm>
 #include <deque>

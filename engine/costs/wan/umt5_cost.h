@@ -1,8 +1,8 @@
 // The one description of the text encoder's cost, from its dimensions alone: groups of weights,
 // memory while it computes, floating-point operations. Pure functions without LibTorch. They follow
-// umt5.cc tensor by tensor, so a change there belongs here, too;
-// tests/engine/models/wan/umt5_cost_test.cc compares them with what the code allocates. Sizes are
-// in bytes; `element_bytes` is the size of the compute dtype.
+// engine/models/wan/umt5.cc tensor by tensor, so a change there belongs here as well;
+// tests/engine/costs/wan/umt5_cost_test.cc compares them with what the code allocates. Sizes are in
+// bytes; `element_bytes` is the size of the compute dtype.
 #pragma once
 
 #include <cstdint>

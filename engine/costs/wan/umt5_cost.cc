@@ -1,4 +1,4 @@
-#include "engine/models/wan/umt5_cost.h"
+#include "engine/costs/wan/umt5_cost.h"
 
 #include <optional>
 #include <string>

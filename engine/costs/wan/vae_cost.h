@@ -1,8 +1,8 @@
 // The one description of the autoencoders' cost, from their dimensions alone: groups of weights,
 // memory while they compute, floating-point operations. Pure functions without LibTorch. They
-// follow vae_layers.cc, vae_decoder.cc and vae_encoder.cc tensor by tensor, so a change there
-// belongs here, too; tests/engine/models/wan/vae_cost_test.cc compares them with what the code
-// allocates. Sizes are in bytes; `element_bytes` is the size of the compute dtype.
+// follow vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by tensor, so
+// a change there belongs here as well; tests/engine/costs/wan/vae_cost_test.cc compares them with
+// what the code allocates. Sizes are in bytes; `element_bytes` is the size of the compute dtype.
 #pragma once
 
 #include <cstdint>

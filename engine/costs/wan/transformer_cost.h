@@ -1,8 +1,8 @@
 // The one description of the transformer's cost, from its dimensions alone: groups of weights,
 // memory while it computes, floating-point operations. Pure functions without LibTorch. They follow
-// transformer_weights.cc and transformer.cc tensor by tensor, so a change there belongs here, too;
-// tests/engine/models/wan/transformer_cost_test.cc compares them with what the code allocates.
-// Sizes are in bytes; `element_bytes` is the size of the compute dtype.
+// transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor, so a change
+// there belongs here as well; tests/engine/costs/wan/transformer_cost_test.cc compares them with
+// what the code allocates. Sizes are in bytes; `element_bytes` is the size of the compute dtype.
 #pragma once
 
 #include <cstdint>

@@ -1,6 +1,6 @@
 // What the ranks of a shared forward allocate together is no more than the description says of
 // each.
-#include "engine/models/wan/shared_tokens_cost.h"
+#include "engine/costs/wan/shared_tokens_cost.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -13,11 +13,11 @@
 #include <vector>
 
 #include "engine/checkpoint/synthetic_models.h"
+#include "engine/costs/wan/transformer_cost.h"
 #include "engine/group/thread_communicator.h"
 #include "engine/models/group_transformer.h"
 #include "engine/models/wan/transformer.h"
-#include "engine/models/wan/transformer_cost.h"
-#include "tests/engine/models/wan/cost_support.h"
+#include "tests/engine/costs/wan/cost_support.h"
 #include "tests/engine/random_tensor.h"
 #include "tests/support/peak_allocator.h"
 

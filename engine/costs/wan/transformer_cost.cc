@@ -1,4 +1,4 @@
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 #include <algorithm>
 #include <cmath>

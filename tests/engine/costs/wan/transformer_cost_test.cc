@@ -1,5 +1,5 @@
 // The transformer's description holds for the code: the loader's groups, and what is allocated.
-#include "engine/models/wan/transformer_cost.h"
+#include "engine/costs/wan/transformer_cost.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/models/wan/transformer.h"
-#include "tests/engine/models/wan/cost_support.h"
+#include "tests/engine/costs/wan/cost_support.h"
 #include "tests/engine/random_tensor.h"
 #include "tests/support/peak_allocator.h"
 

@@ -1,6 +1,6 @@
-// What one rank of several takes that compute a forward together (shared_tokens.h). Pure functions
-// without LibTorch, beside which the code has to stay as transformer_cost.h says; sizes are in
-// bytes.
+// The cost of one rank among several that compute a forward together
+// (engine/models/wan/shared_tokens.h). Pure functions without LibTorch; a change of that code
+// belongs here as well, as in transformer_cost.h. Sizes are in bytes.
 #pragma once
 
 #include <cstdint>

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/families/model_family.h"
 #include "engine/media/image_encode.h"
 
 namespace wan {
@@ -40,7 +41,8 @@ absl::StatusOr<GenerationRequest> BenchmarkRequest(const Engine& engine, const s
   request.width = width;
   request.height = height;
   request.num_frames = frames;
-  if (with_image || engine.Models().front().family == FamilyId::kI2vA14b) {
+  const ModelFamily& family = FindModelFamily(engine.Models().front().family);
+  if (with_image || !family.accepts_text_only) {
     constexpr int kSide = 16;
     absl::StatusOr<std::string> black =
         EncodePng(std::vector<uint8_t>(3 * kSide * kSide), kSide, kSide);

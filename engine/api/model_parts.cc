@@ -11,9 +11,9 @@ template <typename Value>
 using Name = std::pair<Value, std::string_view>;
 
 constexpr std::array kFamilies{
-    Name<FamilyId>{FamilyId::kTi2v5b, "ti2v-5b"},
-    Name<FamilyId>{FamilyId::kT2vA14b, "t2v-a14b"},
-    Name<FamilyId>{FamilyId::kI2vA14b, "i2v-a14b"},
+#define WAN_MODEL_FAMILY(id, name) Name<FamilyId>{FamilyId::id, name},
+#include "engine/api/model_families.def"
+#undef WAN_MODEL_FAMILY
 };
 constexpr std::array kComponents{
     Name<ModelComponent>{ModelComponent::kTextEncoder, "text_encoder"},

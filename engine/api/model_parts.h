@@ -10,9 +10,19 @@
 namespace wan {
 
 // An architecture, not a size: a tiny model has the family of the large one it is like.
-enum class FamilyId { kTi2v5b, kT2vA14b, kI2vA14b };
+enum class FamilyId {
+#define WAN_MODEL_FAMILY(id, name) id,
+#include "engine/api/model_families.def"
+#undef WAN_MODEL_FAMILY
+};
 
-// Returns "ti2v-5b", "t2v-a14b" or "i2v-a14b".
+inline constexpr std::array kFamilyIds = {
+#define WAN_MODEL_FAMILY(id, name) FamilyId::id,
+#include "engine/api/model_families.def"
+#undef WAN_MODEL_FAMILY
+};
+
+// Returns the name of model_families.def, for example "ti2v-5b".
 std::string_view NameOf(FamilyId family);
 // Nullopt for any other text.
 std::optional<FamilyId> ParseFamily(std::string_view name);

@@ -3,18 +3,20 @@
 #include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/api/file_problem.h"
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
 #include "engine/checkpoint/generation_defaults.h"
 #include "engine/checkpoint/synthetic_models.h"
-#include "engine/checkpoint/upstream_constants.h"
 #include "engine/checkpoint/weight_tables.h"
+#include "engine/families/model_family.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
 #include "engine/formats/safetensors.h"
@@ -130,12 +132,34 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   if (!readable.ok()) parts.problems.push_back(std::move(readable));
 }
 
-// Nullopt for a combination that is not one of Wan2.2's.
-std::optional<FamilyId> FamilyOfType(std::string_view type, size_t experts) {
-  if (type == "ti2v" && experts == 1) return FamilyId::kTi2v5b;
-  if (type == "t2v" && experts == 2) return FamilyId::kT2vA14b;
-  if (type == "i2v" && experts == 2) return FamilyId::kI2vA14b;
-  return std::nullopt;
+// Returns null for a combination that no family has.
+const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
+  for (const ModelFamily& family : ModelFamilies()) {
+    if (family.upstream_type == type && family.experts.size() == experts) return &family;
+  }
+  return nullptr;
+}
+
+// Lists a word of each family, each once: "a, b and c" if `last` is " and ".
+std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
+  std::vector<std::string> words;
+  for (const ModelFamily& family : ModelFamilies()) {
+    const std::string next(family.*word);
+    if (std::find(words.begin(), words.end(), next) == words.end()) words.push_back(next);
+  }
+  const std::string final_word = words.back();
+  words.pop_back();
+  return absl::StrCat(absl::StrJoin(words, ", "), words.empty() ? "" : last, final_word);
+}
+
+// Upstream's layout names the VAE's file after its kind. If the family could not be made out, the
+// kind is that of the first family with as many experts.
+VaeKind UpstreamVaeKind(const CheckpointParts& parts) {
+  if (parts.family.has_value()) return FindModelFamily(*parts.family).vae;
+  for (const ModelFamily& family : ModelFamilies()) {
+    if (family.experts.size() == parts.transformers.size()) return family.vae;
+  }
+  return VaeKind::kWan22;
 }
 
 void ReadOriginal(CheckpointParts& parts) {
@@ -157,20 +181,21 @@ void ReadOriginal(CheckpointParts& parts) {
     const std::optional<TransformerConfig>& config = parts.transformers.back().config;
     if (!config.has_value()) continue;
     const std::string& type = config->model_type;
-    const std::optional<FamilyId> family = FamilyOfType(type, folders.size());
-    if (!family.has_value()) {
+    const ModelFamily* const family = FamilyOfType(type, folders.size());
+    if (family == nullptr) {
       parts.problems.push_back(Unsupported(
           config_path, absl::StrCat("model_type \"", Printable(type), "\" with ", folders.size(),
-                                    " expert(s) is not one of Wan2.2's ti2v, t2v and i2v")));
+                                    " expert(s) is not one of Wan2.2's ",
+                                    AllOf(&ModelFamily::upstream_type, " and "))));
     } else if (!parts.family.has_value()) {
-      parts.family = family;
+      parts.family = family->id;
     }
   }
   const std::string text_path = (root / "models_t5_umt5-xxl-enc-bf16.pth").string();
   parts.text_encoder =
       Assemble<TextEncoderConfig>("text_encoder", text_path, OneFile(ReadTorchArchive(text_path)),
                                   Naming::kUpstream, ReadOriginalTextEncoder);
-  const VaeKind kind = single ? VaeKind::kWan22 : VaeKind::kWan21;
+  const VaeKind kind = UpstreamVaeKind(parts);
   const std::string vae_path =
       (root / absl::StrCat("Wan", std::string(NameOf(kind)), "_VAE.pth")).string();
   parts.vae = Assemble<VaeConfig>(
@@ -179,7 +204,9 @@ void ReadOriginal(CheckpointParts& parts) {
         return ReadOriginalVae(kind, tensors, file, problems);
       });
   SetTokenizer(parts, root / "google" / "umt5-xxl" / "spiece.model");
-  if (parts.family.has_value()) parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
+  if (parts.family.has_value()) {
+    parts.expert_boundary = FindModelFamily(*parts.family).expert_boundary;
+  }
   NoteFile(parts, root / "few_step.json");
   parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
@@ -188,6 +215,69 @@ void ReadOriginal(CheckpointParts& parts) {
 bool HasComponent(const nlohmann::json& index, const char* name) {
   const auto found = index.find(name);
   return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
+}
+
+// Diffusers' word for it: only the first frame is clean, so tokens have timesteps of their own.
+bool ExpandsTimesteps(const ModelFamily& family) { return family.image == ImageRole::kFirstFrame; }
+
+// The families that model_index.json may be of.
+std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_timesteps) {
+  std::vector<const ModelFamily*> families;
+  for (const ModelFamily& family : ModelFamilies()) {
+    if (family.experts.size() == experts && ExpandsTimesteps(family) == expands_timesteps) {
+      families.push_back(&family);
+    }
+  }
+  return families;
+}
+
+// Tells those apart by the transformer's channels. Returns null if `config` is needed but absent.
+const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
+                               const std::optional<TransformerConfig>& config) {
+  if (families.size() == 1) return families.front();
+  if (!config.has_value()) return nullptr;
+  const bool conditioned = config->in_channels != config->out_channels;
+  for (const ModelFamily* const family : families) {
+    if ((family->image == ImageRole::kCondition) == conditioned) return family;
+  }
+  return nullptr;
+}
+
+struct ModelIndex {
+  bool two_experts = false;
+  std::vector<const ModelFamily*> families;  // that it may be of
+};
+
+// Reads what model_index.json states of the whole model; problems go to `fields`.
+ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, CheckpointParts& parts) {
+  const std::string pipeline = fields.Text("_class_name");
+  const std::span<const ModelFamily> all = ModelFamilies();
+  if (!pipeline.empty() && std::none_of(all.begin(), all.end(), [&](const ModelFamily& family) {
+        return family.diffusers_class == pipeline;
+      })) {
+    fields.Refuse(absl::StrCat("the pipeline is a ", Printable(pipeline), ", expected ",
+                               AllOf(&ModelFamily::diffusers_class, " or ")));
+  }
+  ModelIndex index;
+  index.two_experts = HasComponent(json, "transformer_2");
+  const size_t experts = index.two_experts ? 2 : 1;
+  index.families =
+      FamiliesOfIndex(experts, fields.Has("expand_timesteps") && fields.Bool("expand_timesteps"));
+  if (index.families.empty()) {
+    fields.Refuse(index.two_experts
+                      ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
+                      : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
+    // The rest is read as if the index did not contradict itself.
+    index.families = FamiliesOfIndex(experts, /*expands_timesteps=*/false);
+  }
+  if (index.two_experts && fields.Has("boundary_ratio")) {
+    parts.expert_boundary = fields.Number("boundary_ratio");
+    if (*parts.expert_boundary <= 0 || *parts.expert_boundary >= 1) {
+      fields.AddProblem(absl::StrCat("\"boundary_ratio\" is ", *parts.expert_boundary,
+                                     ", expected between 0 and 1"));
+    }
+  }
+  return index;
 }
 
 void ReadDiffusers(CheckpointParts& parts) {
@@ -199,31 +289,13 @@ void ReadDiffusers(CheckpointParts& parts) {
         "vae/config.json", "scheduler/scheduler_config.json"}) {
     NoteFile(parts, root / file);
   }
-  const absl::StatusOr<nlohmann::json> index = ReadJsonObject(index_path);
-  if (!index.ok()) {
-    parts.problems.push_back(index.status());
+  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(index_path);
+  if (!json.ok()) {
+    parts.problems.push_back(json.status());
     return;
   }
-  JsonFields fields(*index, index_path);
-  const std::string pipeline = fields.Text("_class_name");
-  if (!pipeline.empty() && pipeline != "WanPipeline" && pipeline != "WanImageToVideoPipeline") {
-    fields.Refuse(absl::StrCat("the pipeline is a ", Printable(pipeline),
-                               ", expected WanPipeline or WanImageToVideoPipeline"));
-  }
-  const bool two_experts = HasComponent(*index, "transformer_2");
-  const bool expand_timesteps = fields.Has("expand_timesteps") && fields.Bool("expand_timesteps");
-  if (two_experts == expand_timesteps) {
-    fields.Refuse(two_experts
-                      ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
-                      : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
-  }
-  if (two_experts && fields.Has("boundary_ratio")) {
-    parts.expert_boundary = fields.Number("boundary_ratio");
-    if (*parts.expert_boundary <= 0 || *parts.expert_boundary >= 1) {
-      fields.AddProblem(absl::StrCat("\"boundary_ratio\" is ", *parts.expert_boundary,
-                                     ", expected between 0 and 1"));
-    }
-  }
+  JsonFields fields(*json, index_path);
+  const ModelIndex index = ReadModelIndex(*json, fields, parts);
 
   const auto read_transformer = [&](const char* name) {
     auto [where, files] = ReadSafetensorsFolder(parts, root / name, kDiffusionStem);
@@ -234,26 +306,19 @@ void ReadDiffusers(CheckpointParts& parts) {
         }));
   };
   read_transformer("transformer");
-  if (two_experts) {
+  if (index.two_experts) {
     NoteFile(parts, root / "transformer_2" / "config.json");
     read_transformer("transformer_2");
   }
 
-  const std::optional<TransformerConfig>& config = parts.transformers.front().config;
-  if (!two_experts) {
-    if (expand_timesteps) parts.family = FamilyId::kTi2v5b;
-  } else if (config.has_value()) {
-    // The condition image of i2v is appended to the input's channels.
-    parts.family =
-        config->in_channels == config->out_channels ? FamilyId::kT2vA14b : FamilyId::kI2vA14b;
-  }
-  for (Component<TransformerConfig>& transformer : parts.transformers) {
-    if (!transformer.config.has_value() || !parts.family.has_value()) continue;
-    const std::string_view name = NameOf(*parts.family);
-    transformer.config->model_type = name.substr(0, name.find('-'));
-  }
-  if (!parts.expert_boundary.has_value() && parts.family.has_value()) {
-    parts.expert_boundary = UpstreamExpertBoundary(*parts.family);
+  if (const ModelFamily* const family =
+          FamilyAmong(index.families, parts.transformers.front().config);
+      family != nullptr) {
+    parts.family = family->id;
+    for (Component<TransformerConfig>& transformer : parts.transformers) {
+      if (transformer.config.has_value()) transformer.config->model_type = family->upstream_type;
+    }
+    if (!parts.expert_boundary.has_value()) parts.expert_boundary = family->expert_boundary;
   }
   auto [text_where, text_files] = ReadSafetensorsFolder(parts, root / "text_encoder", "model");
   parts.text_encoder = Assemble<TextEncoderConfig>(
@@ -287,11 +352,12 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
     component.config = config;
     component.weights = MakeSyntheticWeights(ExpectedTensors(config), dtype, parts.path, seed);
   };
-  parts.family = model->family;
-  parts.expert_boundary = UpstreamExpertBoundary(model->family);
+  const ModelFamily& family = FindModelFamily(model->family);
+  parts.family = family.id;
+  parts.expert_boundary = family.expert_boundary;
   fill(parts.transformers.emplace_back(), "transformer", model->transformer,
        model->transformer_dtype);
-  if (parts.expert_boundary.has_value()) {
+  if (family.experts.size() == 2) {
     fill(parts.transformers.emplace_back(), "transformer_2", model->transformer,
          model->transformer_dtype, /*seed=*/1);
   }
@@ -313,8 +379,7 @@ void CheckTogether(CheckpointParts& parts) {
     if (!holds) parts.problems.push_back(Damaged(where, what));
   };
   if (parts.family.has_value()) {
-    const bool needs_22 = parts.family == FamilyId::kTi2v5b;
-    require(parts.vae.where, (vae.kind == VaeKind::kWan22) == needs_22,
+    require(parts.vae.where, vae.kind == FindModelFamily(*parts.family).vae,
             absl::StrCat("is a ", std::string(NameOf(vae.kind)), " VAE, which ",
                          std::string(NameOf(*parts.family)), " does not have"));
   }
@@ -326,9 +391,10 @@ void CheckTogether(CheckpointParts& parts) {
                          text.dim));
     require(transformer.where, config.out_channels == vae.z_dim,
             absl::StrCat("gives ", config.out_channels, " channels, but the VAE has ", vae.z_dim));
-    // i2v appends the image's latents and a mask with one channel per frame of a latent.
     const int64_t condition =
-        parts.family == FamilyId::kI2vA14b ? vae.z_dim + vae.stride_temporal : 0;
+        parts.family.has_value()
+            ? FindModelFamily(*parts.family).ConditionChannels(vae.z_dim, vae.stride_temporal)
+            : 0;
     require(
         transformer.where, config.in_channels == vae.z_dim + condition,
         absl::StrCat("takes ", config.in_channels, " channels, expected ", vae.z_dim + condition));

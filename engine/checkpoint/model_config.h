@@ -6,8 +6,9 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
+
+#include "engine/families/vae_kind.h"
 
 namespace wan {
 
@@ -24,7 +25,7 @@ struct TransformerConfig {
   int64_t text_len = 0;      // rows that text is padded to
   std::array<int64_t, 3> patch_size{};  // frames, rows, columns of latents in one token
   double eps = 0;                       // of all norms
-  std::string model_type;               // upstream's: "ti2v", "t2v" or "i2v"
+  std::string model_type;               // ModelFamily::upstream_type
   bool cross_attn_norm = true;          // the norm before the cross-attention has weights ("norm3")
   bool qk_norm = true;                  // RMS norm of queries and keys
 
@@ -43,12 +44,6 @@ struct TextEncoderConfig {
 
   friend bool operator==(const TextEncoderConfig&, const TextEncoderConfig&) = default;
 };
-
-// The two autoencoders: 2.1 is that of the A14B models, 2.2 that of ti2v-5b.
-enum class VaeKind { kWan21, kWan22 };
-
-// Returns "2.1" or "2.2".
-constexpr std::string_view NameOf(VaeKind kind) { return kind == VaeKind::kWan21 ? "2.1" : "2.2"; }
 
 // The video autoencoder.
 struct VaeConfig {

@@ -23,9 +23,9 @@ struct SyntheticModel {
   DType vae_dtype = DType::kFloat32;
 };
 
-// Returns the model of this name. "ti2v-5b", "t2v-a14b" and "i2v-a14b" have the dimensions that
-// upstream publishes, in bf16 except for the VAE; "ti2v-tiny" has those of the reference data, in
-// fp32. NOT_FOUND, listing the names, for any other name. Thread-safe.
+// Returns the model of this name. The name of a family gives the dimensions that upstream
+// publishes, in bf16 except for the VAE; "ti2v-tiny" has those of the reference data, in fp32.
+// NOT_FOUND, listing the names, for any other name. Thread-safe.
 absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name);
 
 }  // namespace wan

@@ -42,12 +42,6 @@ const std::vector<double>& Std22() {
 
 }  // namespace
 
-std::optional<double> UpstreamExpertBoundary(FamilyId family) {
-  if (family == FamilyId::kT2vA14b) return 0.875;
-  if (family == FamilyId::kI2vA14b) return 0.9;
-  return std::nullopt;
-}
-
 VaeConfig UpstreamVae(VaeKind kind) {
   const bool is_22 = kind == VaeKind::kWan22;
   VaeConfig config;

@@ -2,17 +2,12 @@
 #pragma once
 
 #include <cstdint>
-#include <optional>
 
-#include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 
 namespace wan {
 
 inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
-
-// Returns the boundary of wan/configs/wan_{t2v,i2v}_A14B.py; nullopt for a model with one expert.
-std::optional<double> UpstreamExpertBoundary(FamilyId family);
 
 // What is fixed for a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages,
 // patches, and the statistics of its 16 or 48 latent channels. Widths and strides are left at 0.

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
+#include "engine/families/model_family.h"
 #include "engine/formats/safetensors_writer.h"
 
 namespace wan {
@@ -129,8 +130,7 @@ Json Scheduler(const Checkpoint& checkpoint) {
     }
     return json;
   }
-  double shift = 5;  // of TI2V-5B and I2V-A14B upstream
-  if (checkpoint.family() == FamilyId::kT2vA14b) shift = 12;
+  double shift = FindModelFamily(checkpoint.family()).sampling.shift;
   const std::optional<GenerationDefaults>& defaults = checkpoint.generation_defaults();
   if (defaults.has_value()) shift = defaults->shift.value_or(shift);
   return {{"_class_name", "UniPCMultistepScheduler"},
@@ -145,10 +145,10 @@ Json Scheduler(const Checkpoint& checkpoint) {
 Json ModelIndex(const Checkpoint& checkpoint, const std::string& scheduler) {
   const bool two = checkpoint.num_experts() == 2;
   const Json transformer = {"diffusers", "WanTransformer3DModel"};
-  const bool image = checkpoint.family() == FamilyId::kI2vA14b;
-  return {{"_class_name", image ? "WanImageToVideoPipeline" : "WanPipeline"},
+  const ModelFamily& family = FindModelFamily(checkpoint.family());
+  return {{"_class_name", std::string(family.diffusers_class)},
           {"boundary_ratio", two ? Json(*checkpoint.expert_boundary()) : Json(nullptr)},
-          {"expand_timesteps", !two},
+          {"expand_timesteps", family.image == ImageRole::kFirstFrame},
           {"scheduler", {"diffusers", scheduler}},
           {"text_encoder", {"transformers", "UMT5EncoderModel"}},
           {"tokenizer", {"transformers", "T5Tokenizer"}},

@@ -8,9 +8,9 @@
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "engine/device/work_gate.h"
+#include "engine/families/model_family.h"
 #include "engine/media/rgb_image.h"
 #include "engine/models/video_autoencoder.h"
-#include "engine/planning/model_family.h"
 
 namespace wan {
 

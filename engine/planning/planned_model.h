@@ -10,8 +10,8 @@
 #include "engine/api/engine_options.h"
 #include "engine/api/generation.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/families/model_family.h"
 #include "engine/planning/lora_memory.h"
-#include "engine/planning/model_family.h"
 #include "engine/planning/planned_component.h"
 
 namespace wan {

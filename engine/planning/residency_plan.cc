@@ -347,11 +347,6 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
-// The stage in which an image is decoded.
-StageKind PreprocessOf(ImageRole image) {
-  return image == ImageRole::kCondition ? StageKind::kI2vPreprocess : StageKind::kTi2vPreprocess;
-}
-
 // Gives the encoder's queue room for the whole video if the host has it, so that a GPU never waits
 // for an encoder that is slower. Tiles need no queue: their frames come when the GPU is done.
 void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
@@ -445,7 +440,7 @@ LeastDemand FindLeastDemand(const std::vector<PlannedComponent>& components, con
   const auto consider = [&](StageKind stage, const StageMemory& memory) {
     if (size(memory) > size(demand.memory)) demand = {stage, memory, of_host};
   };
-  consider(PreprocessOf(job.image), choice.preprocess);
+  consider(job.preprocess, choice.preprocess);
   consider(StageKind::kVaeEncoding, choice.vae_encoding);
   for (const StageMemory& step : choice.steps) consider(StageKind::kStepInference, step);
   consider(StageKind::kVaeDecoding, choice.decoding);

@@ -10,9 +10,10 @@
 
 #include "engine/api/generation.h"
 #include "engine/api/residency.h"
+#include "engine/api/stage.h"
 #include "engine/checkpoint/model_config.h"
-#include "engine/models/wan/vae_cost.h"
-#include "engine/planning/model_family.h"
+#include "engine/costs/wan/vae_cost.h"
+#include "engine/families/model_family.h"
 #include "engine/planning/plan_limits.h"
 #include "engine/planning/planned_component.h"
 #include "engine/planning/tile_geometry.h"
@@ -32,6 +33,7 @@ struct MemoryJob {
   bool guided = true;
   // Whether a guided step computes both texts in one batch, if memory allows it.
   bool batches_guidance = false;
+  StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which an image is decoded
   ImageRole image = ImageRole::kNone;
   uint64_t image_bytes = 0;  // host memory while the image is decoded and fitted to the video
   bool previews = false;

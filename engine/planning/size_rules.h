@@ -5,8 +5,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/families/model_family.h"
 #include "engine/media/rgb_image.h"
-#include "engine/planning/model_family.h"
 
 namespace wan {
 

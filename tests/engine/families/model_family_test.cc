@@ -1,0 +1,52 @@
+// What every row of the table must hold, so that readers of a checkpoint can tell families apart.
+#include "engine/families/model_family.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+#include <string>
+#include <tuple>
+
+namespace wan {
+namespace {
+
+TEST(ModelFamilyTest, EachFamilyHasItsRowAndItsName) {
+  const std::span<const ModelFamily> rows = ModelFamilies();
+  ASSERT_EQ(rows.size(), kFamilyIds.size());
+  for (size_t i = 0; i < rows.size(); ++i) {
+    EXPECT_EQ(rows[i].id, kFamilyIds[i]);
+    EXPECT_EQ(&FindModelFamily(rows[i].id), &rows[i]);
+    EXPECT_EQ(ParseFamily(NameOf(rows[i].id)), rows[i].id);
+  }
+}
+
+TEST(ModelFamilyTest, EachLayoutTellsTheFamiliesApart) {
+  std::set<std::tuple<std::string_view, size_t>> original;
+  std::set<std::tuple<size_t, ImageRole>> diffusers;
+  for (const ModelFamily& family : ModelFamilies()) {
+    SCOPED_TRACE(NameOf(family.id));
+    EXPECT_TRUE(original.emplace(family.upstream_type, family.experts.size()).second);
+    EXPECT_TRUE(diffusers.emplace(family.experts.size(), family.image).second);
+    EXPECT_FALSE(family.diffusers_class.empty());
+  }
+}
+
+TEST(ModelFamilyTest, DefaultsSuitTheExperts) {
+  for (const ModelFamily& family : ModelFamilies()) {
+    SCOPED_TRACE(NameOf(family.id));
+    EXPECT_EQ(family.expert_boundary.has_value(), family.experts.size() == 2);
+    EXPECT_EQ(family.sampling.guidance_scale.size(), family.experts.size());
+    EXPECT_TRUE(family.accepts_text_only || family.image != ImageRole::kNone);
+  }
+}
+
+TEST(ModelFamilyTest, OnlyAConditionImageAddsChannels) {
+  for (const ModelFamily& family : ModelFamilies()) {
+    SCOPED_TRACE(NameOf(family.id));
+    EXPECT_EQ(family.ConditionChannels(16, 4), family.image == ImageRole::kCondition ? 20 : 0);
+  }
+}
+
+}  // namespace
+}  // namespace wan

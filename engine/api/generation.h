@@ -41,7 +41,7 @@ struct GenerationRequest {
   std::optional<int> steps;
   std::vector<double> guidance_scale;  // one value, or two: low noise, then high noise
   std::optional<double> shift;
-  std::string solver;  // "unipc", "dpm++", "euler"; empty: the model's default
+  std::string solver;  // of engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
   std::optional<VaePrecision> vae_precision;  // unset: the engine's

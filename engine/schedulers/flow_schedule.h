@@ -29,8 +29,8 @@ struct FlowSchedule {
   std::vector<double> timesteps;
 };
 
-// Returns the sorted names that MakeFlowSchedule and MakeFlowSolver know: "dpm++", "euler",
-// "unipc".
+// Returns the sorted names of flow_solvers.def, which MakeFlowSchedule and MakeFlowSolver know. The
+// contract has each as the word of a Solver (proto/wan/v1/generation.proto).
 std::vector<std::string> FlowSolverNames();
 
 // Returns the schedule of `steps` steps. `shift` k moves the levels towards the noise, once:

@@ -1,10 +1,10 @@
 // The half of config_reader.h for diffusers' layout.
 #include <algorithm>
-#include <nlohmann/json.hpp>
 
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/config_limits.h"
 #include "engine/checkpoint/config_reader.h"
+#include "engine/checkpoint/json_config.h"
 #include "engine/checkpoint/upstream_constants.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
@@ -17,19 +17,12 @@ using Problems = std::vector<absl::Status>;
 // Reads the file and lets `read` fill the config from its fields.
 template <typename Config, typename ReadFields>
 std::optional<Config> ReadConfig(const std::string& path, Problems& problems, ReadFields read) {
-  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
-  if (!json.ok()) {
-    problems.push_back(json.status());
-    return std::nullopt;
-  }
-  JsonFields fields(*json, path);
-  Config config;
-  read(fields, config);
-  if (fields.problems().empty()) {
-    for (const std::string& what : Contradictions(config)) fields.AddProblem(what);
-  }
-  problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
-  return fields.problems().empty() ? std::optional(config) : std::nullopt;
+  return ReadJsonConfig<Config>(path, problems, [&](JsonFields& fields) {
+    Config config;
+    read(fields, config);
+    AddContradictions(config, fields);
+    return std::optional(config);
+  });
 }
 
 void CheckClass(JsonFields& fields, std::string_view expected) {

@@ -1,11 +1,11 @@
 #include "engine/checkpoint/few_step_config.h"
 
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
 #include "engine/checkpoint/config_limits.h"
+#include "engine/checkpoint/json_config.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
 
@@ -20,24 +20,18 @@ constexpr std::string_view kTimesteps = "denoising_step_list";
 template <typename ReadRest>
 std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
   if (!IsGiven(path)) return std::nullopt;
-  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
-  if (!json.ok()) {
-    problems.push_back(json.status());
-    return std::nullopt;
-  }
-  JsonFields fields(*json, path);
-  FewStepConfig config;
-  if (!read_rest(fields, config)) return std::nullopt;
-  config.timesteps = fields.Numbers(kTimesteps);
-  if (fields.Has("boundary_step_index")) {
-    config.boundary_step_index =
-        static_cast<int>(fields.Integer("boundary_step_index", 0, kMaxFewSteps));
-  }
-  if (fields.problems().empty()) {
-    for (const std::string& what : Contradictions(config)) fields.AddProblem(what);
-  }
-  problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
-  return fields.problems().empty() ? std::optional(config) : std::nullopt;
+  return ReadJsonConfig<FewStepConfig>(
+      path, problems, [&](JsonFields& fields) -> std::optional<FewStepConfig> {
+        FewStepConfig config;
+        if (!read_rest(fields, config)) return std::nullopt;
+        config.timesteps = fields.Numbers(kTimesteps);
+        if (fields.Has("boundary_step_index")) {
+          config.boundary_step_index =
+              static_cast<int>(fields.Integer("boundary_step_index", 0, kMaxFewSteps));
+        }
+        AddContradictions(config, fields);
+        return config;
+      });
 }
 
 void RefuseIfSet(JsonFields& fields, std::string_view key, std::string_view what) {

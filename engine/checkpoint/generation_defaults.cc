@@ -4,12 +4,12 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/file_problem.h"
+#include "engine/checkpoint/json_config.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
 
@@ -54,26 +54,21 @@ const std::map<std::string, Read>& Members() {
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems) {
   if (!IsGiven(path)) return std::nullopt;
-  const absl::StatusOr<nlohmann::json> json = ReadJsonObject(path);
-  if (!json.ok()) {
-    problems.push_back(json.status());
-    return std::nullopt;
-  }
-  JsonFields fields(*json, path);
-  GenerationDefaults defaults;
-  for (const auto& [key, value] : json->items()) {
-    const auto member = Members().find(key);
-    if (member != Members().end()) {
-      member->second(fields, key.c_str(), defaults);
-      continue;
+  return ReadJsonConfig<GenerationDefaults>(path, problems, [](JsonFields& fields) {
+    GenerationDefaults defaults;
+    for (const std::string& key : fields.Keys()) {
+      const auto member = Members().find(key);
+      if (member != Members().end()) {
+        member->second(fields, key.c_str(), defaults);
+        continue;
+      }
+      std::vector<std::string> known;
+      for (const auto& [name, read] : Members()) known.push_back(name);
+      fields.AddProblem(absl::StrCat("\"", Printable(key), "\" is unknown; expected one of ",
+                                     absl::StrJoin(known, ", ")));
     }
-    std::vector<std::string> known;
-    for (const auto& [name, read] : Members()) known.push_back(name);
-    fields.AddProblem(absl::StrCat("\"", Printable(key), "\" is unknown; expected one of ",
-                                   absl::StrJoin(known, ", ")));
-  }
-  problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
-  return fields.problems().empty() ? std::optional(defaults) : std::nullopt;
+    return std::optional(defaults);
+  });
 }
 
 }  // namespace wan

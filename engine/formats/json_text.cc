@@ -104,6 +104,12 @@ absl::StatusOr<json> ReadJsonObject(const std::string& path) {
 JsonFields::JsonFields(const json& object, const std::string& file)
     : object_(object), file_(file) {}
 
+std::vector<std::string> JsonFields::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : object_.items()) keys.push_back(key);
+  return keys;
+}
+
 bool JsonFields::Has(std::string_view key) const {
   const auto found = object_.find(key);
   return found != object_.end() && !found->is_null();

@@ -29,6 +29,9 @@ class JsonFields {
   // Messages name `file`. Both arguments must outlive the reader.
   JsonFields(const nlohmann::json& object, const std::string& file);
 
+  // Returns the keys of all fields, sorted.
+  std::vector<std::string> Keys() const;
+
   // Returns whether the field is present and not null.
   bool Has(std::string_view key) const;
 

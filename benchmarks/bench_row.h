@@ -61,7 +61,7 @@ struct BenchRow {
   // Session::Add fills these in.
   std::string command;
   std::string device;  // "NVIDIA H200", or the processor's name
-  // Ceilings::FloorSeconds of the work, unless it is there already: parts that run one after the
+  // FloorSeconds of the work, unless it is there already: parts that run one after the
   // other have the sum of theirs.
   std::optional<double> ceiling_seconds;
 

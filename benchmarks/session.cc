@@ -50,7 +50,7 @@ absl::StatusOr<at::Device> Session::Open(const std::string& device) {
 
 absl::Status Session::FindCeilings() {
   if (!options_.ceilings.empty()) {
-    absl::StatusOr<Ceilings> read = ReadCeilings(options_.ceilings);
+    absl::StatusOr<Ceilings> read = client::reports::ReadCeilings(options_.ceilings);
     if (!read.ok()) return read.status();
     if (read->device != device_name_) {
       return absl::InvalidArgumentError(absl::StrCat("'", options_.ceilings, "' has ceilings of '",
@@ -66,7 +66,7 @@ absl::Status Session::FindCeilings() {
 }
 
 std::optional<double> Session::FloorSeconds(const Work& work) const {
-  return ceilings_.has_value() ? ceilings_->FloorSeconds(work) : std::nullopt;
+  return ceilings_.has_value() ? wan::FloorSeconds(*ceilings_, work) : std::nullopt;
 }
 
 absl::Status Session::Add(BenchRow row) {

@@ -55,7 +55,7 @@ class Session {
   // that are added afterwards have a ratio. Call it after Open, and before any allocation that is
   // measured.
   absl::Status FindCeilings();
-  // Ceilings::FloorSeconds; nullopt without ceilings.
+  // FloorSeconds of ceilings.h; nullopt without ceilings.
   std::optional<double> FloorSeconds(const Work& work) const;
 
   // Prints the row at once. UNAVAILABLE if the file of rows cannot be written.

@@ -1,35 +1,14 @@
-// The rates that a card was measured to give, as `wan_bench ceilings --output FILE` writes them,
-// and the least time that planned work can take at these rates.
+// The least time that planned work can take at the rates that its device was measured to give.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
-#include "absl/status/statusor.h"
+#include "client/reports/ceilings_file.h"
 #include "wan/v1/telemetry.pb.h"
 
 namespace wan::client::reports {
-
-struct Ceilings {
-  // "NVIDIA H200", or the processor's name.
-  std::string device;
-  // UTC, RFC 3339.
-  std::string measured_at;
-  // Floating-point operations a second by precision: "bf16", "fp16", "tf32", "fp32".
-  std::map<std::string, double> products;
-  std::map<std::string, double> attention;
-  // Bytes a second of the device's memory, reading and writing counted; 0 if not measured.
-  double memory = 0;
-};
-
-// INVALID_ARGUMENT with what is wrong. `name` is what the message calls the text.
-absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
-
-// NOT_FOUND if the file cannot be read, otherwise as ParseCeilings.
-absl::StatusOr<Ceilings> ReadCeilings(const std::string& path);
 
 // The GPU that the job ran on, or the processor of a job without one; empty if it is not known.
 const std::string& DeviceNameOf(const wan::v1::JobReport& report);

@@ -12,6 +12,7 @@
 namespace wan {
 namespace {
 
+using client::reports::ReadCeilings;
 using testing::HasSubstr;
 
 Ceilings Made() {
@@ -36,21 +37,21 @@ class CeilingsFile : public testing::Test {
 };
 
 TEST(CeilingsTest, ProductsAndAttentionTakeTheirTimesOneAfterTheOther) {
-  EXPECT_DOUBLE_EQ(*Made().FloorSeconds({.product_flop = 700e12, .attention_flop = 1200e12}), 3);
-  EXPECT_DOUBLE_EQ(*Made().FloorSeconds({.product_flop = 700e12, .precision = "tf32"}), 2);
+  EXPECT_DOUBLE_EQ(*FloorSeconds(Made(), {.product_flop = 700e12, .attention_flop = 1200e12}), 3);
+  EXPECT_DOUBLE_EQ(*FloorSeconds(Made(), {.product_flop = 700e12, .precision = "tf32"}), 2);
 }
 
 TEST(CeilingsTest, TheSlowestOfComputingAndMovingDecides) {
-  EXPECT_DOUBLE_EQ(*Made().FloorSeconds({.product_flop = 700e12, .bytes = 8e12}), 2);
-  EXPECT_DOUBLE_EQ(*Made().FloorSeconds({.product_flop = 700e12, .bytes = 2e12}), 1);
-  EXPECT_DOUBLE_EQ(*Made().FloorSeconds({.upload_bytes = 100e9}), 2);
+  EXPECT_DOUBLE_EQ(*FloorSeconds(Made(), {.product_flop = 700e12, .bytes = 8e12}), 2);
+  EXPECT_DOUBLE_EQ(*FloorSeconds(Made(), {.product_flop = 700e12, .bytes = 2e12}), 1);
+  EXPECT_DOUBLE_EQ(*FloorSeconds(Made(), {.upload_bytes = 100e9}), 2);
 }
 
 TEST(CeilingsTest, WithoutARateThereIsNoFloor) {
-  EXPECT_EQ(Made().FloorSeconds({.product_flop = 1, .precision = "fp8"}), std::nullopt);
-  EXPECT_EQ(Made().FloorSeconds({.product_flop = 1, .precision = kMixed}), std::nullopt);
-  EXPECT_EQ(Made().FloorSeconds({.download_bytes = 1}), std::nullopt);
-  EXPECT_EQ(Made().FloorSeconds({}), std::nullopt);
+  EXPECT_EQ(FloorSeconds(Made(), {.product_flop = 1, .precision = "fp8"}), std::nullopt);
+  EXPECT_EQ(FloorSeconds(Made(), {.product_flop = 1, .precision = kMixed}), std::nullopt);
+  EXPECT_EQ(FloorSeconds(Made(), {.download_bytes = 1}), std::nullopt);
+  EXPECT_EQ(FloorSeconds(Made(), {}), std::nullopt);
 }
 
 TEST_F(CeilingsFile, WhatIsWrittenIsRead) {

@@ -4,15 +4,13 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/request_limits.h"
 #include "engine/media/image_decode.h"
 #include "engine/planning/plan.h"
 #include "engine/text/cleaning.h"
 
 namespace wan {
 namespace {
-
-// Far more than 512 tokens need; it bounds the cost of cleaning any text.
-constexpr size_t kMaxPromptBytes = 64 * 1024;
 
 // Puts the text's tokens into `prepared` and returns their number, or adds a violation of `field`.
 std::optional<int64_t> ReadText(const char* field, std::string_view text, const PlannedModel& model,

@@ -11,6 +11,7 @@
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/lora.h"
+#include "engine/api/request_limits.h"
 #include "proto/enum_words.h"
 #include "server/conversion/color.h"
 #include "server/conversion/convert.h"
@@ -29,7 +30,6 @@ constexpr size_t kMostBytesOfCharacter = 4;  // in UTF-8
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
 constexpr size_t kMaxModelBytes = 256;
-constexpr size_t kMaxTextBytes = size_t{64} << 10;
 constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
 constexpr size_t kMaxBackgroundBytes = 64;
@@ -129,8 +129,8 @@ std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& requ
   std::vector<FieldViolation> violations;
   const auto count = [](const auto& repeated) { return static_cast<size_t>(repeated.size()); };
   CheckBytes("model", request.model().size(), kMaxModelBytes, violations);
-  CheckBytes("prompt", request.prompt().size(), kMaxTextBytes, violations);
-  CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxTextBytes, violations);
+  CheckBytes("prompt", request.prompt().size(), kMaxPromptBytes, violations);
+  CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxPromptBytes, violations);
   CheckBytes("webhook_url", request.webhook_url().size(), kMaxWebhookUrlBytes, violations);
   CheckBytes("image", request.image().size(), kMaxImageBytes, violations);
   CheckBytes("background", request.background().size(), kMaxBackgroundBytes, violations);
@@ -186,11 +186,6 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
   }
   CheckOutputs(request, violations);
   CheckLabels(request, violations);
-  if (request.preview_interval() < 0) {
-    violations.push_back(
-        {"preview_interval", absl::StrCat("must be 0 (no previews) or a number of steps, got ",
-                                          request.preview_interval())});
-  }
   return violations;
 }
 

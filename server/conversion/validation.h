@@ -16,9 +16,9 @@ namespace wan::server {
 // read back. Call this before a request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);
 
-// Returns every violation of background, priority, deadline, request_id, labels, outputs, solver
-// and preview_interval, and one if model is empty, or the image is given but empty. Engine::Plan
-// checks the other fields. `request` must have passed ValidateSizes. `now` is the time that a
+// Returns every violation of background, priority, deadline, request_id, labels, outputs and
+// solver, and one if model is empty, or the image is given but empty. Engine::Plan checks the other
+// fields. `request` must have passed ValidateSizes. `now` is the time that a
 // deadline must be after.
 std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& request,
                                             absl::Time now);

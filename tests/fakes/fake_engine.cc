@@ -78,6 +78,7 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
   }
   check(!request.shift || (*request.shift > 0 && *request.shift <= 100), "shift",
         "must be above 0, at most 100");
+  check(request.preview_interval >= 0, "preview_interval", "must be 0 or more");
   return violations;
 }
 

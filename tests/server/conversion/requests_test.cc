@@ -238,9 +238,7 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TooLongLabelKey", "labels[" + Repeat("k", 63) + "]",
              [](auto& r) { (*r.mutable_labels())[Repeat("k", 64)] = "v"; }},
         Case{"TooLongLabelValue", "labels[k]",
-             [](auto& r) { (*r.mutable_labels())["k"] = Repeat("v", 256); }},
-        Case{"NegativePreviewInterval", "preview_interval",
-             [](auto& r) { r.set_preview_interval(-1); }}),
+             [](auto& r) { (*r.mutable_labels())["k"] = Repeat("v", 256); }}),
     [](const auto& value) { return value.param.name; });
 
 }  // namespace

@@ -45,7 +45,7 @@ TEST_F(JobRequestsTest, CreateTellsEveryViolationAtOnce) {
   const absl::Status status = calls().Create(request, false).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(FieldsOf(status), ElementsAre("request_id", "priority", "deadline", "outputs[0]",
-                                            "preview_interval", "prompt", "width", "num_frames"));
+                                            "prompt", "width", "num_frames", "preview_interval"));
   EXPECT_EQ(service_->Stats().queued_total, 0);
 }
 

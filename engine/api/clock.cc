@@ -12,10 +12,10 @@
 namespace wan {
 namespace {
 
-// How late a wall clock that was set may be noticed.
+// Longest time until a change of the wall clock is noticed.
 constexpr absl::Duration kLook = absl::Seconds(1);
-// When to try again to wake a waiter whose mutex somebody holds. Whoever releases a mutex wakes its
-// waiters as well, so this is seldom needed.
+// Delay before another try to wake a waiter whose mutex is locked. Releasing a mutex also wakes its
+// waiters, so this is seldom needed.
 constexpr absl::Duration kAgain = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Hours(1);
 
@@ -47,7 +47,7 @@ class Waker {
     absl::Time deadline;
     bool jumps;
 
-    // When to look at it next, from now on: zero if it is due.
+    // Time until the waiter must be checked next: zero if it is due.
     absl::Duration Sleep() const {
       const absl::Duration left = std::max(deadline - clock->Now(), absl::ZeroDuration());
       return std::min(left, jumps ? kLook : kLongest);
@@ -119,7 +119,7 @@ class SteadyClock final : public Clock {
 
  private:
   Waker& waker_;
-  const absl::Time origin_;  // what the wall clock says first is as good as any time
+  const absl::Time origin_;  // any first time of the wall clock is valid
 };
 
 class RealClock final : public Clock {

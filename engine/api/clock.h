@@ -28,9 +28,8 @@ class Clock {
   virtual bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                           absl::Time deadline) = 0;
 
-  // Returns the same clock for whoever waits for a time to pass: its Now() goes on evenly, whatever
-  // the wall clock is set to. Its times may only be compared with each other. It lives as long as
-  // this clock.
+  // Returns a clock for durations: its Now() advances evenly, whatever the wall clock is set to.
+  // Its times may only be compared with each other. It lives as long as this clock.
   virtual Clock& Steady() = 0;
 };
 

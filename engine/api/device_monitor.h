@@ -12,9 +12,9 @@
 
 namespace wan {
 
-// What a GPU did over a stretch of time, from samples that are taken 20 times a second. Every
-// figure is absent if the samples cover less than half of the stretch. Percentages run from 0 to
-// 100; "of the card" means with all of its processes.
+// The activity of a GPU over a stretch of time, from samples that are taken 20 times a second.
+// Every figure is absent if the samples cover less than half of the stretch. Percentages run from 0
+// to 100; "of the card" means with all of its processes.
 struct GpuUsage {
   // The mean SM activity: by GPM where the card has it, and then absent for stretches below 0.1 s;
   // otherwise the share of time in which any kernel ran.
@@ -22,9 +22,9 @@ struct GpuUsage {
   std::optional<double> sm_occupancy_percent;     // resident warps; GPM, as the next two
   std::optional<double> tensor_activity_percent;  // time in which tensor cores computed
   std::optional<double> dram_bandwidth_percent;   // of the highest bandwidth
-  // What the whole card used, and that over the time: by its energy counter where that was read
-  // often enough, otherwise by the power that the driver tells, which may be a mean of the last
-  // second. The peak is the highest that the driver told.
+  // Energy of the whole card and its mean power: from the energy counter if that was read often
+  // enough, otherwise from the driver's power, which may be a mean of the last second. The peak is
+  // the driver's highest figure.
   std::optional<double> energy_joules;
   std::optional<double> power_watts;
   std::optional<double> power_peak_watts;
@@ -32,8 +32,9 @@ struct GpuUsage {
   std::optional<double> sm_clock_min_mhz;
   std::optional<double> memory_clock_mhz;
   std::optional<double> temperature_peak_celsius;
-  // What held the clocks down in any sample (ThrottleReasonNames in engine/monitor/nvml.h), sorted;
-  // and the time in which anything did. Both are empty if the driver does not tell.
+  // The reasons that held the clocks down in any sample (ThrottleReasonNames in
+  // engine/monitor/nvml.h), sorted; and the time with any reason. Both are empty if the driver
+  // gives none.
   std::vector<std::string> throttle_reasons;
   std::optional<double> throttled_seconds;
   std::optional<int> processes;  // the most with compute contexts at a time, this one among them
@@ -102,7 +103,7 @@ class ResourceProbe {
   virtual ResourceUsage Finish() = 0;
 };
 
-// What one device of a group did since a measurement was started.
+// The work of one device of a group since a measurement was started.
 struct DeviceUse {
   // As DeviceSample has them.
   std::string device;
@@ -110,7 +111,7 @@ struct DeviceUse {
   std::string uuid;
   // Those of the machine are absent unless the device is the first one.
   ResourceUsage usage;
-  // What it sent to the other devices, and the time in which it waited for them (ExchangeMeter).
+  // Bytes sent to the other devices, and the time of waiting for them (ExchangeMeter).
   std::optional<uint64_t> exchanged_bytes;
   std::optional<double> exchange_seconds;
 };
@@ -120,8 +121,7 @@ class GroupProbe {
  public:
   virtual ~GroupProbe() = default;
   // Ends the measurement and returns what each device did since the probe was started, in the order
-  // of the ranks. Call it at most once, when no device computes for what is measured any more; any
-  // thread may do so.
+  // of the ranks. Call it at most once, on any thread, after all measured work has ended.
   virtual std::vector<DeviceUse> Finish() = 0;
 };
 
@@ -140,8 +140,8 @@ class DeviceReader {
 struct TimelinePoint {
   absl::Time start;
   double seconds = 0;
-  // Of the device that computes, with the CPU's and the process's figures. Names and sizes, which
-  // do not change, are left out.
+  // The computing device's figures, with the CPU's and the process's. Names and sizes, which do not
+  // change, are left out.
   DeviceSample sample;
 };
 

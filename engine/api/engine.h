@@ -47,7 +47,7 @@ struct ModelDescription {
   std::string layout;  // "original", "diffusers", "synthetic"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
-  // What the checkpoint and the LoRAs were read from, sorted by name, each name once; empty for a
+  // The files of the checkpoint and the LoRAs, sorted by name, each name once; empty for a
   // synthetic model without LoRAs.
   std::vector<ModelFile> files;
   std::vector<VideoShape> warm_shapes;
@@ -78,8 +78,8 @@ struct DeviceCanary {
   std::string digest;
 };
 
-// Something optional that a generation went without because it failed: its previews, or an output
-// file other than the first.
+// An optional part of a generation that failed: the previews, or an output file other than the
+// first.
 struct Omission {
   std::optional<OutputKind> output;  // the missing file; absent for previews
   absl::Status status;               // why it is missing

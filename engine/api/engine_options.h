@@ -27,8 +27,7 @@ struct EngineOptions {
   // Measure SM activity with the driver's GPM counters. If not, the share of time in which any
   // kernel ran is reported in its place.
   bool gpm = true;
-  // How exactly the autoencoder computes where a request does not say it. Unset:
-  // DefaultVaePrecision.
+  // The autoencoder's precision for requests that do not set it. Unset: DefaultVaePrecision.
   std::optional<VaePrecision> vae_precision;
   // On a GPU, record forwards of videos that are so small that launching kernels takes longer than
   // they do, and replay them. The results have the same bits.

@@ -12,7 +12,7 @@ void ExchangeMeter::CountSent(uint64_t bytes) {
 void ExchangeMeter::CountWait(Wait wait) {
   absl::MutexLock lock(&mutex_);
   pending_.push_back(std::move(wait));
-  // So that no more are kept than the device is behind.
+  // Waits that are over are removed, so that only pending ones are kept.
   Settle();
 }
 
@@ -29,7 +29,7 @@ void ExchangeMeter::Settle() {
       seconds = pending_.front()();
       if (!seconds.has_value()) return;
     } catch (...) {
-      // The device is lost: nobody will know how long it has waited.
+      // The device is lost, so the length of the wait is unknown.
     }
     sums_.waited_seconds += seconds.value_or(0);
     pending_.pop_front();

@@ -1,4 +1,4 @@
-// What one device of a group has exchanged with the others.
+// Counts the exchanges of one device of a group with the others.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,7 @@ namespace wan {
 // Sums since the meter was made.
 struct Exchanged {
   uint64_t sent_bytes = 0;
-  // The time in which the device had nothing to compute, because what it had to compute with was
-  // not there yet.
+  // The time in which the device was idle because its inputs had not arrived.
   double waited_seconds = 0;
 };
 

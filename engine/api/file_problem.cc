@@ -32,7 +32,7 @@ std::string UserName(uid_t user) {
   return known && found != nullptr ? std::string(found->pw_name) : absl::StrCat(user);
 }
 
-// Where a link leads in the end.
+// Returns the final target of a link.
 fs::path TargetOf(fs::path link) {
   constexpr int kMostLinks = 40;  // as the kernel's limit
   std::error_code error;

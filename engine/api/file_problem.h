@@ -35,8 +35,8 @@ enum class FileContent {
 // The number of bytes from a file's beginning that NameForeignContent looks at.
 inline constexpr size_t kForeignContentBytes = 512;
 
-// Names what a file is instead of what is expected, from its first bytes: "is a Git LFS pointer,
-// not the file: run git lfs pull". Empty if they show nothing else. `beginning` has
+// Names the real kind of a file that should be of another, from its first bytes: "is a Git LFS
+// pointer, not the file: run git lfs pull". Empty if they show nothing else. `beginning` has
 // kForeignContentBytes bytes, or the whole file if that is shorter.
 std::string NameForeignContent(std::string_view beginning, FileContent expected);
 

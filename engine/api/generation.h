@@ -28,7 +28,7 @@ struct GenerationRequest {
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
   std::shared_ptr<const std::string>
       image;  // bytes of a PNG, JPEG or WebP file; null: text to video
-  // Shows through the transparent parts of the image; unset: white. Only with an image.
+  // Colour for the transparent parts of the image; unset: white. Only with an image.
   std::optional<Color> background;
   // The size in pixels. With an image, width times height is only an area: the model's rule and the
   // image's aspect ratio turn it into a size. Where `size_is_exact` is true, as in the request of a
@@ -59,7 +59,7 @@ struct VideoShape {
   int height = 0;
   int num_frames = 0;
 
-  // clang-tidy takes the 0 that a comparison with the result has for a pointer.
+  // clang-tidy mistakes the 0 in comparisons with the result for a pointer.
   // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const VideoShape&, const VideoShape&) = default;
 };
@@ -109,7 +109,7 @@ struct GenerationPlan {
   bool batched_guidance = false;
   // Whether any step runs an unconditional pass besides the conditional one; steps with a guidance
   // scale of exactly 1 do not. False for few-step checkpoints, whose weights have learnt the
-  // guidance, and where every scale is 1: then every step runs one pass, with the prompt.
+  // guidance, and if every scale is 1: then every step runs one pass, with the prompt.
   bool guided = true;
   std::vector<StepPlan> steps;
   // The noise level of each step's input: strictly decreasing; one more entry than steps, the last
@@ -125,11 +125,11 @@ struct GenerationPlan {
   // of a small video take less time than these, and the result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
-  // So many decoded frames may wait for their encoder before the decoding waits for it.
+  // Most decoded frames that may wait for their encoder before decoding waits.
   int queued_frames = kLeastQueuedFrames;
   // Floating-point operations of one forward with one text.
   double forward_flops = 0;
-  // A forward runs so many transformer blocks; this is the work of one of them in a forward with
+  // The number of transformer blocks in a forward, and the work of one of them in a forward with
   // one text.
   int blocks = 0;
   std::vector<OperatorWork> block_operators;
@@ -141,9 +141,9 @@ struct GenerationPlan {
   // The most host memory that the job adds in any stage; 0 where memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
-  // What the engine read in the texts to make the plan, so that they are not read again to carry it
-  // out. The image was only measured: the job decodes it when it needs its pixels. A queued job
-  // keeps no plan: each attempt makes its own. Null in a plan that no engine made.
+  // The engine's tokens of the texts, read for the plan and used again to carry it out. The image
+  // was only measured: the job decodes it when it needs its pixels. A queued job keeps no plan:
+  // each attempt makes its own. Null in a plan that was not made by an engine.
   std::shared_ptr<const PreparedRequest> prepared;
 
   // Returns whether frames are decoded. A request that asks only for latents needs none.

@@ -5,8 +5,8 @@ namespace wan {
 
 // The choice holds for every job of an engine. A batch needs more memory than one forward: where it
 // does not fit the device beside the weights, or the host, the plan takes two forwards instead, so
-// no job is refused for it. GenerationPlan::batched_guidance says what a job got. The videos differ
-// by rounding alone. Steps without guidance have one forward, and nothing to batch.
+// no job is refused for it. GenerationPlan::batched_guidance has the choice for a job. The videos
+// differ by rounding alone. Steps without guidance have one forward, and nothing to batch.
 enum class GuidanceBatching {
   // One batch where that is faster: for small videos, and in a group with an even number of
   // devices, each half of which computes one of the forwards.

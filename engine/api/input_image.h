@@ -1,4 +1,4 @@
-// A request's image: what its file holds, and what was done to make a first frame of it.
+// A request's image: the facts of its file, and the steps that made it a first frame.
 #pragma once
 
 #include <cstdint>

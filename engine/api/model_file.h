@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// What tells one state of a file from another without reading it. An exchanged file has another
-// inode; one that was written to in its place has another time, unless somebody set that back.
+// Identifies the state of a file without reading it. An exchanged file has another inode; one that
+// was written to in its place has another time, unless somebody set that back.
 struct FileVersion {
   uint64_t size_bytes = 0;
   int64_t modified_nanos = 0;  // since the epoch

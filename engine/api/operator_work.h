@@ -1,4 +1,4 @@
-// How much work the operators of a transformer block are, and what they took.
+// The work of a transformer block's operators, and their measured times.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ struct OperatorWork {
   // Floating-point operations; a multiplication with an addition counts as two. 0 for classes whose
   // operations are not counted because they are bound by memory.
   double flops = 0;
-  double bytes = 0;  // what has to be read and written at least
+  double bytes = 0;  // least bytes that must be read and written
 };
 
 // One operator of a block. FLOPs and bytes as above; both are 0 for a wait.
@@ -30,7 +30,7 @@ struct TimedOperator {
   double seconds = 0;
 };
 
-// What one block took in one forward of a job.
+// The measured times of one block in one forward of a job.
 struct BlockProfile {
   std::string part;                      // the name of the forward's SpanPart
   int block = 0;                         // from 0

@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// Telemetry is optional: a sink or a probe that throws costs what it would have told, and not the
-// job, nor the process, where a span ends while another exception is on its way.
+// Telemetry is optional: if a sink or a probe throws, its data is lost, but neither the job nor,
+// while another exception unwinds, the process.
 template <typename Work>
 void IgnoreFailure(const Work& work) {
   try {
@@ -16,7 +16,7 @@ void IgnoreFailure(const Work& work) {
   }
 }
 
-// `what` is done with every sink.
+// Calls `what` with every sink.
 template <typename What>
 void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
   for (TelemetrySink* const sink : sinks) {

@@ -36,7 +36,7 @@ struct SpanStart {
   std::shared_ptr<const StepFacts> step;  // null except in kStepLoading and kStepInference
 };
 
-// What a span consists of, for example one forward of a step. Parts do not overlap.
+// A part of a span, for example one forward of a step. Parts do not overlap.
 struct SpanPart {
   std::string name;          // "forward_conditional", or a component's name
   double start_seconds = 0;  // from the start of the span
@@ -54,7 +54,7 @@ struct SpanRecord {
   std::shared_ptr<const StepFacts> step;
   absl::Status status;          // the result with which it was closed
   std::vector<SpanPart> parts;  // in the order in which they started
-  // Null but in the step of a job that profiles a block.
+  // Null except in the step of a job that profiles a block.
   std::shared_ptr<const BlockProfile> block_profile;
 };
 
@@ -85,8 +85,8 @@ class Recorder {
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Opens a span. Span::Finish closes it; the span's destructor does so with CANCELLED if nobody
-  // called Finish. `step` belongs to spans of a denoising step.
+  // Opens a span. Span::Finish closes it; the span's destructor does so with CANCELLED if Finish
+  // was not called. `step` belongs to spans of a denoising step.
   [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
   // Records a span that began in the past and ends now, such as kQueueWait. It has no resource

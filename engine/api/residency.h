@@ -1,4 +1,4 @@
-// Where the weights of a model's components live. docs/operate/memory.md says when each policy
+// The places of the weights of a model's components. docs/operate/memory.md says when each policy
 // pays.
 #pragma once
 

@@ -15,7 +15,7 @@ struct KindName {
   StageKind kind;
   std::string_view name;
 
-  // The step number stands behind "Step_" in the names of kinds that occur once per step.
+  // The step number follows "Step_" in the names of kinds that occur once per step.
   bool has_step() const { return name.substr(0, kStep.size()) == kStep; }
 };
 

@@ -28,8 +28,8 @@ enum class StageKind {
   kTotalExecution,
 };
 
-// One stage: a kind, and the denoising step that it belongs to. A kind that does not occur once per
-// step is a stage by itself, so that it converts.
+// One stage: a kind, and the denoising step that it belongs to. Implicit, because a kind that does
+// not occur once per step is a stage by itself.
 struct Stage {
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Stage(StageKind stage_kind, int of_step = 0) : kind(stage_kind), step(of_step) {}
@@ -37,7 +37,7 @@ struct Stage {
   StageKind kind;
   int step;  // from 0; always 0 except with kStepLoading and kStepInference
 
-  // clang-tidy takes the 0 that a comparison with the result has for a pointer.
+  // clang-tidy mistakes the 0 in comparisons with the result for a pointer.
   // NOLINTNEXTLINE(modernize-use-nullptr)
   friend constexpr auto operator<=>(const Stage&, const Stage&) = default;
 };

@@ -1,5 +1,5 @@
-// What a report says of the machine that a job ran on. A figure that is unknown is absent, a name
-// that is unknown is empty.
+// Facts for reports about the machine on which a job ran. A figure that is unknown is absent, a
+// name that is unknown is empty.
 #pragma once
 
 #include <cstdint>

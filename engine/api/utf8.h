@@ -1,6 +1,6 @@
-// What is text and what is not. Protobuf cannot read back a `string` that is not UTF-8, so every
-// text that enters the process is checked with IsUtf8, and texts that only inform, such as file
-// names and errors of libraries, pass through ToUtf8.
+// Checks and repairs of UTF-8 text. Protobuf cannot read back a `string` that is not UTF-8, so
+// every text that enters the process is checked with IsUtf8, and texts that only inform, such as
+// file names and errors of libraries, pass through ToUtf8.
 #pragma once
 
 #include <string>

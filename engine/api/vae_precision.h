@@ -1,4 +1,4 @@
-// How exactly an autoencoder computes.
+// The precisions of an autoencoder.
 #pragma once
 
 #include <array>

@@ -15,12 +15,11 @@ namespace wan {
 
 using client::reports::Ceilings;
 
-// Returns the time of products and attention one after the other, or that of the memory's bytes if
-// it is longer, or that of the copies between host and device if that is longer still. nullopt if a
-// rate is not known, or if there is no work.
+// Returns the longest of three times: products and attention one after the other, the memory's
+// bytes, the copies between host and device. nullopt if a rate is unknown or there is no work.
 std::optional<double> FloorSeconds(const Ceilings& ceilings, const Work& work);
 
-// `rows` are what the ceilings were taken from. UNAVAILABLE if the file cannot be written.
+// `rows` are the measurements behind the ceilings. UNAVAILABLE if the file cannot be written.
 absl::Status WriteCeilings(const std::string& path, const Ceilings& ceilings,
                            const std::vector<BenchRow>& rows);
 

@@ -1,4 +1,4 @@
-// What each part of the server gets of its configuration.
+// Makes the options of each part of the server from its configuration.
 #pragma once
 
 #include <map>
@@ -23,12 +23,12 @@ std::vector<std::string> ModelNamesOf(const ServerConfig& config);
 // The devices of each group: "cuda:0,1", "cuda:2".
 std::vector<std::string> DeviceNamesOf(const ServerConfig& config);
 
-// What Telemetry says of a server that starts now; `libraries` are those that it does not link
-// itself.
+// The facts for Telemetry of a server that starts now; `libraries` are those that the server does
+// not link itself.
 ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, const Clock& clock,
                     std::map<std::string, std::string> libraries);
 
-// Those of each port.
+// The options of each port.
 ConnectionLimits ConnectionLimitsOf(const ServerConfig& config);
 
 StopSettings StopSettingsOf(const ServerConfig& config);
@@ -42,10 +42,10 @@ WebhookRules WebhookRulesOf(const ServerConfig& config);
 // host.name; those of the config come in place of them or beside them.
 SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
-// All but what other parts of the server are told: sinks, listeners, quotas and webhooks are
-// missing. `authenticated`: callers have to say who they are. Models that callers name may lie
-// anywhere if nobody has to, no gRPC address is reached from other machines, and model_roots is
-// empty; otherwise only below model_roots.
+// Everything except sinks, listeners, quotas and webhooks, which other parts of the server set.
+// `authenticated`: callers have to say who they are. Models that callers name may lie anywhere if
+// nobody has to, no gRPC address is reached from other machines, and model_roots is empty;
+// otherwise only below model_roots.
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated);
 
 }  // namespace wan::server

@@ -39,17 +39,17 @@
 namespace wan::server {
 namespace {
 
-// The health of the process, beside that of the services: whoever starts it again asks this.
+// Name of the liveness check. Restart the process if it fails; serving health is separate.
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
     "a running job makes no progress, and only a restart helps; the log says more";
-// How often the log says that the server serves everybody.
+// How often the log repeats that the server does not authenticate its callers.
 constexpr absl::Duration kWarnAgain = absl::Hours(1);
 
 constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
                                          "wan.v1.Telemetry", "wan.v1.Administration"};
 
-// Tells whoever started the server.
+// Notifies the code that started the server.
 class DeviceLossListener final : public StateListener {
  public:
   explicit DeviceLossListener(std::function<void()> tell) : tell_(std::move(tell)) {}
@@ -94,8 +94,8 @@ struct Server::State {
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
-  // Those of an address. ModelManagement and Administration are on the address for administrators,
-  // if there is one.
+  // The services of an address. ModelManagement and Administration are on the address for
+  // administrators, if there is one.
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
   absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
   void WarnOfInsecurity();
@@ -115,8 +115,8 @@ struct Server::State {
   Reloader reloader;
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Gate> gate;
-  std::atomic<bool> alive = true;  // what CheckAlive said last
-  HealthStatuses health_statuses;  // told by the models, also while the jobs go
+  std::atomic<bool> alive = true;  // the latest result of CheckAlive
+  HealthStatuses health_statuses;  // notified by the models, also while the jobs are destroyed
   std::unique_ptr<OutboundReports> reports;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<MetricsServer> metrics_server;
@@ -125,7 +125,7 @@ struct Server::State {
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<VideoApi> video_api;
   std::unique_ptr<HttpServer> http;  // null: off
-  // Goes before the services: what it runs last may hold the last of a stream.
+  // Destroyed before the services, because its last tasks may hold the last reference to a stream.
   WorkerPool pool{WorkLimits::Standard()};
   std::unique_ptr<GrpcPort> port;
   std::unique_ptr<GrpcPort> admin_port;  // null: `port` has the administrators' services
@@ -269,7 +269,7 @@ absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& fact
                accepts ? "connections are accepted again"
                        : "no connection is accepted: there are too many, or no descriptors",
                {{"connections", started.Stats().open}});
-    // Who may generate decides about health.
+    // The models' readiness decides about health.
     if (!admin) health.SetAccepting(accepts);
   };
   const auto on_refused = [this](const RefusedCaller& caller) {
@@ -295,7 +295,7 @@ absl::Status Server::State::CheckAlive() {
 
 void Server::State::OpenHealth() {
   health_statuses.AskAbout([this](const std::string& service) { return ReasonsOf(service); });
-  // Of a model that is forgotten no state is told.
+  // A forgotten model has no state to publish.
   jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
   health.Start(
       [this, told = std::optional<std::string>()](const NotServingReasons& reasons) mutable {
@@ -349,7 +349,8 @@ void Server::State::WarnOfInsecurity() {
 }
 
 absl::Status Server::State::LoadModels() {
-  // All are known before the first begins, so that a request for the last is told to wait.
+  // All models are added before the first load begins, so that requests for the last one get
+  // MODEL_LOADING.
   for (const ModelSpec& model : config.models) {
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }

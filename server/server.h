@@ -24,15 +24,14 @@ class Server {
   // and leaves the server up.
   //
   // UNAVAILABLE if an address is taken or another server has the folder; else JobService::Open's
-  // errors. What is passed in must outlive the server. `libraries` is for GetServerInfo, beside
-  // what the server itself links.
+  // errors. The arguments must outlive the server. `libraries` is for GetServerInfo, beside what
+  // the server itself links.
   //
   // `engines` has that of each device group of the config (GroupsOf), by number. A group whose
   // device is lost leaves, and the others serve on. When the last one is lost, health says
-  // NOT_SERVING, no job or model task begins any
-  // more, new jobs are refused (DEVICE_LOST), and everything else is answered as before. The server
-  // then calls `on_device_lost`, once, on a thread of its own; whoever started the server ends the
-  // process.
+  // NOT_SERVING, no job or model task begins any more, new jobs are refused (DEVICE_LOST), and
+  // everything else is answered as before. The server then calls `on_device_lost`, once, on a
+  // thread of its own; the caller of Start ends the process.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},

@@ -1,4 +1,4 @@
-// What the gRPC side of the server holds now, for metrics.
+// Reads the current figures of the gRPC ports, for metrics.
 #pragma once
 
 #include "server/calls/admission.h"

@@ -18,7 +18,7 @@ struct Ceilings {
   // Floating-point operations a second, by precision: "bf16", "fp16", "tf32", "fp32".
   std::map<std::string, double> products;
   std::map<std::string, double> attention;
-  // Bytes a second; 0 if not measured. The device's memory counts reading and writing.
+  // Bytes a second; 0 if not measured. For the device's memory, reads and writes count.
   double memory = 0;
   double upload = 0;    // from locked host memory
   double download = 0;  // to locked host memory

@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kSyntheticScheme = "synthetic:";
-// Of the safetensors files of transformers and of diffusers' VAE.
+// Stem of the safetensors files of transformers and of diffusers' VAE.
 constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
 bool Exists(const fs::path& path) { return IsGiven(path.string()); }
@@ -62,8 +62,8 @@ void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion&
       {fs::path(path).lexically_relative(parts.path).generic_string(), path, version});
 }
 
-// Call it before the file is read, so that a later change is noticed. A file that is missing is
-// told by whoever needs it.
+// Call it before the file is read, so that a later change is noticed. The code that needs a missing
+// file reports it.
 void NoteFile(CheckpointParts& parts, const fs::path& path) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
   if (version.ok()) AddFile(parts, path.string(), *version);

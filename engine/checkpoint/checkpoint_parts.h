@@ -30,7 +30,7 @@ struct Component {
 struct CheckpointParts {
   std::string path;
   std::optional<Layout> layout;
-  std::optional<FamilyId> family;  // absent if it could not be made out
+  std::optional<FamilyId> family;  // absent if it could not be determined
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
@@ -39,7 +39,7 @@ struct CheckpointParts {
   std::vector<Component<TransformerConfig>> transformers;  // one per expert
   Component<TextEncoderConfig> text_encoder;
   Component<VaeConfig> vae;
-  std::vector<absl::Status> problems;  // those that belong to no single component
+  std::vector<absl::Status> problems;  // problems that belong to no single component
 };
 
 // Reads a checkpoint. It never fails, because problems are part of the result. Thread-safe.

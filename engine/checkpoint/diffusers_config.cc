@@ -32,7 +32,7 @@ void CheckClass(JsonFields& fields, std::string_view expected) {
       absl::StrCat("the component is a ", Printable(name), ", expected ", std::string(expected)));
 }
 
-// A field that checkpoints may leave out, but which has only one value that we compute with.
+// A field that checkpoints may leave out and for which only one value is supported.
 void CheckNumber(JsonFields& fields, std::string_view key, double expected) {
   if (!fields.Has(key)) return;
   const double found = fields.Number(key);

@@ -19,7 +19,7 @@ struct Module {
     return {absl::StrCat(upstream, upstream.empty() ? "" : ".", std::string(upstream_child)),
             absl::StrCat(diffusers, diffusers.empty() ? "" : ".", std::string(diffusers_child))};
   }
-  // Of the same name in both layouts.
+  // A tensor with the same name in both layouts.
   Module Child(std::string_view child) const { return Child(child, child); }
 };
 

@@ -16,7 +16,7 @@ using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kTimesteps = "denoising_step_list";
 
-// Reads what both layouts call the same, and lets `read_rest` read and check what is the layout's.
+// Reads the fields that both layouts share, and lets `read_rest` read and check the layout's own.
 template <typename ReadRest>
 std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
   if (!IsGiven(path)) return std::nullopt;

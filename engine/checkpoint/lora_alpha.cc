@@ -50,7 +50,7 @@ bool Contains(const std::array<std::string_view, kSize>& names, std::string_view
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// What kohya's tools write for a value that a file does not have, or that differs by module.
+// The texts that kohya's tools write for a missing value, or one that differs by module.
 bool IsNoValue(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
   return small == "none" || small == "null" || small == "dynamic";
@@ -77,7 +77,7 @@ bool HasMergedAlpha(const TensorFile& file) {
                       [](const auto& t) { return t.name.ends_with(".alpha"); });
 }
 
-// PEFT compares patterns as regular expressions; the names of modules are those that are written.
+// PEFT treats patterns as regular expressions; in practice they are names of modules.
 absl::StatusOr<std::string> NameInPattern(std::string pattern, const std::string& where) {
   pattern = absl::StrReplaceAll(pattern, {{"\\.", "."}});
   if (pattern.find_first_of("*+?[](){}|\\$") == std::string::npos &&

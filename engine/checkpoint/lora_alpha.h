@@ -54,7 +54,7 @@ class LoraAlpha {
   class Reader;
 
   static std::optional<double> Match(const std::vector<Pattern>& patterns, std::string_view module);
-  // What the settings give for a pair.
+  // The scale of a pair by the settings.
   std::optional<double> AlphaOf(const LoraPair& pair) const;
   std::optional<double> RankOf(const LoraPair& pair) const;
 

@@ -101,7 +101,7 @@ std::string ModelOfWidth(int64_t width) {
   }
 }
 
-// Turns the tensors of one file into terms; what is wrong is collected.
+// Turns the tensors of one file into terms, and collects problems.
 class TermBuilder {
  public:
   TermBuilder(const TensorFile& file, const TransformerConfig& config, const LoraAlpha& alpha)
@@ -149,7 +149,7 @@ class TermBuilder {
     }
   }
 
-  // What can be seen only when every tensor has its place.
+  // Checks that need all tensors in their places.
   void CheckWhole() {
     if (result_.terms.empty()) {
       problems_.push_back(
@@ -246,7 +246,7 @@ class TermBuilder {
                              ": the ranks differ"));
       return std::nullopt;
     }
-    // In the file's words, as adapter_config.json speaks.
+    // In the file's names, which adapter_config.json uses.
     LoraPair& pair =
         pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {

@@ -15,12 +15,13 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBias = ".bias";
 
-// What stands before the module's dotted name, in any order and number: diffusers, PEFT, ComfyUI,
-// DiffSynth, and wrappers of the trainers.
+// Prefixes of a module's dotted name, in any order and number: of diffusers, PEFT, ComfyUI,
+// DiffSynth, and the trainers' wrappers.
 constexpr std::array<std::string_view, 6> kPrefixes = {
     "base_model.model.", "diffusion_model.", "transformer.", "pipe.dit.", "model.", "module."};
 
-// Kohya and LyCORIS write underscores for the dots behind these, the longer one first.
+// Kohya and LyCORIS write underscores for the dots after these prefixes; the longer one comes
+// first.
 constexpr std::array<std::string_view, 3> kFlatPrefixes = {"lora_unet__", "lora_unet_", "lycoris_"};
 
 struct Ending {
@@ -42,7 +43,7 @@ constexpr std::array<Ending, 14> kEndings = {{
     {".alpha", LoraPart::kAlpha},
     {".diff", LoraPart::kDifference},
     {".diff_b", LoraPart::kBiasDifference},
-    // Of a block's modulation, though it is named as the block's own.
+    // The tensor of a block's modulation, although its name looks like the block's own.
     {".diff_m", LoraPart::kDifference},
 }};
 constexpr std::string_view kModulationEnding = ".diff_m";

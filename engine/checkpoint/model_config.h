@@ -53,7 +53,8 @@ struct VaeConfig {
   int64_t decoder_base_dim = 0;   // the same of the decoder; equals base_dim in 2.1
   std::vector<int64_t> dim_mult;  // width multiplier of each stage, in the encoder's order
   int num_res_blocks = 0;         // of an encoder's stage; the decoder's have one more
-  // Which of the encoder's downsampling steps (one fewer than stages) halve the frames, too.
+  // Whether each of the encoder's downsampling steps (one fewer than stages) also halves the
+  // frames.
   std::vector<bool> temporal_downsample;
   int64_t patch_size = 0;            // pixels folded into channels before the encoder; 1 in 2.1
   int64_t stride_spatial = 0;        // pixels per latent, along rows and columns

@@ -16,7 +16,7 @@ namespace {
 
 using Problems = std::vector<absl::Status>;
 
-// Extents of tensors by name. What is not there gives 0 and makes the shapes insufficient.
+// Extents of tensors by name. A missing tensor gives 0 and makes the shapes insufficient.
 class Shapes {
  public:
   Shapes(const TensorFiles& files, const std::string& where, Problems& problems)

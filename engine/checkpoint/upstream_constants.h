@@ -9,8 +9,8 @@ namespace wan {
 
 inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
 
-// What is fixed for a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages,
-// patches, and the statistics of its 16 or 48 latent channels. Widths and strides are left at 0.
+// Constants of a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages, patches, and the
+// statistics of its 16 or 48 latent channels. Widths and strides are left at 0.
 VaeConfig UpstreamVae(VaeKind kind);
 
 // Sets both strides, which follow from patches and stages.

@@ -47,8 +47,8 @@ class WeightSource {
 
   // Returns the bytes of a tensor of this source: a view of the mapped file, or a copy where the
   // file does not align its data. The bytes are valid as long as `owner` lives, even after the
-  // source has died. Read them with TensorBytes::Read: a look into them ends the process (SIGBUS)
-  // where somebody has shortened the file. NOT_FOUND for a name that the source does not have,
+  // source has died. Read them with TensorBytes::Read; reading through the view ends the process
+  // (SIGBUS) if the file was shortened. NOT_FOUND for a name that the source does not have,
   // FAILED_PRECONDITION if the source is synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 

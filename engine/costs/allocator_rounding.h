@@ -1,4 +1,4 @@
-// How LibTorch's caching allocator of a GPU rounds: what a tensor takes of the device's memory.
+// The rounding of LibTorch's caching allocator of a GPU: the device memory that a tensor takes.
 #pragma once
 
 #include <cstdint>

@@ -36,7 +36,7 @@ class StepParts {
     ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
   }
 
-  // Adds the parts to the step's span. The device must have done all of them.
+  // Adds the parts to the step's span, after the device has done all of them.
   void AddTo(Span& span) const {
     const DeviceMoment* before = &start_;
     for (const Ended& part : ends_) {
@@ -201,7 +201,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
-    // Before the wait for the step, so that the verdict needs no further one.
+    // Queued before the wait for the step, so that the verdict needs no further wait.
     finite.Look({StageKind::kStepInference, step}, "the latents", next);
     parts.End("solver");
     WaitForDevice(next.device());

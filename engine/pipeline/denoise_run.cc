@@ -55,7 +55,7 @@ absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const Denoi
                                         const DenoiseRun& run) {
   DenoiseProgress progress = start;
   int kept = start.steps_done;   // the step of the latest savepoint
-  int began = start.steps_done;  // where this way through the steps began
+  int began = start.steps_done;  // the step at which this run of the loop began
   for (;;) {
     absl::StatusOr<at::Tensor> latents = RunOnce(inputs, run, progress, kept);
     if (latents.ok()) return latents;

@@ -19,7 +19,7 @@
 
 namespace wan {
 
-// What the steps use besides their inputs. Everything must outlive the run.
+// Objects that the steps use besides their inputs; all must outlive the run.
 struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;

@@ -26,7 +26,7 @@ struct Expert {
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
-  // Where `weights` are or come to: the model's device, unless a group divides the experts.
+  // The device of `weights`: the model's device, unless a group divides the experts.
   c10::Device device = c10::kCPU;
   // One for each further device on which `transformer` computes.
   std::vector<ExpertReplica> replicas = {};

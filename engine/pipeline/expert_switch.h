@@ -28,7 +28,7 @@ class ExpertSwitch {
   // weights, so that they are copied while this step computes.
   //
   // Merges LoRAs into weights that are on the device already, in the span LoRA_Merging. Weights
-  // that are not there yet are merged group by group when they are used. CANCELLED after a stop
+  // that have not arrived are merged group by group when they are used. CANCELLED after a stop
   // request while LoRAs are merged.
   absl::StatusOr<VideoTransformer*> Take(int step);
 

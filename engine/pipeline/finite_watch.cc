@@ -9,7 +9,7 @@
 namespace wan {
 namespace {
 
-// Where in the job it happened: " of step 3 of 20 (stage Step_2_Inference, expert high)".
+// Returns the place in the job: " of step 3 of 20 (stage Step_2_Inference, expert high)".
 std::string PlaceOf(const GenerationPlan& plan, const Stage& stage) {
   if (stage.kind != StageKind::kStepInference) {
     return absl::StrCat(" (stage ", NameOf(stage), ")");

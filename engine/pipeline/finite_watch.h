@@ -1,4 +1,4 @@
-// Finds NaN and infinity among the values that a job computes, and says whose fault they may be.
+// Finds NaN and infinity among a job's values, and names their possible causes.
 //
 // Values that are not finite spread: one such weight makes all latents so within a step, and the
 // video black. Nothing else would report that, because no library counts it as an error.

@@ -34,8 +34,7 @@ class FrameDownload {
   // call.
   absl::Status Add(const at::Tensor& frames);
 
-  // Passes on the frames of the last chunk. Call it at the end of a video, behind which another one
-  // may follow.
+  // Passes on the frames of the last chunk. Call it at the end of a video; another one may follow.
   absl::Status Finish();
 
  private:

@@ -20,7 +20,7 @@ namespace wan {
 // Video_Encoding lasts from the first frame until the last file is closed.
 class FrameEncoder {
  public:
-  // `writers` must be open. At least 1 of `queue_frames` is needed: so many frames may wait,
+  // `writers` must be open. `queue_frames`, at least 1, is the number of frames that may wait
   // besides the one that is being written. `recorder` must outlive this object.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
                Recorder& recorder);

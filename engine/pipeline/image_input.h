@@ -26,8 +26,9 @@ struct EncodedImage {
 // whose sides are multiples of `multiple`. The image is fitted by upstream's rule for the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
-//                values may lie beyond [-1, 1]. Where upstream would not have made this size of
-//                the image, so that it would be stretched, it is first cut to the size's ratio.
+//                values may lie beyond [-1, 1]. If upstream's rule would not give this size for the
+//                image, so that scaling would stretch it, the image is first cut to the size's
+//                ratio.
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape, int multiple);
 

@@ -30,7 +30,7 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
-// `resolved` comes from ResolveRequest. Never fails: whatever is wrong becomes violations.
+// `resolved` comes from ResolveRequest. Never fails: all errors become violations.
 InspectedRequest InspectRequest(const GenerationRequest& resolved, const PlannedModel& model,
                                 const Tokenizer* tokenizer) {
   InspectedRequest inspected;

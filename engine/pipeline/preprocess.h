@@ -20,9 +20,9 @@ namespace wan {
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Plans a request: fills in what it leaves open, reads its texts, once, for the plan and for the
-// pipeline, which finds them in it, reads the size of its image, and decides everything (MakePlan).
-// INVALID_ARGUMENT with every violation. Called by any thread.
+// Plans a request: fills in defaults, reads its texts (once, for the plan and for the pipeline),
+// reads the size of its image, and calls MakePlan. INVALID_ARGUMENT with every violation. Called by
+// any thread.
 absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits);

@@ -10,8 +10,8 @@
 namespace wan {
 namespace {
 
-// Weights of a tile's pixels along one axis: rising where it overlaps the tile before, falling
-// where it overlaps the one behind, so that the weights of all tiles add up to 1.
+// Weights of a tile's pixels along one axis: rising where it overlaps the previous tile, falling
+// where it overlaps the next, so that the weights of all tiles add up to 1.
 at::Tensor Fade(const std::vector<TileSpan>& tiles, size_t index, int64_t scale) {
   const TileSpan& tile = tiles[index];
   at::Tensor weights = at::ones({tile.size * scale}, at::kFloat);

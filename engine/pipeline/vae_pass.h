@@ -1,4 +1,4 @@
-// How the pipeline runs the autoencoder for a job.
+// Makes the pipeline's passes through the autoencoder for a job.
 #pragma once
 
 #include "engine/api/generation.h"

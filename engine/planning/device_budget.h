@@ -1,4 +1,4 @@
-// Divides a card's memory between what lies outside of LibTorch's allocator and the jobs.
+// Divides a card's memory between the jobs and everything outside of LibTorch's allocator.
 #pragma once
 
 #include <cstdint>
@@ -25,9 +25,9 @@ struct DeviceBudget {
 // too little to work with. A pure function.
 absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit);
 
-// What jobs may hold of a GPU now, in bytes: `free_bytes` is what the driver has left for anybody,
-// `reserved_bytes` what the process's allocator holds already. Kernels that were loaded since the
-// start are no longer free, so none are set aside. Never 0.
+// Returns the bytes that jobs may hold of a GPU now. `free_bytes` are free at the driver,
+// `reserved_bytes` are held by the process's allocator. Kernels that were loaded since the start
+// are no longer free, so none are set aside. Never 0.
 uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Checks whether the host has room for what a model keeps there.
+// Checks whether the host has room for a model's weights there.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
-// What preprocessing found in a request's texts and image. MakePlan reads this, and never the texts
-// or the image themselves.
+// The facts of a request's texts and image, found by preprocessing. MakePlan reads this, and never
+// the texts or the image themselves.
 #pragma once
 
 #include <cstdint>

@@ -168,7 +168,7 @@ void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
   }
 }
 
-// Checks what a few-step checkpoint leaves no choice of, because its distillation has fixed it.
+// Checks the values that a few-step checkpoint's distillation has fixed.
 void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
                   Violations& violations) {
   if (*request.steps != fixed.steps) {
@@ -226,12 +226,12 @@ void SetMemory(const StageMemory& memory, StagePlan& stage) {
   stage.host_bytes = memory.host;
 }
 
-// Of the job's latents.
+// Shape of the job's latents.
 LatentSize LatentsOf(const GenerationPlan& plan) {
   return {plan.latent_shape[1], plan.latent_shape[2], plan.latent_shape[3]};
 }
 
-// What the image is encoded as: a video of one frame, or one that is as long as the result.
+// The shape in which the image is encoded: a video of one frame, or one as long as the result.
 double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
   LatentSize encoded = LatentsOf(plan);
   if (model.family->image == ImageRole::kFirstFrame) encoded.frames = 1;

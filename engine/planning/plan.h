@@ -17,9 +17,9 @@ namespace wan {
 GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
                                  int64_t drawn_seed);
 
-// A pure function, for any thread. `resolved` comes from ResolveRequest, and `inspected` is what
-// reading it gave. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is
-// wrong or does not fit the limits.
+// A pure function, for any thread. `resolved` comes from ResolveRequest, `inspected` from reading
+// it. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong or does not
+// fit the limits.
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                                         const PlannedModel& model,
                                         const InspectedRequest& inspected,

@@ -19,11 +19,11 @@ struct HostLimits {
   uint64_t available_bytes = 0;
   // True on a CPU device: weights and activations fill host memory.
   bool is_device = false;
-  // Of the job's own model: the bytes of weights on the device (used only if is_device), and the
-  // bytes that each component's copy in host memory has. Empty: there are no copies.
+  // For the job's own model: bytes of weights on the device (used only if is_device), and of each
+  // component's copy in host memory. Empty: there are no copies.
   uint64_t weights_on_device = 0;
   std::vector<uint64_t> copies;
-  // Those of the other models, in the order in which they are parked.
+  // Weights of the other models, in the order in which they are parked.
   std::vector<MovableWeights> others;
 };
 

@@ -55,7 +55,7 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   constexpr int64_t kFloatBytes = 3 * sizeof(float);
   const int64_t pixels = int64_t{image.width} * image.height;
   if (role == ImageRole::kCondition) {
-    // Cut to the video's ratio, plane by plane, and in fp32.
+    // Bytes of the image cut to the video's ratio, plane by plane, in fp32.
     return static_cast<uint64_t>(pixels * (3 * kRgbBytes + kFloatBytes));
   }
   const double scale = std::max(static_cast<double>(shape.width) / image.width,
@@ -63,7 +63,7 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   const auto covering =
       static_cast<int64_t>(std::ceil(image.width * scale) * std::ceil(image.height * scale));
   const int64_t covered = std::min(covering, kMostCoveringPixels);
-  // As wide as the video first, then as high.
+  // The resize makes it as wide as the video first, then as high.
   const int64_t wide = std::max(pixels, covered);
   return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
 }

@@ -60,7 +60,7 @@ struct Activations {
   uint64_t decoding = 0;
 };
 
-// `recorded` is what recorded forwards hold, also in the other stages.
+// `recorded` are the bytes that recorded forwards hold, also in the other stages.
 Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t recorded = 0) {
   const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes + recorded;
   const int64_t texts = job.guided ? 2 : 1;
@@ -208,7 +208,7 @@ class Sums {
   // How many times a job that streams a component waits for all of its bytes, in effect.
   double StreamedPasses(size_t component) const {
     const bool is_expert = component > 0 && component + 1 < components_.size();
-    if (!is_expert) return 2;  // of each text, or each half; short work hides nothing
+    if (!is_expert) return 2;  // seconds of each text, or each half; short work hides no copies
     const int steps = job_.expert_steps[component - 1];
     const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
                           (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));

@@ -20,7 +20,7 @@
 
 namespace wan {
 
-// What a job's activations depend on.
+// The facts on which a job's activations depend.
 struct MemoryJob {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
@@ -48,7 +48,7 @@ struct MemoryJob {
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
-  // The number of devices that compute a step together. What is planned is the first one's memory:
+  // The number of devices that compute a step together. The plan covers the first device's memory;
   // the others hold a part of the same. An even number divides a batch: each half computes one
   // text.
   int64_t ranks = 1;
@@ -62,7 +62,7 @@ struct StageMemory {
   uint64_t weights = 0;
   uint64_t activations = 0;
   uint64_t host = 0;         // host memory that the job adds
-  uint64_t host_pinned = 0;  // the part of it for weights that it parks
+  uint64_t host_pinned = 0;  // of which: pinned, for parked weights
 
   uint64_t total() const { return weights + activations; }
 };
@@ -88,15 +88,15 @@ struct ResidencyChoice {
 // `components` are the text encoder, the experts, and the autoencoder, in this order. If the limits
 // have no device memory, all weights are resident.
 //
-// Of all choices that fit, returns the one that copies the fewest bytes while nothing computes:
-// streaming hides behind the forwards of a long video, but not behind those of a short one. Decodes
-// whole frames if any choice allows it. Returns nullopt if no choice fits.
+// Returns the fitting choice that copies the fewest bytes while nothing computes: the forwards of a
+// long video hide streaming, those of a short one do not. Decodes whole frames if any choice allows
+// it. Returns nullopt if no choice fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the most frugal choice, for messages about jobs that do not fit. If
-// `of_host` is true, the job fits the device: then it is the most frugal choice by host memory
-// among those that fit the device.
+// The largest stage of the most frugal choice, for messages about jobs that do not fit. With
+// `of_host`, for jobs that fit the device, it is the choice with the least host memory among those
+// that fit the device.
 struct LeastDemand {
   StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;

@@ -21,8 +21,8 @@ struct ValueGrid {
   }
 };
 
-// Returns the nearest values of the grid below and above a value that it does not contain: "704 or
-// 736", or the one that there is: "4096".
+// Returns the grid's nearest values below and above a value that it does not contain: "704 or 736";
+// at the end of the grid only one: "4096".
 std::string NearestIn(const ValueGrid& grid, int64_t value);
 
 // Returns the size of the video that a model makes of an image of the size `image`, with about

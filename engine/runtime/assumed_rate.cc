@@ -43,7 +43,7 @@ constexpr double kFp32Share = 0.05;
 
 // In fp32. A core of a server of 2020 reaches three times as much in large products.
 constexpr double kCoreGflops = 10;
-// What a processor without instructions for bf16 makes of it.
+// The factor in bf16 for processors without instructions for it.
 constexpr double kCpuBf16Share = 0.25;
 
 std::vector<std::string_view> WordsOf(std::string_view name) {

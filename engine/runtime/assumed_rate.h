@@ -1,4 +1,4 @@
-// How fast jobs run at least on a device of which nothing has been measured yet.
+// The least speed of jobs on a device without measurements.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 namespace wan {
 
 // Returns floating-point operations a second for a GPU with this name, as the driver gives it, that
-// computes in `dtype` ("bf16" or "fp32"). Known cards have a share of their published rate of dense
-// products that all stages of a job reach together; others are taken for slow ones.
+// computes in `dtype` ("bf16" or "fp32"). For known cards it is the share of their published rate
+// that whole jobs reach; unknown cards are assumed to be slow.
 double AssumedGpuRate(std::string_view name, std::string_view dtype);
 
 // The same for this number of a processor's cores.

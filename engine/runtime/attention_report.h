@@ -1,4 +1,4 @@
-// Tells with which kernels a loaded model computes attention.
+// Reports the kernels with which a loaded model computes attention.
 #pragma once
 
 #include "engine/api/recorder.h"

@@ -1,4 +1,4 @@
-// What is counted of one device.
+// The counters of one device.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// Null: nobody asks.
+// Each may be null.
 struct DeviceCounters {
-  std::shared_ptr<HeldBytes> weights;        // what weights hold of a GPU's memory
-  std::shared_ptr<ExchangeMeter> exchanges;  // what it exchanges with the others of its group
+  std::shared_ptr<HeldBytes> weights;        // bytes of weights on a GPU
+  std::shared_ptr<ExchangeMeter> exchanges;  // exchanges with the others of its group
 };
 
 }  // namespace wan

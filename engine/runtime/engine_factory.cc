@@ -101,7 +101,7 @@ std::string CudaVersionText(int64_t version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-// What does not depend on the device.
+// The part that does not depend on the device.
 SystemFacts HostFacts() {
   SystemFacts facts;
   facts.libtorch_version = TORCH_VERSION;
@@ -150,7 +150,7 @@ absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   return budget->job_bytes;
 }
 
-// What jobs may hold of the GPU now; 0 if it does not tell, as a lost one.
+// Returns the bytes that jobs may hold of the GPU now; 0 if unknown, as for a lost one.
 uint64_t PresentMemory(c10::DeviceIndex device) {
   try {
     const uint64_t free = at::accelerator::getMemoryInfo(device).first;
@@ -161,7 +161,8 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
   }
 }
 
-// The least of what the devices of a group have, because each holds what the first one's plan says.
+// Returns the least memory of the group's devices, because each holds what the first one's plan
+// says.
 uint64_t PresentMemory(const std::vector<at::Device>& devices) {
   uint64_t least = PresentMemory(devices.front().index());
   for (const at::Device& device : devices) least = std::min(least, PresentMemory(device.index()));

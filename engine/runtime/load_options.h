@@ -37,10 +37,10 @@ struct LoadOptions {
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
   // Of `device`.
   DeviceCounters counters = {};
-  // Of each peer, in the order of `peers`; empty: nobody asks.
+  // Counters of each peer, in the order of `peers`; empty: not counted.
   std::vector<DeviceCounters> peer_counters = {};
-  // Gets each component as a part, with its bytes, and "checkpoint", "tokenizer" and "loras"; null:
-  // nobody wants to know.
+  // Gets each component as a part, with its bytes, and "checkpoint", "tokenizer" and "loras"; may
+  // be null.
   Span* span = nullptr;
 };
 

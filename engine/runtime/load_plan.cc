@@ -85,7 +85,7 @@ absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadO
 
 absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
                                                            PlannedModel& planned) {
-  // First, because what replicas take of the host depends on it.
+  // First, because the replicas' host memory depends on it.
   DivideExpertsIfNeeded(options.device_memory_bytes, planned);
   PlanLimits limits{options.device_memory_bytes, {}};
   const bool host_is_device = options.device.is_cpu();

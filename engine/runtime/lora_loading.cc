@@ -147,7 +147,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
       const c10::DeviceGuard on_its_device(expert.device);
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
-        // Weights on disk are read again where others restore the base's bits from the host.
+        // Weights with the policy disk are read again instead of being restored from the host.
         if (expert.weights->home() != ComponentWeights::Home::kDisk) {
           expert.weights->KeepHostCopy(stop);
         }
@@ -161,7 +161,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
           replica.loras = std::make_shared<LoraLibrary>();
           replica.weights->KeepHostCopy(stop);
         }
-        // Locked host memory is so for every device.
+        // Locked host memory is locked for every device.
         replica.loras->Add(lora.name, weights);
       }
     }

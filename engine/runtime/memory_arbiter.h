@@ -26,7 +26,7 @@ using MemoryProbe = std::function<uint64_t()>;
 // Returns what the control group leaves, or what the machine has left if that is less.
 uint64_t AvailableHostMemory();
 
-// Where the engine asks how much memory there is now: other processes take some and give it back
+// Functions that return the memory available now, because other processes take and return some
 // while the server runs.
 struct MemoryProbes {
   // Returns the host memory that the process may still take.
@@ -82,8 +82,8 @@ class MemoryArbiter {
     uint64_t held = 0;
   };
 
-  // Returns what all models together may hold of the device now: the limit of the start, or less if
-  // other processes have taken some since; 0 if there is no limit.
+  // Returns the bytes that all models together may hold of the device now: the limit of the start,
+  // or less if other processes have taken some since; 0 without a limit.
   uint64_t DeviceMemory() const;
   // Returns the bytes of weights that all models hold in host memory.
   uint64_t HeldOnHost() const;

@@ -76,7 +76,7 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
   description.experts = static_cast<int>(family.experts.size());
   description.loras = loras.Describe();
-  // "loras/" is no folder of a checkpoint.
+  // Checkpoints have no folder "loras/", so these names cannot collide.
   std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras.files().begin(),
              loras.files().end(), std::back_inserter(description.files),
              [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });

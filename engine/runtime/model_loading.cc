@@ -22,7 +22,7 @@
 namespace wan {
 namespace {
 
-// Where a component is built, and whether its weights may move.
+// The device on which a component is built, and whether its weights may move.
 struct Place {
   at::Device device;
   std::shared_ptr<ComponentWeights> weights;

@@ -1,5 +1,5 @@
-// Loads to the further devices of a group what they compute with: a model's transformers, and the
-// autoencoder if all devices decode.
+// Loads the components of a group's further devices: a model's transformers, and the autoencoder if
+// all devices decode.
 #pragma once
 
 #include <cstdint>
@@ -26,7 +26,7 @@ struct LoadedReplica {
   std::shared_ptr<ComponentWeights> weights;
 };
 
-// What one device has.
+// The components of one device.
 struct LoadedReplicas {
   std::vector<LoadedReplica> experts;
   std::unique_ptr<VideoAutoencoder> vae;  // null: it does not decode

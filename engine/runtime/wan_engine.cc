@@ -108,8 +108,8 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   const StopTimer timer(stop);
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
   if (models_.Find(spec.name).ok()) {
-    // There may be no room for both, so the resident model goes as soon as its successor's files
-    // are known to be good.
+    // There may be no room for both, so the resident model is freed once its successor's files have
+    // been checked.
     absl::Status sound = CheckModelFiles(spec);
     if (sound.ok()) sound = UnloadModel(spec.name);
     if (!sound.ok()) return span.Finish(sound);

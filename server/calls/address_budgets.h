@@ -1,4 +1,4 @@
-// What all connections of one address together may ask of gRPC.
+// Limits what all connections of one address together ask of gRPC.
 //
 // The limits of a connection multiply with the connections that an address may have. These do not.
 #pragma once
@@ -46,8 +46,8 @@ class AddressBudgets {
     Part& operator=(const Part&) = delete;
     ~Part();
 
-    // Tells what the connection has now, and how many calls were reset since the last time. Returns
-    // what is too much: "" if nothing is, otherwise a sentence for whoever wrote the caller.
+    // Reports the connection's open calls, and the resets since the last report. Returns "" or a
+    // sentence about the exceeded limit, for the author of the client.
     std::string Tell(int unanswered, int resets);
 
     // Whether a line of the log about this address is due: once in a minute.
@@ -61,7 +61,7 @@ class AddressBudgets {
   // `address` is NetworkOf the caller.
   std::unique_ptr<Part> Join(const std::string& address);
 
-  // How long the address waits for its next connection.
+  // Returns the time until the address may have its next connection.
   absl::Duration DebtOf(const std::string& address);
 
   // The number of addresses that are remembered.

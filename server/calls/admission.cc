@@ -9,12 +9,12 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
-// What a download held at most: one chunk as a message and once more on its way.
+// Most bytes of a download: one chunk as a message and once more on its way.
 constexpr int64_t kDownloadBytes = int64_t{512} << 10;
-// Of the answer that a change is owed: more than any job has.
+// Bytes reserved for the answer of a change; more than any job has.
 constexpr int64_t kOwedBytes = int64_t{256} << 10;
 
-// How messages name the places of a budget, and what makes room in it.
+// The names of a budget's places in messages, and the advice how to make room.
 struct Words {
   const char* places;
   const char* remedy;
@@ -110,7 +110,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     Side& side = party.everybody ? everybody_ : callers_;
     const auto [entry, added] = side.holders.try_emplace(std::move(name));
     Holder& holder = entry->second;
-    // As if the party came without what it exchanges.
+    // Computes as if the party held nothing of what it exchanges.
     const bool exchanges = old.admission_ != nullptr;
     if (exchanges) Count(old, -1);
     if (wish.asked) refusal = Ask(party, wish, exchanges ? old.places_ : Places{}, holder);
@@ -136,7 +136,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     if (exchanges) Count(old, 1);
     if (holder.leases == 0) side.holders.erase(entry);
   }
-  // What `old` has is told when it goes.
+  // The bytes of `old` are reported at its destruction.
   Freed(wish.bytes - old.bytes_);
   return refusal;
 }
@@ -154,7 +154,7 @@ absl::Status Admission::Ask(const Party& party, const Wish& wish, const Places& 
   if (wish.effect == Effect::kReads) return absl::OkStatus();
   const int64_t unread = holder.held[kAnswerBytes];
   const Budget::Verdict verdict = budgets[kAnswerBytes].Ask(unread, party.front, kOwedBytes);
-  // Whoever has read every answer may change things in any case.
+  // A party that has read all its answers may always make changes.
   if (verdict != Budget::Verdict::kPartyFull) return absl::OkStatus();
   return Refused(party, kAnswerBytes, verdict, unread, kOwedBytes);
 }

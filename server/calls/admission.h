@@ -1,4 +1,4 @@
-// How much of what callers cause may be under way at a time (docs/operate/limits.md).
+// Limits the requests, answers and streams that are under way at a time (docs/operate/limits.md).
 #pragma once
 
 #include <array>
@@ -32,25 +32,25 @@ struct PlaceLimits {
 
 struct AdmissionLimits {
   PlaceLimits callers;
-  // Of the calls that anybody may make, who may take nothing of the callers'.
+  // Places of calls without credentials, which may take none of the identified callers'.
   PlaceLimits everybody{.streams = 1'024,
                         .downloads = 0,
                         .requests = 1'024,
                         .request_bytes = int64_t{64} << 20,
                         .answer_bytes = int64_t{8} << 20};
-  // Requests and answers of up to so many bytes need a place, and no bytes: those that cancel and
-  // watch get through beside large ones.
+  // Requests and answers up to this size need a place but no bytes, so that cancels and watches get
+  // through beside large ones.
   int64_t small_request_bytes = int64_t{64} << 10;
   int64_t small_answer_bytes = int64_t{16} << 10;
   // Open downloads over one connection.
   int downloads_per_connection = 64;
 };
 
-// What a request does. One that changes something must not be refused once it has.
+// Whether a request changes something; then its answer must not be refused.
 enum class Effect { kReads, kChanges };
 
 struct AdmissionStats {
-  // Of callers; public calls are not counted.
+  // Parties of callers; public calls are not counted.
   int64_t request_bytes = 0;
   int64_t answer_bytes = 0;
   int64_t requests = 0;
@@ -64,10 +64,10 @@ struct AdmissionStats {
   int64_t refused_public = 0;  // of any of these, by public calls
 };
 
-// Thread-safe. What is too much is refused at once, never queued: memory stays within the limits
-// whatever callers do, and a caller that is refused (RESOURCE_EXHAUSTED, SERVER_BUSY) learns when
-// to try again, and whether it holds too much itself. Takes the same time however many parties
-// there are, and forgets those that hold nothing.
+// Thread-safe. Excess is refused at once and never queued, so memory stays within the limits. The
+// refusal (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and whether the caller itself
+// holds too much. Takes the same time however many parties there are, and forgets those that hold
+// nothing.
 class Admission {
   enum Kind { kStreams, kDownloads, kRequests, kRequestBytes, kAnswerBytes, kKinds };
   using Places = std::array<int64_t, kKinds>;
@@ -107,8 +107,8 @@ class Admission {
     std::string connection_;  // of a download
   };
 
-  // `freed` is told about bytes that are not needed any more, those of refused requests too; any
-  // thread, no lock held.
+  // `freed` is called with bytes that are no longer needed, those of refused requests included; on
+  // any thread with no lock held.
   explicit Admission(const AdmissionLimits& limits, std::function<void(int64_t bytes)> freed = {});
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
@@ -117,9 +117,9 @@ class Admission {
   // it before, and is given back on an error.
   absl::StatusOr<Lease> Arriving(const Party& party, int64_t bytes, Lease so_far);
 
-  // A request that is whole, to be worked on. `arrived` is as above.
-  // With kChanges it is also refused while the party has not read so many answers that one of
-  // 256 KiB would be too much: what was done must be answered.
+  // A request that is whole, to be worked on. `arrived` is as above. With kChanges it is also
+  // refused if the party's unread answers leave no room for one of 256 KiB, because a change must
+  // be answered.
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect, Lease arrived);
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect);
 
@@ -143,7 +143,7 @@ class Admission {
   size_t PartiesNow() const;
 
  private:
-  // What is to be taken.
+  // The places to take.
   struct Wish {
     Places places{};
     int64_t bytes = 0;
@@ -154,12 +154,12 @@ class Admission {
 
   // Takes the places in exchange for those of `old`, which is of the same party or empty.
   absl::StatusOr<Lease> Take(const Party& party, Wish wish, Lease old);
-  // Why the places cannot be taken; OK otherwise. Nobody is asked to give up what it `had`.
+  // Returns why the places cannot be taken, or OK. A party never has to give up what it `had`.
   absl::Status Ask(const Party& party, const Wish& wish, const Places& had, const Holder& holder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeOfConnection(const std::string& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds a lease's places to what is taken (`sign` 1), or takes them away (-1).
+  // Adds a lease's places to the taken ones (`sign` 1) or subtracts them (-1).
   void Count(const Lease& lease, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(Lease& lease);
   // Counts a refusal, and says why there is not `more` of `kind` for the party.

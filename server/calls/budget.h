@@ -1,4 +1,4 @@
-// A number of places that parties share, so that none of them leaves nothing to the others.
+// Shares a number of places between parties, so that none can take all.
 #pragma once
 
 #include <algorithm>
@@ -13,19 +13,19 @@ namespace wan::server {
 enum class Front { kGrpc, kHttp };
 inline constexpr size_t kFronts = 2;
 
-// Who asks for places: callers who share them have the same name (Call::party).
+// The party that asks for places (Call::party).
 struct Party {
   std::string_view name;
   Front front = Front::kGrpc;
-  // Whether anybody may make the call, without being known: such calls have budgets of their own.
+  // Whether the call needs no credentials; such calls have budgets of their own.
   bool everybody = false;
 };
 
 // Not thread-safe. Places may be bytes. The rule:
 //   - A party that holds something gets more while that and what it holds are not more than what is
 //     free. So one party has half of the places at most, two have a third each, and so on.
-//   - The last eighth goes to parties that hold nothing, and to each of them a 64th at most. So
-//     whoever comes new finds room, whatever those before it hold.
+//   - The last eighth goes to parties that hold nothing, and to each of them a 64th at most. So a
+//     new party always finds room.
 //   - An eighth is kept for each front that the other one cannot take.
 class Budget {
  public:

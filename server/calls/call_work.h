@@ -1,4 +1,4 @@
-// How the work of a call goes on after a wait that held no thread.
+// Continues the work of a call after a wait that held no thread.
 #pragma once
 
 #include <functional>

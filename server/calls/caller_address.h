@@ -1,4 +1,4 @@
-// Who is at the other end of a connection.
+// Describes the other end of a connection.
 #pragma once
 
 #include <openssl/ssl.h>
@@ -12,8 +12,8 @@ namespace wan::server {
 // address inside of IPv6 is written as IPv4; "unknown" for other families.
 std::string PeerText(const sockaddr_storage& peer);
 
-// What callers are counted by: an IPv4 address, or the /64 network of an IPv6 address, because a
-// caller may use every address of it. Bytes, not text.
+// The key by which callers are counted: an IPv4 address, or the /64 network of an IPv6 address,
+// because a caller may use every address of it. Bytes, not text.
 std::string NetworkOf(const sockaddr_storage& peer);
 
 // The subject of the client certificate as RFC 2253 has it; empty if the caller has shown none.

@@ -15,10 +15,11 @@ struct SslFree {
 };
 using SslConnection = std::unique_ptr<SSL, SslFree>;
 
-// Of one thread at a time. A thread that writes over TLS must have SIGPIPE blocked or ignored.
+// Use it on one thread at a time. A thread that writes over TLS must have SIGPIPE blocked or
+// ignored.
 class CallerChannel {
  public:
-  // What came of an attempt.
+  // The result of an attempt.
   enum class Outcome {
     kDone,
     kWaitToRead,   // repeat it when the socket can be read
@@ -45,7 +46,7 @@ class CallerChannel {
   // May write less than all. After kWaitToWrite the same bytes must be written again, though they
   // may have moved and more may follow.
   Moved Write(std::string_view bytes);
-  // Tells the caller that nothing more comes.
+  // Signals the end of the data to the caller.
   void EndWriting();
 
  private:
@@ -55,7 +56,7 @@ class CallerChannel {
   const SslConnection tls_;
 };
 
-// A TLS connection of a server over the socket. Null if there is no memory.
+// A TLS connection of a server over the socket. Returns null if there is no memory.
 SslConnection AcceptTls(SSL_CTX* context, int socket);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Who is behind the local sockets that gRPC serves.
+// Maps the local sockets that gRPC serves to their callers.
 #pragma once
 
 #include <memory>
@@ -16,10 +16,10 @@ struct ConnectedCaller {
   std::string certificate_subject;  // as RFC 2253 has it; empty without a certificate
 };
 
-// gRPC tells of each call the name of the socket at the other end of its connection. The relay owns
-// that end, gives it a name of this directory, and never gives a name twice, so that a call which
-// outlives its connection cannot be taken for one of another caller. A caller has no influence on
-// the name. Thread-safe.
+// For each call gRPC gives the name of the socket at the other end of its connection. The relay
+// owns that end, gives it a name of this directory, and never gives a name twice, so that a call
+// which outlives its connection cannot be taken for one of another caller. A caller has no
+// influence on the name. Thread-safe.
 class CallerDirectory {
  public:
   CallerDirectory();

@@ -89,7 +89,7 @@ int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
     close(socket);
     return -1;
   }
-  // Only a help: gRPC's keepalive notices a vanished peer, too.
+  // Optional: gRPC's keepalive also notices a vanished peer.
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(limits.unacknowledged.count()));
   return socket;
 }
@@ -170,7 +170,7 @@ void ConnectionAcceptor::Stop() {
   const uint64_t one = 1;
   if (write(stop_event_, &one, sizeof(one)) < 0) return;
   if (thread_.joinable()) thread_.join();
-  // Whoever has not been accepted is told now, not when the process ends.
+  // Closes connections that were not accepted now, instead of at the end of the process.
   for (const int listener : listeners_) shutdown(listener, SHUT_RDWR);
 }
 
@@ -187,8 +187,8 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> waited = {{stop_event_, POLLIN, 0}};
   for (const int listener : listeners_) waited.push_back({listener, POLLIN, 0});
   for (;;) {
-    // Without the reserve nobody who waits could be refused: poll would return at once, again and
-    // again.
+    // Without the reserve no waiting connection could be refused, and poll would return at once for
+    // ever.
     if (reserve_ < 0) reserve_ = OpenReserve();
     const nfds_t count = reserve_ < 0 ? 1 : waited.size();
     for (pollfd& entry : waited) entry.revents = 0;
@@ -214,7 +214,7 @@ bool ConnectionAcceptor::AcceptOne(int listener) {
       SetAccepting(false);
       return false;
     }
-    // What else accept reports is about the one connection (it was reset, its network is down).
+    // Other errors of accept concern one connection (it was reset, its network is down).
     return errno != EAGAIN && errno != EWOULDBLOCK && errno != EBADF && errno != EINVAL;
   }
   if (Admit(socket, peer)) {
@@ -239,7 +239,7 @@ bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
   bool full = false;
   {
     absl::MutexLock lock(&mutex_);
-    Forget(socket);  // whoever had this descriptor has closed it
+    Forget(socket);  // the former owner has closed this descriptor
     const auto too_many = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const auto found = by_address_.find(address);
       full = static_cast<int>(open_.size()) >= limits_.total;

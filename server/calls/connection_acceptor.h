@@ -76,8 +76,8 @@ class ConnectionAcceptor {
   ConnectionStats Stats();
 
  private:
-  // A socket that was handed over. It belongs to somebody else, so its end is not seen; its
-  // identity tells whether the descriptor is still that socket.
+  // A socket that was handed over. Its end is not visible here; its identity shows whether the
+  // descriptor is still that socket.
   struct Connection {
     std::string address;
     uint64_t identity = 0;
@@ -86,13 +86,13 @@ class ConnectionAcceptor {
   ConnectionAcceptor(std::vector<int> listeners, int port, const ConnectionLimits& limits);
 
   void Loop();
-  // Accepts one connection. False: none waits, or there are no descriptors.
+  // Accepts one connection. Returns false if none waits or no descriptor is left.
   bool AcceptOne(int listener);
   // Accepts and closes one connection with the descriptor that is kept for it.
   void RefuseOne(int listener);
   // Whether the connection may stay; it is counted then.
   bool Admit(int socket, const sockaddr_storage& peer);
-  // Forgets what has been closed.
+  // Forgets sockets that have been closed.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAccepting(bool accepting);
@@ -102,7 +102,7 @@ class ConnectionAcceptor {
   const int port_;
   const ConnectionLimits limits_;
   const int stop_event_;
-  int reserve_;            // the acceptor's thread only; -1: taken by somebody else
+  int reserve_;            // the acceptor's thread only; -1: the spare descriptor was taken
   bool accepting_ = true;  // the acceptor's thread only
   std::function<void(int)> hand_over_;
   std::function<void(bool)> on_accepting_;

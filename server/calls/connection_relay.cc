@@ -110,7 +110,7 @@ std::array<int, 2> MakeLocalSockets(const std::string& name) {
   return {-1, -1};
 }
 
-// Whether the caller speaks it after the handshake. Without TLS its first bytes tell.
+// Whether the caller chose HTTP/2 in the handshake. Without TLS its first bytes decide.
 bool SpeaksHttp2(const SSL* connection) {
   if (connection == nullptr) return true;
   const unsigned char* protocol = nullptr;
@@ -262,7 +262,7 @@ void ConnectionRelay::Add(int socket) {
   sockaddr_storage peer = {};
   socklen_t size = sizeof(peer);
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
-    close(socket);  // it has gone
+    close(socket);  // the connection is closed
     return;
   }
   State& state = *state_;

@@ -1,8 +1,8 @@
 // Stands between callers and gRPC: ends TLS, reads the frames of HTTP/2 in both directions, and
 // passes them on as long as the caller keeps to the rules of Http2Guard and AddressBudgets.
 //
-// gRPC gets one end of a local socket for each connection, and speaks plain text over it. Whose
-// connection it is the CallerDirectory tells.
+// gRPC gets one end of a local socket for each connection, and speaks plain text over it. The
+// CallerDirectory knows the caller of each connection.
 #pragma once
 
 #include <chrono>
@@ -50,12 +50,12 @@ class ConnectionRelay {
   struct Callbacks {
     // Gets a connected, non-blocking socket and owns it. Called by one thread at a time.
     std::function<void(int socket)> hand_over;
-    // Tells of refused callers, at most once in a minute for each address. Called on the relay's
+    // Called for refused callers, at most once a minute for each address. Called on the relay's
     // threads, so it must not block.
     std::function<void(const RefusedCaller&)> on_refused;
   };
 
-  // What the options name must outlive the relay.
+  // The objects in the options must outlive the relay.
   ConnectionRelay(const RelayOptions& options, Callbacks callbacks);
   ConnectionRelay(const ConnectionRelay&) = delete;
   ConnectionRelay& operator=(const ConnectionRelay&) = delete;
@@ -68,7 +68,7 @@ class ConnectionRelay {
   // Once this returns nothing more is handed over. Idempotent.
   void StopHandingOver();
 
-  // Passes to callers what gRPC has said, for a second at most, and closes all connections.
+  // Passes gRPC's pending bytes to callers, for a second at most, and closes all connections.
   // Idempotent.
   void Stop();
 

@@ -32,7 +32,7 @@ Stream MakeStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context
 
 // Chooses the stream of a new connection and calls `begin(std::type_identity<Stream>(), context)`,
 // with the context that the connection keeps (null for PlainStream). `tls` is empty where a server
-// speaks plain text. If OpenSSL refuses the certificate, nothing is called: whoever owns the socket
+// speaks plain text. If OpenSSL refuses the certificate, nothing is called, and the socket's owner
 // closes it. Called on the thread of `tls`.
 template <typename Begin>
 void ChooseStream(std::optional<TlsContexts>& tls, Begin begin) {

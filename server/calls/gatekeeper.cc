@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kHealth = "/grpc.health.";
 constexpr std::string_view kReflection = "/grpc.reflection.";
 
-// "jobs/ID" of what begins so.
+// Returns the "jobs/ID" with which a name begins.
 std::string_view JobOf(std::string_view resource) {
   const size_t first = resource.find('/');
   if (first == std::string_view::npos) return resource;
@@ -45,7 +45,7 @@ absl::Status RoleRequired(const Principal& principal, std::string_view what, Rol
   return WithMetadata(status, "role", NameOf(principal.role));
 }
 
-// The same error in words that tell nothing of the server's files.
+// Returns the error without the server's file paths.
 absl::Status WithoutFiles(const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
     return WithMessage(status,

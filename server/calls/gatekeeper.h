@@ -1,4 +1,4 @@
-// Decides about every call: who makes it, and whether that principal may.
+// Identifies the caller of every call and decides whether it may make the call.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,11 @@
 
 namespace wan::server {
 
-// Who owns a job, "jobs/ID". NOT_FOUND, or INVALID_ARGUMENT for what is no job's name.
+// Returns the owner of a job, "jobs/ID". NOT_FOUND, or INVALID_ARGUMENT if the name is not a job's.
 using OwnerOf =
     std::function<absl::StatusOr<std::string>(std::string_view job, std::string_view field)>;
 
-// Who is told how calls ended, also those that were refused: the path of the method's rule (empty
+// Called at the end of every call, also of refused ones, with the path of the method's rule (empty
 // if there is none), the status and the time since the call was entered. Any thread; must not
 // block.
 struct CallWatch {
@@ -40,23 +40,22 @@ struct CallWatch {
       on_end;
 };
 
-// One call that may be made. Thread-safe.
+// One call that was let in. Thread-safe.
 class Call {
  public:
-  // Audit log and watch must outlive the call.
-  // `everybody`: nobody asked who the caller is.
+  // Audit log and watch must outlive the call. `everybody`: the caller was not identified.
   Call(const MethodRule& rule, Principal caller, bool everybody, std::string peer, OwnerOf owner_of,
        AuditLog& audit, const CallWatch& watch);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  // A call that nobody ended is written as one whose caller went away.
+  // A call that was not ended is recorded as one whose caller went away.
   ~Call();
 
   const Principal& caller() const { return caller_; }
-  // Who shares budgets and turns with this caller: the principal, or the connection of a caller
-  // that is not identified.
+  // The party whose budgets and turns this caller shares: the principal, or the connection of an
+  // unidentified caller.
   const std::string& party() const { return party_; }
-  // Who takes places of the budgets for this call, which comes by `front`.
+  // The party for the budgets of this call, which came by `front`.
   Party TakerOf(Front front) const { return {party_, front, everybody_}; }
   Effect effect() const;
   // The class of the call's work.
@@ -64,17 +63,17 @@ class Call {
   // The trace that the caller sent; without an ID it sent none. Set it before others see the call.
   const wan::v1::TraceContext& trace() const { return trace_; }
   void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
-  // Of these owners' jobs the caller sees; nothing: everybody's.
+  // The owner whose jobs the caller may see; nullopt: all owners.
   std::optional<std::string> VisibleOwner() const;
 
   // Returns the principal about which the call asks: the caller itself if `asked` is empty.
   // PERMISSION_DENIED (ROLE_REQUIRED) unless it is the caller, or the caller an administrator.
   absl::StatusOr<std::string> PrincipalOrSelf(const std::string& asked) const;
 
-  // Reads from the request what the call is about. Once, before CheckResource.
+  // Reads the call's object from the request. Call it once, before CheckResource.
   void Read(const google::protobuf::Message& request);
 
-  // What the call is about, where only its work tells.
+  // Sets the call's object if only the work finds it.
   void About(std::string_view resource);
   void AboutMessage(const google::protobuf::Message& response);
 
@@ -82,8 +81,8 @@ class Call {
   // see. May read the store.
   absl::Status CheckResource() const;
 
-  // Writes the call's entry of the audit log, if it has one. Returns the status that the caller may
-  // see: to others than administrators nothing tells of the server's files.
+  // Writes the call's entry of the audit log, if it has one. Returns the status to send. File paths
+  // are removed unless the caller is an administrator.
   absl::Status End(const absl::Status& status);
 
  private:
@@ -102,7 +101,7 @@ class Call {
   bool ended_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// Which of the services that are not ours anybody may call.
+// Which of gRPC's standard services callers may use without credentials.
 struct PublicServices {
   bool health = true;
   bool reflection = false;
@@ -116,23 +115,23 @@ class Gatekeeper {
              PublicServices public_services, Quotas& quotas, CallRates& rates,
              const CallerDirectory& callers, CallWatch watch);
 
-  // Who is connected to gRPC.
+  // The directory of callers connected to gRPC.
   const CallerDirectory& callers() const { return callers_; }
 
-  // Whether the call of `path` ("/wan.v1.VideoGeneration/GetJob") by somebody who presents this may
-  // be made; does not block. `peer` is the caller's address as gRPC writes it:
-  // "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role is too low,
-  // or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal calls more
-  // often than its quota says. Administrators may always call, so that nothing keeps an operator
-  // from acting, unless the server authenticates nobody. A refusal is written to the audit log;
-  // those of a principal that calls too often once in a minute.
+  // Decides whether a caller with these credentials may call `path`
+  // ("/wan.v1.VideoGeneration/GetJob"). Does not block. `peer` is the caller's address as gRPC
+  // writes it: "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role
+  // is too low, or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal
+  // calls more often than its quota says. Administrators may always call, so that an operator can
+  // act, unless the server does not authenticate its callers. A refusal is written to the audit
+  // log; those of a principal that calls too often once in a minute.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 
  private:
   absl::StatusOr<std::shared_ptr<Call>> Decide(const Presented& presented, std::string_view peer,
                                                std::string_view path, const MethodRule* rule) const;
-  // Whether everybody may make the call, so that nobody asks who the caller is.
+  // Whether the call needs no credentials.
   bool IsPublic(const MethodRule& rule) const;
 
   Authenticator& authenticator_;

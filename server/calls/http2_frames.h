@@ -64,7 +64,7 @@ class Http2FrameReader {
     return true;
   }
 
-  // The bytes that have been read of a frame whose end has not been; 0 between two frames.
+  // Bytes read of an incomplete frame; 0 between two frames.
   size_t unfinished() const {
     if (rest_ == 0) return have_;
     return kHttp2HeadBytes + Length() - rest_;
@@ -82,7 +82,7 @@ class Http2FrameReader {
   bool HasCode() const {
     return static_cast<Http2Type>(head_[3]) == Http2Type::kReset && Length() == kCodeBytes;
   }
-  // The bytes that are read before a frame is told.
+  // Bytes that are read before a frame is reported.
   size_t Wanted() const {
     return have_ >= kHttp2HeadBytes && HasCode() ? kHttp2HeadBytes + kCodeBytes : kHttp2HeadBytes;
   }

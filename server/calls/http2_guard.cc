@@ -71,7 +71,7 @@ std::string Http2Guard::GoAway(const Http2Violation& violation) const {
   return frame + violation.text;
 }
 
-// Returns whether frames follow in what is left of the bytes.
+// Returns whether frames follow in the remaining bytes.
 bool Http2Guard::ReadPreface(std::string_view& bytes) {
   const size_t compared = std::min(kPreface.size() - preface_bytes_, bytes.size());
   if (bytes.substr(0, compared) != kPreface.substr(preface_bytes_, compared)) {
@@ -104,7 +104,7 @@ bool Http2Guard::OnCallerFrame(const Http2Frame& frame) {
     case Http2Type::kPushPromise:
       return Break(Http2Rule::kProtocol, "only a server may send PUSH_PROMISE");
     default:
-      // gRPC bounds what these cost.
+      // gRPC limits the cost of these frames.
       return true;
   }
 }

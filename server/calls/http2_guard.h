@@ -1,4 +1,4 @@
-// What one connection of HTTP/2 may ask of gRPC, judged by its frames before gRPC sees them.
+// Limits what one HTTP/2 connection asks of gRPC, by its frames before gRPC sees them.
 //
 // gRPC 1.51 holds its own limits only against callers that keep to the rules: it counts streams
 // against the limit that the caller has acknowledged, looks at the size of a header block when the
@@ -27,7 +27,8 @@ struct Http2Limits {
   int open_streams = 1'000;
   // Bytes of one block of headers as they are sent, padding included. gRPC's own limit of 8 KiB is
   // that of the decoded block, which is hardly ever smaller, and is answered with an error of the
-  // call. This one closes the connection, so it leaves a caller that errs room to be told.
+  // call. This limit closes the connection, so it is higher, to let gRPC's error reach a caller
+  // first.
   int header_block_bytes = 16 << 10;
   // CONTINUATION frames of one block. A block of 16 KiB fits the HEADERS frame alone; nghttp2
   // allows as many.
@@ -51,11 +52,11 @@ std::string_view NameOf(Http2Rule rule);
 
 struct Http2Violation {
   Http2Rule rule = Http2Rule::kProtocol;
-  std::string text;  // a sentence for whoever wrote the caller
+  std::string text;  // a sentence for the author of the client
 };
 
 // Reads the frames of both directions, in the order of their arrival. It does no I/O and keeps no
-// bytes; its memory is bounded by the limits. Of one thread.
+// bytes; its memory is bounded by the limits. Use it on one thread.
 class Http2Guard {
  public:
   // The clock must outlive the guard.
@@ -70,13 +71,13 @@ class Http2Guard {
 
   // The number of streams whose answer has not ended: calls that gRPC works on.
   int unanswered() const { return unanswered_; }
-  // The number of calls that were reset since this was asked last.
+  // The number of calls that were reset since the last call of this function.
   int TakeResets();
 
   // The bytes that FromServer has read of a frame whose end it has not read.
   size_t unfinished_to_caller() const { return server_.unfinished(); }
 
-  // The frame that tells the caller why its connection ends.
+  // Returns the frame (GOAWAY) with the reason for the caller.
   std::string GoAway(const Http2Violation& violation) const;
 
  private:

@@ -1,4 +1,4 @@
-// Gives memory that is free back to the system after bursts: the allocator keeps it otherwise.
+// Returns free memory to the system after bursts, because the allocator would keep it.
 #pragma once
 
 #include <cstdint>
@@ -24,15 +24,15 @@ class MemoryTrimmer final : public StateListener {
   // The C library's malloc_trim.
   static void TrimHeap();
 
-  // So many bytes are not needed any more.
+  // Reports bytes that are no longer needed.
   void Freed(int64_t bytes);
 
-  // What a job computed with is free when it has run. On a CPU that is most of the memory that the
-  // next job is compared with.
+  // Memory of a job is free after its run. On a CPU that is most of the memory against which the
+  // next job is checked.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
-  // What a model was loaded with is free when it is ready, has failed or is unloaded: headers of
-  // files, or all of what was read of a bad one.
+  // Memory of a load is free when the model is ready, has failed or is unloaded: headers of files,
+  // or everything read from a damaged one.
   void OnModelState(const wan::v1::Model& model) override;
 
  private:

@@ -85,7 +85,7 @@ bool RelayedConnection::SendUp() {
       Wait(server_, Descriptor::wait_write, &RelayedConnection::Up);
       return false;
     } else {
-      // gRPC has closed its end; the other direction reads what it said before.
+      // gRPC has closed its end; the other direction still reads its earlier bytes.
       caller_ended_ = true;
       return false;
     }
@@ -192,7 +192,7 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
   if (state_ != State::kPassing) return;
   state_ = State::kLeaving;
   options_.on_refused(violation, part_->MayLog());
-  // What gRPC has said before stands before the reason; its SETTINGS are the first frame of all.
+  // gRPC's earlier bytes come before the reason, because its SETTINGS must be the first frame.
   if (down_.left().empty()) {
     const ssize_t read =
         recv(server_.native_handle(), options_.room.data(), options_.room.size(), 0);
@@ -205,8 +205,8 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
   server_.close(ignored);  // gRPC ends the calls
   part_.reset();
   server_ended_ = true;
-  // The reason stands between two frames. One that gRPC has begun gets no end any more, so it must
-  // not have begun for the caller.
+  // The reason must stand between two frames. A frame that gRPC has begun will not be completed, so
+  // none of it may have reached the caller.
   const size_t unfinished = guard_.unfinished_to_caller();
   if (!sealed_ && down_.left().size() >= unfinished) {
     down_.bytes.resize(down_.bytes.size() - unfinished);

@@ -32,10 +32,10 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   struct Options {
     Clock& clock;
     const Http2Limits& limits;
-    // Where bytes are read to, shared by all connections of the thread. What the other side does
-    // not take at once is kept by the connection, which reads no more until it is gone.
+    // The read buffer that all connections of the thread share. Bytes that the other side does not
+    // take at once are kept by the connection, which reads no more until they are sent.
     std::span<char> room;
-    // Called once if the caller breaks a rule, with whether it is worth a line of the log.
+    // Called once if the caller breaks a rule; says whether a line of the log is due.
     std::function<void(const Http2Violation& violation, bool log)> on_refused;
     // Called once, when both sockets are closed.
     std::function<void()> on_closed;
@@ -46,14 +46,14 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   RelayedConnection& operator=(const RelayedConnection&) = delete;
 
   void Begin();
-  // Passes to the caller what gRPC has said so far, and closes.
+  // Passes gRPC's bytes so far to the caller, and closes.
   void Finish();
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
   enum class State { kPassing, kLeaving, kClosed };
 
-  // What was read from one side and not yet taken by the other.
+  // Bytes read from one side and not yet sent to the other.
   struct Rest {
     std::string bytes;
     size_t sent = 0;
@@ -66,7 +66,8 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   // One pass of each direction, until it would have to wait.
   void Up();
   void Down();
-  // Sends what is kept. False: it waits, and the direction goes on by itself, or it has ended.
+  // Sends the kept bytes. Returns false if it waits (the direction then goes on by itself) or the
+  // connection has ended.
   bool SendUp();
   bool SendDown();
   // Reads from the caller, and sends on. False as above.
@@ -75,10 +76,10 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
 
   void Wait(Descriptor& descriptor, Descriptor::wait_type what, void (RelayedConnection::*next)());
   void WaitFor(CallerChannel::Outcome outcome, void (RelayedConnection::*next)());
-  // What the connection does wrong, by its own frames or together with others of its address.
+  // The rule that the connection breaks, alone or together with others of its address.
   std::optional<Http2Violation> Judge(std::optional<Http2Violation> own);
   void Refuse(const Http2Violation& violation);
-  // Everything has been said: waits for the caller's end, so that it can read what was sent last.
+  // All bytes are sent: waits for the caller to close, so that it can read the last ones.
   void Part();
   void Drop();
   void CloseWithin(std::chrono::milliseconds time);

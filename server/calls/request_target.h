@@ -1,4 +1,4 @@
-// What a request line of HTTP asks for.
+// Parses the target of an HTTP request line.
 #pragma once
 
 #include <optional>

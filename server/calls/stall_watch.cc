@@ -17,7 +17,7 @@ struct StallWatch::State {
   const std::function<void()> stalled;
   std::string timer_key;  // set before the timer may call
   absl::Mutex mutex;
-  // When the write began that has not ended.
+  // Begin of the write in progress.
   absl::Time since ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
   // Whether the timer will call. It is left as it is when a write ends: most end quickly.
   bool armed ABSL_GUARDED_BY(mutex) = false;

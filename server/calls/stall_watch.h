@@ -1,4 +1,4 @@
-// Notices a stream whose reader does not take what it is sent.
+// Detects a stream whose reader does not take its messages.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace wan::server {
 
-// Of one stream. Begin, End and Stop are called one at a time.
+// For one stream. Begin, End and Stop are called one at a time.
 class StallWatch {
  public:
   struct Options {

@@ -8,7 +8,7 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-// Chooses HTTP/2 of what the caller offers.
+// Chooses HTTP/2 from the protocols that the caller offers.
 int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
                 const unsigned char* offered, unsigned offered_size, void*) {
   static constexpr unsigned char kHttp2[] = {2, 'h', '2'};

@@ -8,11 +8,11 @@
 
 namespace wan::server {
 
-// What is spoken inside of TLS. A caller that offers protocols without this one gets no connection
-// for kHttp2; one that offers none must be looked at after its handshake.
+// The protocol inside TLS. A caller that offers protocols without this one gets no connection for
+// kHttp2; one that offers none must be looked at after its handshake.
 enum class TlsProtocol { kHttp1, kHttp2 };
 
-// Of one thread.
+// Use it on one thread.
 class TlsContexts {
  public:
   // The files must outlive the object and its contexts.

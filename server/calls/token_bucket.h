@@ -11,7 +11,7 @@ class TokenBucket {
   struct Options {
     double most = 0;
     double per_second = 0;
-    // How far below zero a bucket falls at most.
+    // Most tokens that a bucket may be in debt.
     double debt = 0;
   };
   TokenBucket(const Options& options, absl::Time now)

@@ -18,7 +18,7 @@ struct UnreadAnswers::State {
   absl::Mutex mutex;
   // The oldest first, so that the first one also ends first.
   std::list<Answer> waiting ABSL_GUARDED_BY(mutex);
-  // Those that were told, until End.
+  // Answers that were reported as stalled, until End.
   std::list<Answer> told ABSL_GUARDED_BY(mutex);
   // Whether the timer will call. It is left as it is when the oldest answer is taken: there will be
   // others.

@@ -1,4 +1,4 @@
-// Notices answers that nobody takes.
+// Detects answers that callers do not take.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace wan::server {
 
-// Of many calls that have one answer each. Most answers are taken at once, so an answer costs an
-// entry of a list, and the timer is set for the oldest one alone. Thread-safe. Clock and timer are
-// used for as long as answers are watched.
+// For many calls with one answer each. Most answers are taken at once, so an answer costs an entry
+// of a list, and the timer is set for the oldest one alone. Thread-safe. Clock and timer are used
+// for as long as answers are watched.
 class UnreadAnswers {
   struct Answer {
     absl::Time end;

@@ -1,4 +1,4 @@
-// Wakes streams at their times.
+// Calls streams back at given times.
 #pragma once
 
 #include <cstdint>

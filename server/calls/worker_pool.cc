@@ -22,7 +22,7 @@ WorkLimits WorkLimits::Standard() {
   WorkLimits limits;
   limits[WorkClass::kQuick] = {2, 1};
   limits[WorkClass::kPlans] = {2, 1};
-  // A picture may take 400 MiB while it is decoded.
+  // One at a time, because decoding a picture may take 400 MiB.
   limits[WorkClass::kDecoding] = {1, 1};
   limits[WorkClass::kStore] = {2, 1};
   // A slow file system answers several reads at a time no later than one.
@@ -30,7 +30,7 @@ WorkLimits WorkLimits::Standard() {
   return limits;
 }
 
-// The threads of one class, and who waits for them.
+// The threads of one class, and the tasks that wait for them.
 class WorkerPool::Line {
  public:
   explicit Line(const ClassLimits& limits) : limits_(limits) {
@@ -176,7 +176,7 @@ void WorkerPool::PostAt(Place place, WorkClass work, const std::string& party,
       place, party, std::move(gone),
       [this, task = std::move(task)](const absl::Status& turn) mutable {
         task(turn);
-        task = nullptr;  // what it holds goes before the pool
+        task = nullptr;  // destroyed before the pool, because its contents use the pool
         absl::MutexLock lock(&mutex_);
         --unfinished_;
       });

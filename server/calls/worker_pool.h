@@ -1,5 +1,5 @@
-// Threads for what calls do that may take a moment: plans, durable writes, reads of the store and
-// of files. The threads of gRPC and of the HTTP server stay free.
+// Threads for the blocking work of calls: plans, durable writes, reads of the store and of files.
+// The threads of gRPC and of the HTTP server stay free.
 #pragma once
 
 #include <array>
@@ -15,10 +15,10 @@
 
 namespace wan::server {
 
-// How many tasks of a class run at a time.
+// Most tasks of a class that run at a time.
 struct ClassLimits {
   int threads = 1;
-  // Of one party, so that it cannot take every thread.
+  // Most of these of one party, so that it cannot take every thread.
   int per_party = 1;
 };
 
@@ -27,7 +27,7 @@ struct WorkLimits {
   const ClassLimits& operator[](WorkClass work) const { return classes[static_cast<size_t>(work)]; }
   // The same for every class, without a limit for parties.
   static WorkLimits Same(int threads);
-  // What a server uses (docs/operate/limits.md).
+  // The limits of a server (docs/operate/limits.md).
   static WorkLimits Standard();
 
   std::array<ClassLimits, kWorkClasses> classes;
@@ -38,9 +38,9 @@ struct WorkLimits {
 // order of their posting.
 class WorkerPool {
  public:
-  // What a task is told when its turn comes: OK, if it is to work. Otherwise nobody wants its
-  // result: CANCELLED, if its caller is gone, and UNAVAILABLE (SERVER_STOPPING) after Stop. It
-  // only ends its call with that status then.
+  // The status that a task gets when its turn comes: OK if it must work; CANCELLED if its caller is
+  // gone; UNAVAILABLE (SERVER_STOPPING) after Stop. In the last two cases it only ends its call
+  // with that status.
   using Task = std::function<void(const absl::Status& turn)>;
 
   explicit WorkerPool(const WorkLimits& limits);
@@ -49,8 +49,8 @@ class WorkerPool {
   // Runs what was posted, also by tasks meanwhile, and joins the threads.
   ~WorkerPool();
 
-  // `party` is whose turn the task takes (Call::party). `gone` says when the turn comes whether
-  // the caller is gone; null: the task always works, also after Stop.
+  // The task takes the turn of `party` (Call::party). `gone` is asked at the turn whether the
+  // caller is gone; null: the task always works, also after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
   // The same before all that the party has waiting. For work that goes on in steps: others have
@@ -58,12 +58,12 @@ class WorkerPool {
   // one of its tasks has made so far, and not what all of them have.
   void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
-  // For calls that wait for something else, as the disk, and go on here: until what this returns
-  // has gone, the destructor does not end.
+  // For calls that wait for the disk and continue on the pool: the pool's destructor waits until
+  // the returned object is destroyed.
   std::shared_ptr<const void> Keep();
 
-  // Tasks that wait for their turn, and those that are posted from now on, are told that the
-  // server stops, unless they always work. Those that run are not waited for. Idempotent.
+  // Tasks that wait for their turn, and those that are posted from now on, are told that the server
+  // stops, unless they always work. Does not wait for running tasks. Idempotent.
   void Stop();
 
  private:

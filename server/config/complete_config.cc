@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// What the collector is told or verified with is of no use without one.
+// Header fields and authorities of a collector are useless without one.
 absl::Status CheckOtlp(const ServerConfig& config) {
   if (!config.otlp_endpoint.empty()) return absl::OkStatus();
   for (const auto& [key, value] :
@@ -26,7 +26,7 @@ absl::Status CheckOtlp(const ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// What is wrong with who may call, and over what.
+// Checks the settings of authentication and TLS.
 absl::Status CheckAccess(const ServerConfig& config) {
   if (config.tls_cert.empty() != config.tls_key.empty()) {
     return absl::InvalidArgumentError(absl::StrCat("tls_cert and tls_key belong together: set ",

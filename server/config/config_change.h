@@ -1,4 +1,4 @@
-// What a server that runs takes over when its settings are read again.
+// Applies changed settings to a running server.
 #pragma once
 
 #include <string>

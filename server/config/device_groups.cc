@@ -22,7 +22,7 @@ absl::Status NotDevices(std::string_view text) {
                 "cpu or cuda:N, with N from 0, or several devices of one group, as in cuda:0,1");
 }
 
-// "1" after "cuda:0" is "cuda:1". Returns nullopt for what is no device.
+// "1" after "cuda:0" is "cuda:1". Returns nullopt if the text is not a device.
 std::optional<std::string> NameOfDevice(std::string_view part, bool behind_cuda) {
   if (part == kCpu) return std::string(part);
   const bool cuda = IsCuda(part);

@@ -1,4 +1,4 @@
-// Which devices make one video together, and which models they may have.
+// Device groups: the devices that make one video together, and their models.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ std::string ToString(const DeviceGroup& group);
 // Returns the part of the text that names the devices: "cuda:0,1".
 std::string DevicesText(const DeviceGroup& group);
 
-// Checks what no group can tell alone: all must be of one kind, and none may name a GPU of another.
-// The message of INVALID_ARGUMENT continues a sentence, as above.
+// Checks all groups together: all must be of one kind, and none may name a GPU of another. The
+// message of INVALID_ARGUMENT continues a sentence, as above.
 absl::Status CheckDeviceGroups(const std::vector<DeviceGroup>& groups);
 
 // Whether the group of this index may have the model: one whose list names it, or, if no group's

@@ -46,9 +46,9 @@ struct ServerConfig {
   std::string quotas;
   // The role of client certificates whose subject `auth_tokens` does not name.
   ClientCertificateRole client_certificate_role = ClientCertificateRole::kUser;
-  // Serve everybody who reaches the port, on whatever address.
+  // Serve every caller who reaches the port, on any address.
   bool insecure = false;
-  // Who may ask for health and reflection where callers are authenticated.
+  // Which callers may use health and reflection if callers are authenticated.
   ServiceAccess health_access = ServiceAccess::kPublic;
   ServiceAccess reflection_access = ServiceAccess::kAuthenticated;
   // File of the audit log; empty: its entries are lines of the log.
@@ -68,7 +68,7 @@ struct ServerConfig {
   // The collector to which traces are exported: its URL, to which /v1/traces is added unless it
   // ends so; empty: none are.
   std::string otlp_endpoint;
-  // File of what is sent to it in the header: "NAME: VALUE" in each line.
+  // File of header fields for the collector: "NAME: VALUE" in each line.
   std::string otlp_headers;
   // PEM file of the authorities that it is verified with; empty: the system's.
   std::string otlp_ca;
@@ -80,7 +80,7 @@ struct ServerConfig {
   HostPort metrics_listen{"127.0.0.1", 9464};
   // The folder of jobs, events and artifacts. Required.
   std::string data_dir;
-  // The bytes of its disk that new jobs leave free beside what the accepted ones need.
+  // Bytes of its disk that new jobs leave free in addition to the needs of accepted ones.
   uint64_t disk_reserve = uint64_t{1} << 30;
   // Which ended jobs and files are removed; by default none.
   RetentionPolicy retention;
@@ -100,8 +100,8 @@ struct ServerConfig {
   // Most open connections of the gRPC port; 0: a quarter of the file descriptors that the
   // process may have.
   int max_connections = 0;
-  // Most of these from one address. Half of all connections is the most that takes effect, so that
-  // one caller leaves room for others.
+  // Most open gRPC connections from one address. Half of all connections is the most that takes
+  // effect, so that one caller leaves room for others.
   int max_connections_per_address = 4096;
   // How long a stream may carry nothing before it gets a heartbeat; 0: for ever.
   double heartbeat_interval = 15;

@@ -22,17 +22,17 @@ inline constexpr std::string_view kReasonModelLoading = "MODEL_LOADING";
 inline constexpr std::string_view kReasonModelInUse = "MODEL_IN_USE";
 // FAILED_PRECONDITION: the name is loaded from another path or with other LoRAs.
 inline constexpr std::string_view kReasonModelLoaded = "MODEL_LOADED";
-// NOT_FOUND: what the name says does not exist.
+// NOT_FOUND: no object has this name.
 inline constexpr std::string_view kReasonModelNotFound = "MODEL_NOT_FOUND";
 inline constexpr std::string_view kReasonOperationNotFound = "OPERATION_NOT_FOUND";
 inline constexpr std::string_view kReasonJobNotFound = "JOB_NOT_FOUND";
 inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND";
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
-// NOT_FOUND: it was there, and was removed.
+// NOT_FOUND: the object existed and was removed.
 inline constexpr std::string_view kReasonExpired = "EXPIRED";
 // FAILED_PRECONDITION: the job waits or runs.
 inline constexpr std::string_view kReasonJobNotEnded = "JOB_NOT_ENDED";
-// FAILED_PRECONDITION: the job has ended, which settles what was to be changed.
+// FAILED_PRECONDITION: the job has ended, so the field can no longer change.
 inline constexpr std::string_view kReasonJobEnded = "JOB_ENDED";
 // ALREADY_EXISTS: the request_id belongs to another request.
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
@@ -93,15 +93,16 @@ absl::Status DeviceGoneError();
 // RESOURCE_EXHAUSTED, SERVER_BUSY. `what` is a clause that says which limit was reached.
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
-// How a principal would exceed its quota.
+// Describes how a call would exceed a principal's quota.
 struct QuotaExcess {
   std::string principal;  // empty: everybody, on a server that does not authenticate its callers
   std::string quota;      // the field of wan.v1.Quota
   std::string used;       // numbers, as texts
   std::string limit;
-  // A clause behind the principal: "has 3 queued jobs and asks for 2 more".
+  // A clause after the principal: "has 3 queued jobs and asks for 2 more".
   std::string what;
-  // When the same call would be accepted. Nothing: not by waiting alone; `remedy` says what helps.
+  // Time after which the same call would be accepted; nullopt if waiting alone does not help: see
+  // `remedy`.
   std::optional<absl::Duration> retry_delay;
   std::string remedy;
 };
@@ -120,7 +121,7 @@ std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status);
 // for a new job.
 absl::Status StorageUnavailableError(const absl::Status& cause);
 
-// The same for calls that change or remove what is there.
+// The same for calls that change or remove existing objects.
 absl::Status ChangeNotStoredError(const absl::Status& cause);
 
 // UNAVAILABLE, SERVER_STOPPING.

@@ -69,7 +69,7 @@ absl::Status Wrong(size_t position, std::string_view what) {
       {{"filter", absl::StrCat("at character ", position + 1, " ", std::string(what))}});
 }
 
-// At what a value or a name without quotes ends.
+// Characters that end a value or a name without quotes.
 bool EndsWord(char c) {
   constexpr std::string_view kSpecial = "()<>=!:\"'";
   return absl::ascii_isspace(static_cast<unsigned char>(c)) ||

@@ -1,4 +1,4 @@
-// What ListJobs may be asked for besides pages: `filter`, a subset of AIP-160, and `order_by`.
+// Parses `filter` (a subset of AIP-160) and `order_by` of ListJobs.
 #pragma once
 
 #include <cstdint>
@@ -26,9 +26,9 @@ struct JobFilter {
   Kind kind = Kind::kAll;
   std::vector<JobFilter> operands;
 
-  // Of kCompare. State, priority and times (microseconds since the epoch) compare `number`, the
-  // others `text`. A job that has no end_time matches no comparison of it; one without the label
-  // `label` matches no comparison of that. kHas (labels only) needs the label and no value.
+  // Members of kCompare. State, priority and times (microseconds since the epoch) compare `number`,
+  // the others `text`. A job that has no end_time matches no comparison of it; one without the
+  // label `label` matches no comparison of that. kHas (labels only) needs the label and no value.
   JobField field = JobField::kState;
   std::string label;
   FilterOperator op = FilterOperator::kEqual;

@@ -49,7 +49,7 @@ absl::StatusOr<JobUpdate> ParseJobUpdate(const wan::v1::UpdateJobRequest& reques
       }
     }
   }
-  // Only these: whatever else the job says is not looked at.
+  // Only these fields of the job are read.
   const wan::v1::GenerationRequest& given = request.job().request();
   wan::v1::GenerationRequest checked;
   checked.set_model("any");

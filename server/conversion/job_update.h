@@ -1,4 +1,4 @@
-// What UpdateJob may change.
+// Parses the changes of UpdateJob.
 #pragma once
 
 #include <string>
@@ -17,7 +17,7 @@ struct JobUpdate {
   bool labels = false;
   wan::v1::GenerationRequest values;
 
-  // Whether it changes what no longer matters once a job has ended.
+  // Whether it changes fields that are fixed once a job has ended.
   bool NeedsUnended() const { return priority || deadline; }
   // Writes the values to a job's request.
   void ApplyTo(wan::v1::GenerationRequest& request) const;

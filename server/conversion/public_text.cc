@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kBefore = " \t\n'\"`([{<=,;";
 constexpr std::string_view kBehind = " \t\n'\"`)]}>,;:";
 
-// Where the path that begins at `begin` ends.
+// Returns the end of the path that begins at `begin`.
 size_t EndOfPath(std::string_view text, size_t begin) {
   const size_t end = text.find_first_of(kBehind, begin);
   return end == std::string_view::npos ? text.size() : end;
@@ -20,7 +20,7 @@ size_t EndOfPath(std::string_view text, size_t begin) {
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders) {
   std::string known(text);
   for (const std::string& folder : folders) {
-    // What is left of such a path is relative, and of no interest to the loop below.
+    // The remaining path is relative, so the loop below skips it.
     if (folder.size() > 1 && folder.front() == '/')
       absl::StrReplaceAll({{folder + "/", ""}}, &known);
   }

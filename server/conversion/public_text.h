@@ -1,5 +1,5 @@
-// What jobs tell their owners, who need not know the server's file system: file names without
-// folders. The whole text is for the log. All functions are pure.
+// Removes folders from file paths in messages for job owners, who must not see the server's file
+// system. The whole text is for the log. All functions are pure.
 #pragma once
 
 #include <span>

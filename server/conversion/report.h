@@ -1,4 +1,4 @@
-// The parts of a job's report that are no stages.
+// The parts of a job's report besides stages.
 #pragma once
 
 #include <span>

@@ -1,4 +1,4 @@
-// Texts that callers carry for the server and must neither read nor make: AES-256-GCM.
+// Encrypts texts that callers carry for the server and must neither read nor forge: AES-256-GCM.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@ namespace wan::server {
 
 inline constexpr size_t kSealKeyBytes = 32;
 
-// Returns `text` encrypted, as bytes: another time other bytes. `key` has kSealKeyBytes.
+// Returns `text` encrypted; the bytes differ on every call. `key` has kSealKeyBytes.
 std::string Seal(std::string_view key, std::string_view text);
 
 // Returns the text of what Seal made with this key; nothing for other bytes.

@@ -26,7 +26,7 @@ constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
 constexpr size_t kMostBytesOfCharacter = 4;  // in UTF-8
-// Of all labels of a request together.
+// Most bytes of all labels of a request together.
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
 constexpr size_t kMaxModelBytes = 256;

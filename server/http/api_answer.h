@@ -19,12 +19,12 @@ HttpAnswer JsonTextAnswer(int status, std::string body);
 HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view message,
                        std::string_view param = {});
 
-// What the caller calls a field that a violation names.
+// Returns the caller's name of a field in a violation.
 using NameField = std::function<std::string(std::string_view field)>;
 
 // The answer for a status that is not OK (docs/use/openai.md has the table). Its code is the
 // status' reason, or the name of its code; `param` is the first field of its violations, and the
-// message has all of them. Without `name_field` they are named already as the caller does.
+// message has all of them. Without `name_field` the violations already have the caller's names.
 // RESOURCE_EXHAUSTED and UNAVAILABLE have Retry-After.
 HttpAnswer ErrorAnswer(const absl::Status& status, const NameField& name_field = nullptr);
 

@@ -17,7 +17,8 @@ namespace wan::server {
 struct ArrivingBody {
   using value_type = std::string;
 
-  // What Beast calls a BodyReader. It takes every size: whoever let the request in counts.
+  // What Beast calls a BodyReader. It accepts any size; the code that admitted the request counts
+  // bytes.
   class reader {
    public:
     template <bool isRequest, class Fields>

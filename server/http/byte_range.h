@@ -14,9 +14,9 @@ struct ByteRange {
   bool partial = false;
 };
 
-// What of `size` bytes `field` asks for. All of them if the field is empty, is not a range of
-// bytes, or has several: RFC 9110 lets a server ignore those. Nothing if no byte of the range
-// exists (416).
+// Returns the range that `field` requests of `size` bytes: all of them if the field is empty, is
+// not a byte range, or has several, which RFC 9110 lets a server ignore. Nullopt if no byte of the
+// range exists (416).
 std::optional<ByteRange> ParseByteRange(std::string_view field, uint64_t size);
 
 }  // namespace wan::server

@@ -25,8 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
     {"guidance_scale[1]", "guidance_scale"},
 };
 
-// What other APIs and programs call our fields, without underscores and capitals. The last two are
-// those of an entry of `loras`.
+// Names of our fields in other APIs and programs, without underscores and capitals. The last two
+// belong to an entry of `loras`.
 constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"num_inference_steps",
      "numsteps inferencesteps samplesteps samplingsteps numsamplingsteps denoisingsteps stepcount "

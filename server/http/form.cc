@@ -28,7 +28,7 @@ absl::Status Wrong(std::string_view field, std::string_view description) {
 
 absl::StatusOr<Form> ParseJson(const std::string& body) {
   int values = 0;
-  // What is too much is read to its end and kept nowhere.
+  // Excess content is read to its end and dropped.
   const auto count = [&](int /*depth*/, json::parse_event_t event, json& /*parsed*/) {
     if (event != json::parse_event_t::array_end && event != json::parse_event_t::object_end) {
       ++values;
@@ -46,13 +46,14 @@ absl::StatusOr<Form> ParseJson(const std::string& body) {
   if (!parsed.is_object()) return absl::InvalidArgumentError("the body must be a JSON object");
   Form form;
   for (auto& [name, value] : parsed.items()) {
-    // As if it had been left out.
+    // Treats the field as left out.
     if (!value.is_null()) form.fields.emplace(name, std::move(value));
   }
   return form;
 }
 
-// The value of NAME="value" among the parameters behind the first ';'; nothing if it has none.
+// Returns the value of NAME="value" among the parameters after the first ';'; nullopt if it is
+// missing.
 std::optional<std::string> Parameter(std::string_view field, std::string_view name) {
   size_t at = field.find(';');
   while (at != std::string_view::npos) {
@@ -96,7 +97,7 @@ std::string_view PartField(std::string_view header, std::string_view name) {
   return {};
 }
 
-// Not every client gives a file a name, or a type.
+// Some clients send files without a name or a type.
 bool IsFile(std::string_view header, std::string_view disposition, std::string_view content) {
   if (Parameter(disposition, "filename").has_value()) return true;
   if (Parameter(disposition, "filename*").has_value()) return true;
@@ -122,8 +123,9 @@ std::vector<std::string> PartsOf(std::string_view name) {
   return parts;
 }
 
-// Adds a text where its name says: OpenAI's clients write {"loras": [{"name": "ink"}]} as the part
-// "loras[][name]". A member that the last entry of a list has already begins the next entry.
+// Adds a text at the place that its name gives: OpenAI's clients write {"loras": [{"name": "ink"}]}
+// as the part "loras[][name]". A member that the last entry of a list has already begins the next
+// entry.
 absl::Status AddText(std::string_view name, std::string_view content, Form& form) {
   const std::vector<std::string> parts = PartsOf(name);
   absl::Status twice = Wrong(name, "is given twice; give it once");

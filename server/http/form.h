@@ -1,4 +1,4 @@
-// What callers send: the fields of a body, JSON or multipart/form-data, and of a query.
+// Parses the fields of a body, JSON or multipart/form-data, and of a query.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// Reads the fields of a form one by one, and collects what is wrong with them.
+// Reads the fields of a form one by one, and collects their violations.
 #pragma once
 
 #include <cstdint>
@@ -55,8 +55,8 @@ class FormFields {
   std::optional<std::string> TextOf(std::string_view name, nlohmann::json& value);
   std::optional<double> NumberOf(std::string_view name, const nlohmann::json& value);
 
-  // INVALID_ARGUMENT with all that was noted, and with every field and file that nobody has taken:
-  // a request that asks for what the server does not do must not look as if it had been done.
+  // INVALID_ARGUMENT with all recorded violations and with every field and file that was not taken,
+  // because a request for something unsupported must not seem to succeed.
   absl::Status End(const std::map<std::string, std::string>& files);
 
  private:

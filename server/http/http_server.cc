@@ -32,12 +32,12 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// What is read at a time of a body, and of what is dropped.
+// Bytes that are read at a time of a body, or of data that is dropped.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
 constexpr size_t kShownBytes = 60;
 
-// Whether what was sent is not HTTP, rather than not there.
+// Whether the error means that the peer did not send HTTP, rather than nothing.
 bool IsNotHttp(error_code error) {
   return error.category() == http::make_error_code(http::error::bad_method).category() &&
          error != http::error::partial_message;
@@ -97,8 +97,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void ReadHeader() {
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
-    // Whoever lets the request in decides about its size. (No limit at all would refuse every body
-    // in Boost 1.74, which compares the size with the missing limit.)
+    // The code that admits the request decides about its size. (No limit at all would refuse every
+    // body in Boost 1.74, which compares the size with the missing limit.)
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) {
@@ -120,7 +120,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
           : Refuse(400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message()));
   }
 
-  // Nobody can tell where the next request begins, so the connection ends with the answer.
+  // The begin of the next request is unknown, so the connection ends with the answer.
   void Refuse(int status, std::string_view message) {
     keep_alive_ = false;
     Send(shared_.callbacks.refuse(status, message));
@@ -155,7 +155,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // Why it is not certain where the request ends or whom it is for; empty if it is.
+  // Returns why the end or the host of the request is ambiguous; empty if it is not.
   std::string ProblemOf(const Request& request, bool target_is_read) const {
     if (!target_is_read) return "the URL of the request line must have a host, and no user";
     if (request.count(http::field::host) > 1) return "the request has more than one Host; send one";
@@ -321,7 +321,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                       });
   }
 
-  // Lets go of what the answer holds: the file, and its place among the downloads.
+  // Releases the answer's file and its place among the downloads.
   void Forget() {
     serializer_.reset();
     header_.reset();
@@ -338,8 +338,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // Tells the peer that the answer is whole. What it still sends is dropped for a moment: closing
-  // at once would reset the connection, and the answer might be lost with it.
+  // Signals the end of the answer. The peer's further bytes are dropped for a moment, because
+  // closing at once would reset the connection, and the answer might be lost.
   void End() {
     Socket().expires_after(shared_.limits.drop_time);
     if constexpr (kIsTls<Stream>) {

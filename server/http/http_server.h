@@ -1,5 +1,5 @@
-// HTTP/1.1 over connections of an address: reads requests within limits, has them answered, sends
-// the answers. It knows nothing of what is asked.
+// An HTTP/1.1 server on an address: reads requests within limits, passes them to a handler, and
+// sends the answers.
 #pragma once
 
 #include <chrono>
@@ -56,7 +56,7 @@ struct HttpAnswer {
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
-  // What the body takes of the server until it is sent.
+  // The lease of the body's bytes, held until it is sent.
   Admission::Lease place;
 };
 
@@ -66,7 +66,7 @@ using HttpReply = std::function<void(HttpAnswer)>;
 // Whether the caller has closed its connection, or half of it. Any thread, before the reply.
 using HttpCallerGone = std::function<bool()>;
 
-// What becomes of a request whose header has been read.
+// The decision about a request whose header has been read.
 struct HttpEntry {
   // The answer, without reading the body; the connection ends with it if there is one.
   std::optional<HttpAnswer> refusal;
@@ -76,7 +76,7 @@ struct HttpEntry {
   // taken then.
   using Arrived = std::function<std::optional<HttpAnswer>(uint64_t bytes, bool whole)>;
   Arrived arrived;
-  // Otherwise: sees to it that the request is worked on and `reply` is called. Called on the
+  // Otherwise it starts the work on the request and ensures that `reply` is called. Called on the
   // server's thread, and must not block.
   std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;
 };
@@ -97,7 +97,8 @@ struct HttpLimits {
   std::chrono::milliseconds body_time{120'000};
   // Most time in which the reader takes a body, or a piece of one, that is sent to it.
   std::chrono::milliseconds write_time{60'000};
-  // How long what was sent beside a refusal is read and dropped, so that the refusal arrives.
+  // Time for which the caller's further bytes are dropped after a refusal, so that the refusal
+  // arrives.
   std::chrono::milliseconds drop_time{5'000};
 };
 

@@ -31,10 +31,10 @@ namespace {
 
 using nlohmann::json;
 
-// Of a request that needs no body.
+// Most bytes of the body of a request that needs none.
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
-// A body that is not whole takes nothing of the budgets before it has more: connections, which have
-// a limit, bound what so many take.
+// An incomplete body below this size takes nothing of the budgets; the limit of connections bounds
+// the sum.
 constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
 
 absl::Status VideoNotFound(std::string_view id) {

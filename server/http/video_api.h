@@ -39,13 +39,13 @@ struct VideoApiOptions {
   // Whether only this machine reaches the address. If so and callers are not authenticated, the
   // Host of a request must be a name of this machine.
   bool loopback = true;
-  // When the server was started, which is shown as the time at which models were created.
+  // The server's start, which is shown as the creation time of models.
   absl::Time start;
   Clock& clock = SystemClock();
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
 
-// Thread-safe. All that is passed in must outlive the object and every reply.
+// Thread-safe. The arguments must outlive the object and every reply.
 class VideoApi {
  public:
   VideoApi(JobService& jobs, const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
@@ -60,13 +60,13 @@ class VideoApi {
   HttpCallbacks Callbacks();
 
  private:
-  // Enters a request and sees to it that its answer is told.
+  // Enters a request and ensures that its answer is reported.
   HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
-  // Why a request that a browser may have sent is refused; OK otherwise.
+  // Refuses requests that a browser may have sent for a web page; OK otherwise.
   absl::Status CheckBrowser(const HttpHead& head) const;
-  // Counts what has arrived of a body, and the request once it is whole. Returns the answer if it
-  // is too much.
+  // Counts the arrived bytes of a body, and the request once it is whole. Returns an answer if a
+  // limit is exceeded.
   std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);
   // Counts an answer that is to be sent. Returns it, or another one that refuses it.
   HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);

@@ -66,7 +66,7 @@ HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admissi
     return answer;
   }
   const bool head_only = exchange.head.method == "HEAD";
-  // A range of what the caller has a part of, if it is still that.
+  // A range of a file of which the caller has a part, if the file is unchanged (If-Range).
   const std::string_view if_range = exchange.head.First("if-range");
   const bool same = (if_range.empty() || if_range == tag) && !head_only;
   const std::optional<ByteRange> range =

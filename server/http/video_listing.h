@@ -22,13 +22,13 @@ inline constexpr size_t kMaxVideoPageBytes = kMaxPageBytes;
 // Not thread-safe, but each step may come from another thread.
 class VideoListing {
  public:
-  // Of these owners' videos, or everybody's. `query` is that of the request's URL. The service must
-  // outlive the listing.
+  // Lists the videos of `owner`, or of all owners. `query` is that of the request's URL. The
+  // service must outlive the listing.
   VideoListing(const JobService& jobs, std::optional<std::string> owner, std::string query)
       : jobs_(jobs), owner_(std::move(owner)), query_(std::move(query)) {}
 
-  // Looks at up to 1,024 jobs more. Returns whether the answer is complete; no step may follow that
-  // or an error, which the caller is to be told.
+  // Looks at up to 1,024 jobs more. Returns whether the answer is complete. No step may follow that
+  // or an error, which is the answer then.
   absl::StatusOr<bool> Step();
 
   // The answer in JSON; once, when it is complete.

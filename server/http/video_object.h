@@ -13,7 +13,7 @@ namespace wan::server {
 
 // "video_ID" of "jobs/ID".
 std::string VideoIdOf(std::string_view job_name);
-// "jobs/ID" of "video_ID"; nothing for what is no video's ID.
+// Returns "jobs/ID" for "video_ID"; nullopt for other texts.
 std::optional<std::string> JobNameOf(std::string_view video_id);
 
 // Returns the file of a job that is its video: the first that plays everywhere, else the first of

@@ -10,7 +10,7 @@
 
 namespace wan::server {
 
-// Which part of the list of videos a request asks for.
+// The part of the list of videos that a request asks for.
 struct VideoPage {
   std::optional<std::string> after;  // "jobs/ID"; it need not exist
   int limit = 20;

@@ -135,7 +135,7 @@ void TakeLora(FormFields& fields, const std::string& field, json& entry,
   if (const auto number = fields.NumberOf(field + ".scale", scale)) lora->set_scale(*number);
 }
 
-// A list, in a form also as a text of JSON.
+// Accepts a list; in a form also its JSON text.
 void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
   constexpr char kLoras[] = "loras";
   std::optional<json> loras = fields.Take(kLoras);
@@ -173,8 +173,8 @@ std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
   return std::nullopt;
 }
 
-// A file, or the text of a data URL, which may stand in {"image_url": ...}. What is empty is
-// refused: it would make a video of the text alone.
+// A file, or the text of a data URL, which may stand in {"image_url": ...}. An empty value is
+// refused, because it would make a video from the text alone.
 void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
                wan::v1::GenerationRequest& request) {
   std::optional<json> value = fields.Take(kImage);

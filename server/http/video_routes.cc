@@ -18,8 +18,8 @@ constexpr VideoRoute kRoutes[] = {
     {"GET /v1/models/{id}", VideoAction::kModel},
 };
 
-// What stands in the place of {id} if `path` is that of the route, and empty if the route has no
-// such place; nothing if it is another path.
+// Returns the text in the place of {id} if `path` matches the route, empty if the route has no such
+// place; nullopt for another path.
 std::optional<std::string> IdIn(std::string_view route_path, std::string_view path) {
   constexpr std::string_view kPlace = "{id}";
   const size_t at = route_path.find(kPlace);

@@ -18,8 +18,8 @@ namespace wan::server {
 absl::StatusOr<std::vector<wan::v1::Artifact>> RunAttempt(const RunnerParts& parts,
                                                           const Attempt& attempt);
 
-// Returns what the job's owner gets to know of an error: names of files without their folders. If
-// there is more to it, the listeners are told of the whole.
+// Returns an error as the job's owner may see it, without folders. If that drops anything, the
+// listeners get the whole error.
 absl::Status PublicError(const RunnerParts& parts, const wan::v1::Job& job,
                          const absl::Status& status);
 

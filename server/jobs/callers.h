@@ -1,4 +1,4 @@
-// Who holds the jobs that are tied to their callers.
+// Counts the callers of jobs that are tied to them.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ namespace wan::server {
 // back before the server has noticed that it was away.
 class Callers {
  public:
-  // `lost` hears of each job whose last caller let it go and did not come back within `grace`, on a
-  // thread of this object's and with no lock held. The clock must outlive the object.
+  // `lost` is called with each job whose last caller has gone and has not come back within `grace`,
+  // on a thread of this object and with no lock held. The clock must outlive the object.
   Callers(Clock& clock, absl::Duration grace, std::function<void(const std::string& job)> lost);
 
   absl::Duration grace() const { return grace_; }
@@ -31,7 +31,7 @@ class Callers {
   // Returns whether the job had no caller.
   bool Forget(const std::string& job);
 
-  // After this no job is told of. Idempotent.
+  // After this `lost` is not called any more. Idempotent.
   void Stop() { timer_.Stop(); }
 
  private:

@@ -23,9 +23,9 @@ class DeviceGroups {
   // Whether the group may have the model; called on any thread.
   using MayHaveModel = std::function<bool(int group, std::string_view model)>;
 
-  // At least one engine; all must outlive the object. `names` has the devices of each group as the
-  // settings write them, "cuda:0,1"; empty: what each engine says of its device. A null function:
-  // every group may have every model.
+  // `engines` must not be empty and must outlive the object. `names` has the devices of each group
+  // as the settings write them, "cuda:0,1"; empty: what each engine says of its device. A null
+  // function: every group may have every model.
   explicit DeviceGroups(const std::vector<Engine*>& engines,
                         const std::vector<std::string>& names = {},
                         MayHaveModel may_have = nullptr);
@@ -35,7 +35,7 @@ class DeviceGroups {
   int size() const { return static_cast<int>(groups_.size()); }
   Engine& engine(int group) const { return groups_[static_cast<size_t>(group)].engine; }
   Executor& executor(int group) { return groups_[static_cast<size_t>(group)].executor; }
-  // What the engine says of its first device when the group is made; `device` names all of them.
+  // The facts of the group's first device from its engine; `device` names all devices.
   const DeviceDescription& device(int group) const {
     return groups_[static_cast<size_t>(group)].device;
   }
@@ -52,9 +52,9 @@ class DeviceGroups {
   // Why the group has left; OK while it serves.
   absl::Status ProblemOf(int group) const;
 
-  // Has every executor look for jobs.
+  // Makes every executor look for jobs.
   void WakeAll();
-  // Posts a task that no group needs in particular to the first one that serves.
+  // Posts a task that any group can do to the first group that serves.
   void Post(Executor::Task task);
   // Stops all executors.
   void Stop();

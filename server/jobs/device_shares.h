@@ -1,4 +1,4 @@
-// What each device of a group does for an attempt.
+// Measures the work of each device of a group in an attempt.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,4 @@
-// Brings the server to where nothing runs: for a drain, which leaves everything else going, and for
-// a stop.
+// Ends all running work, for a drain (everything else goes on) and for a stop.
 #pragma once
 
 #include <functional>

@@ -15,7 +15,7 @@ namespace wan::server {
 
 namespace {
 
-// Where removals that use the room that is kept for them take turns; the name of no job.
+// The key under which removals that use the reserved room take turns; not a job's name.
 constexpr char kRoom[] = "room";
 
 // NOT_FOUND (ARTIFACT_NOT_FOUND).
@@ -34,7 +34,7 @@ const wan::v1::Artifact* Find(const wan::v1::Job& job, const ArtifactRef& ref) {
   return nullptr;
 }
 
-// What of a job's files stays, by its row.
+// Decides from a job's row which of its files stay.
 ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
   ArtifactStore::Kept kept;
   kept.any = ReasonOf(stored.status()) != kReasonExpired;
@@ -56,7 +56,7 @@ absl::Status EndedJobs::Written(const absl::Status& status) const {
 }
 
 void EndedJobs::Remove(const std::string& job, Note note, const PostTask& post, Done done) {
-  // What follows the note works on files.
+  // The steps after the note work on files.
   note([this, job, note, post, done = std::move(done)](const absl::Status& noted) {
     post([this, job, note, post, done, noted] {
       if (ReasonOf(noted) == kReasonStorageUnavailable) {
@@ -82,7 +82,7 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
         note([this, job, done, post, turn](const absl::Status& at_last) {
           post([this, job, done, turn, at_last] {
             TidyIfNoted(job, at_last);
-            // Before the caller is told, whose next removal may need it.
+            // Called before the answer, because the caller's next removal may need the room.
             parts_.keep_room();
             done(Noted(job, at_last));
           });
@@ -199,7 +199,7 @@ void EndedJobs::Tidy(const std::string& job) {
   {
     absl::MutexLock lock(&left_mutex_);
     if (removed.ok()) left_.erase(job);
-    if (removed.ok() || !left_.insert(job).second) return;  // told once
+    if (removed.ok() || !left_.insert(job).second) return;  // reported once
   }
   parts_.on_problem(removed);
 }

@@ -1,4 +1,4 @@
-// Changes to jobs that have ended: their labels, their files, and that they are there at all.
+// Changes jobs that have ended: labels, files, and removal.
 #pragma once
 
 #include <cstdint>
@@ -35,13 +35,13 @@ class EndedJobs {
     Turns& turns;
     const ArtifactStore& artifacts;
     Clock& clock;
-    // Hears of every write that the store refused.
+    // Called with every write that the store refused.
     std::function<void(const absl::Status&)> on_refused;
-    // Hears of files that could not be removed.
+    // Called with files that could not be removed.
     std::function<void(const absl::Status&)> on_problem;
-    // Called when the store has refused to note a removal: frees what is kept for this on a full
-    // disk, and returns whether it is worth to try again. `keep_room` is called after that attempt.
-    // One call at a time, on threads on which a call of the disk may take a moment.
+    // Called when the store has refused to record a removal: frees the reserved room on a full
+    // disk; returns whether to try again. `keep_room` is called after that attempt. One call at a
+    // time, on threads on which a call of the disk may take a moment.
     std::function<bool()> make_room = [] { return false; };
     std::function<void()> keep_room = [] {};
   };
@@ -73,28 +73,28 @@ class EndedJobs {
                                                                     const ArtifactRef& ref,
                                                                     uint64_t offset) const;
 
-  // Returns what stays of a job's files: not those that were removed from the job, and none of a
-  // job that was removed or did not complete. Files of unknown jobs stay: the database may have
-  // been replaced by a new one. So do those of a job that has not ended, which may just be made.
+  // Returns the files of a job that stay: without those removed from it, and none if the job was
+  // removed or did not complete. Files of unknown jobs stay: the database may have been replaced by
+  // a new one. So do those of a job that has not ended, which may just be made.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
   // Removes the files that could not be removed when they should, because the disk did not confirm
   // the change in the database, or refused to remove them. Call it now and then.
   void RemoveLeftFiles();
 
-  // Keeps the room for removals that Parts names, as far as the disk has it. Call it now and then,
-  // on a thread that may wait.
+  // Reserves the room for removals (Parts), as far as the disk has it. Call it now and then, on a
+  // thread that may wait.
   void KeepRoom();
 
  private:
-  // What the caller gets to know of a change that was written.
+  // The answer for a change that was written.
   absl::Status Written(const absl::Status& status) const;
-  // Returns `status`, what came of noting in the database that files of the job go. If that is
+  // Returns `status`, the result of recording in the database that files of the job go. If that is
   // uncertain, RemoveLeftFiles looks at the job again.
   absl::Status Noted(const std::string& job, const absl::Status& status);
   // Removes the files of an ended job of which the database says that they are gone.
   absl::Status RemoveNoted(const std::string& job) const;
-  // Writes to the store that files or a job go.
+  // Records in the store that files or a job go.
   using Note = std::function<void(Done)>;
   // Calls `note`. If the disk refuses that, calls it once more with the room that is kept for this.
   // Then removes what is noted.

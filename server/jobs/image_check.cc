@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// Steps follow each other, so that one thread at a time is here.
+// Steps run one after the other, so only one thread is here at a time.
 class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
  public:
   ImageCheck(const Engine& engine, std::vector<NewJob> jobs, PostStep post,
@@ -51,7 +51,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     Advance();
   }
 
-  // Tells a job what its image holds.
+  // Writes the image's facts into the job.
   void Tell(size_t job, const absl::StatusOr<InputImage>& checked) {
     if (!checked.ok()) {
       result_.refused.emplace(job, checked.status());

@@ -35,7 +35,7 @@ absl::StatusOr<bool> JobListing::Step() {
   query_.bytes -= std::min(query_.bytes, page->bytes);
   if (!end_.has_value() && (query_.limit == 0 || query_.bytes == 0)) {
     end_ = page->next;
-    query_.limit = 1;  // is there another job?
+    query_.limit = 1;  // looks for one more job
     query_.bytes = 1;
   }
   return false;
@@ -46,8 +46,8 @@ std::optional<wan::v1::Job> JobListing::ShownOf(StoredJob stored) const {
   JobStates::View live = parts_.states.Look(name);
   if (live.hidden) return std::nullopt;
   if (!live.job.has_value()) return std::move(stored.job);
-  // The filter has seen the state that is stored. Of a job that has just begun to run that is told;
-  // one that has ended has not for callers until the disk has it for sure.
+  // The filter has seen the stored state. A job that has just begun to run is shown; one that has
+  // ended is shown as ended only once the disk has its end.
   if (!filtered_ || live.job->state() == stored.job.state()) return std::move(live.job);
   return IsFinal(stored.job.state()) ? std::nullopt : std::optional(std::move(stored.job));
 }

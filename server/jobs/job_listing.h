@@ -33,7 +33,7 @@ class JobListing {
   wan::v1::ListJobsResponse Take() { return std::move(response_); }
 
  private:
-  // What the list shows of a job that it has found; nothing if that is not on the disk for sure.
+  // Returns the job as the list shows it; nullopt if it is not surely on the disk.
   std::optional<wan::v1::Job> ShownOf(StoredJob stored) const;
 
   const Parts parts_;
@@ -42,7 +42,7 @@ class JobListing {
   const bool filtered_;  // whether the query leaves jobs out
   const std::string key_;
   wan::v1::ListJobsResponse response_;
-  // Where the page ended, once it is full: the next one begins there if there is another job.
+  // The end of a full page, where the next one begins if another job follows.
   std::optional<JobPlace> end_;
 };
 

@@ -66,9 +66,9 @@ class JobOrder {
   // job is passed over at most N-1 times.
   std::optional<QueueEntry> TakeFor(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Returns the waiting job that should take over from a running one, whose step has just ended:
-  // its priority is higher by `gap` or more (server/jobs/preemption.h). Of several running jobs the
-  // one of the lowest priority gives way, one only for each that waits, and none while a group that
-  // can run it is free. Nothing if the running job goes on.
+  // its priority is higher by `gap` or more (server/jobs/preemption.h). The running job of the
+  // lowest priority gives way, one for each waiting job, and none while a group that can run the
+  // waiting job is free. Nothing if the running job goes on.
   std::optional<std::string> SuccessorOf(const LiveJob& live, int gap)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 

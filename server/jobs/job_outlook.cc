@@ -170,7 +170,7 @@ std::optional<absl::Duration> JobOutlook::TimeUntil(const QueueSum& before) cons
       free.push_back(absl::ZeroDuration());
     }
   }
-  // No group serves any more: the next process has as many.
+  // No group serves any more; estimates assume that the next process has as many groups.
   if (free.empty()) free.push_back(absl::ZeroDuration());
   return StartBehind(std::move(free), before.jobs, before.estimate);
 }

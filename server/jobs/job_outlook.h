@@ -60,8 +60,8 @@ class JobOutlook {
                          int reach = std::numeric_limits<int>::max())
       ABSL_LOCKS_EXCLUDED(live_.mutex);
   // Returns how many of the jobs after one that was added or removed should look at their
-  // positions. All need not: the position of a job far back is told when it has halved or doubled,
-  // for which it takes many changes. The job at position p looks after every p/4 changes, so that
+  // positions. Not all need to: the position of a job far back is reported when it has halved or
+  // doubled, which takes many changes. The job at position p looks after every p/4 changes, so that
   // a change costs the logarithm of the queue's length on average; all look when a job begins.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // The event that tells a queued job its position; `before` sums up the jobs before it.

@@ -43,7 +43,7 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// Where a tree of entries is cut in two.
+// The place at which a tree of entries is cut in two.
 struct QueueCut {
   QueueSum before;
   std::optional<QueueKey> behind;  // the first entry behind the cut
@@ -105,12 +105,12 @@ class QueueSumUpdate {
 // The order of the queue: jobs of higher priority come first. Among those of one priority the next
 // job is the oldest one of the principal that has used the least, and while it runs that principal
 // has used what the job is estimated to take. So the principals take turns, however many jobs each
-// of them has. A principal whose jobs cannot run now loses nothing by it: others go ahead.
+// of them has. Others go ahead of a principal whose jobs cannot run now; it keeps its claim.
 //
 // Positions and sums are those of this order, exactly, if all jobs take as long as they are
-// estimated, no other job comes, and every model is ready. What principals have used is read when
-// one of them gets its first entry and when RefreshUse is called, so that the order stands still
-// between these calls.
+// estimated, no other job comes, and every model is ready. The use of a principal is read when it
+// gets its first entry and when RefreshUse is called, so that the order is stable between these
+// calls.
 //
 // Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. The time of a call
 // grows with the logarithms of the queue's length and of the number of principals that wait, and
@@ -118,8 +118,8 @@ class QueueSumUpdate {
 // unless its comment says otherwise.
 class JobQueue {
  public:
-  // How much of the device a principal has used, in whatever sense is fair. Called while the queue
-  // is called.
+  // Returns a principal's use of the device, in the sense by which the queue is fair. Called while
+  // the queue is called.
   using UseOf = std::function<absl::Duration(const std::string& owner)>;
   explicit JobQueue(
       int capacity, UseOf use_of = [](const std::string&) { return absl::ZeroDuration(); })
@@ -214,8 +214,8 @@ class JobQueue {
   }
   std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
-  // Must be called whenever a lane's entries, their estimates or its use have changed, before
-  // anything is asked of the order.
+  // Call it after every change of a lane's entries, their estimates or its use, before the order is
+  // read.
   void Index(Lane& lane);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;

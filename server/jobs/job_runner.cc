@@ -29,7 +29,7 @@ bool JobRunner::RunNext() {
   if (!parts_.storage.status().ok()) return false;
   const std::optional<Attempt> attempt = parts_.states.BeginNext(parts_.group);
   if (!attempt.has_value()) return false;
-  // Another group left what waits to this one, which was idle: it may load a model for it now.
+  // This idle group may now load a model for waiting jobs that no other group can begin.
   if (parts_.groups.size() > 1) parts_.groups.WakeAll();
   const std::string& name = attempt->job.name();
   // The attempt must be on disk before the engine can take the process with it.
@@ -81,8 +81,8 @@ absl::Status JobRunner::StorageProblem(const Attempt& attempt, const absl::Statu
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok() && !IsStorageError(result)) return problem;
   if (problem.ok()) {
-    // The disk refused a file and takes others by now. That it does so again and again, as with a
-    // quota that no job fits into, is for the job's owner to know.
+    // The disk refused a file and takes others by now. If that repeats, as with a quota that the
+    // job's files exceed, the job fails and its owner learns why.
     if (++refusals_[attempt.job.name()] > kMostRefusals) return problem;
     problem = result;
   }

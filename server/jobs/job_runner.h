@@ -24,8 +24,8 @@ class JobRunner {
   // the job goes back without a count, and no other job begins until the folder takes writes again.
   bool RunNext();
 
-  // A job begins only if more bytes than this are free: the room that was too small for the last
-  // job that ran out of space. 0: no demand. May be called from any thread.
+  // A job begins only if more bytes than this are free: the room in which the last job ran out of
+  // space. 0: no condition. May be called from any thread.
   uint64_t least_free_bytes() const { return least_free_bytes_; }
 
  private:
@@ -40,7 +40,7 @@ class JobRunner {
 
   const RunnerParts parts_;
   std::atomic<uint64_t> least_free_bytes_ = 0;
-  // How often the disk has refused the files of a job, with room found right after.
+  // How often the disk has refused the files of a job although a probe then found room.
   std::map<std::string, int> refusals_;
 };
 

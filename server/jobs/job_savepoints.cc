@@ -11,7 +11,7 @@ namespace wan::server {
 
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model) {
-  // What a caller or the queue may change, and what says only what becomes of the latents.
+  // Fields that callers or the queue may change, or that only decide what is made of the latents.
   wan::v1::GenerationRequest request = job.request();
   request.clear_request_id();
   request.clear_webhook_url();

@@ -22,10 +22,9 @@ namespace wan::server {
 // interval is: writing it costs a thousandth of that.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// What decides a job's latents besides the number of steps that are done: request, image, what the
-// attempt's provenance names, and the model with the versions of its files. A savepoint of another
-// identity would be continued to a video that no single server could make again. As
-// SavepointStore::Write takes it.
+// Everything that decides a job's latents besides the number of steps: request, image, provenance,
+// and the model with the versions of its files. A savepoint of another identity would be continued
+// to a video that no single server could make again. As SavepointStore::Write takes it.
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model);
 
@@ -43,10 +42,10 @@ class JobSavepoints final : public SavepointKeeper {
     absl::Duration interval;
     // Whether the job, which was asked to stop, will run again.
     std::function<bool()> will_run_again;
-    // Hears of each savepoint that is on the disk, and how long that took. Called on the writer's
+    // Called for each savepoint that is on the disk, with its seconds. Called on the writer's
     // thread.
     std::function<void(int steps_done, double seconds)> on_written;
-    // Hears of a savepoint that cannot be read or written; the job goes on without it. Called on
+    // Called for a savepoint that cannot be read or written; the job goes on without it. Called on
     // either thread.
     std::function<void(const absl::Status&)> on_problem;
   };

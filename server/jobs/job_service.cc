@@ -219,7 +219,7 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
     parts_->callers.Await(name);
     return;
   }
-  // Somebody else may have joined it since.
+  // Another caller may have joined the job since.
   if (!parts_->callers.Forget(name)) return;
   parts_->states.Cancel(name, StopCause::kCallerGone,
                         deadline_passed ? kDeadlineExceeded : kCallerWentAway);
@@ -302,7 +302,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
-  // First, so that what follows waits beside the last changes and not before them.
+  // First, so that the following calls wait together with the last changes.
   parts_->drainer.Stop(mode, grace);
   parts_->queue_estimates.Keep();  // no job runs any more: written while the accepted ones are
   parts_->storage.Stop();

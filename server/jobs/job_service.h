@@ -1,5 +1,5 @@
-// Everything that the service VideoGeneration does, without gRPC: it speaks the contract's messages
-// and absl::Status. The gRPC services are thin shells around this class.
+// The work of the service VideoGeneration without gRPC: it uses the contract's messages and
+// absl::Status. The gRPC services are thin shells around this class.
 #pragma once
 
 #include <cstdint>
@@ -59,12 +59,12 @@ struct JobServiceOptions {
   int preempt_priority_gap = 0;
   // Which ended jobs and files are removed; by default none.
   RetentionPolicy retention;
-  // The bytes that new jobs leave free beside what the accepted ones need.
+  // Bytes that new jobs leave free in addition to the needs of accepted ones.
   uint64_t disk_reserve_bytes = 0;
   // Returns the free bytes of the disk of `data_dir`, or nothing if they are not known. Null: those
   // that the file system tells. Called on any thread.
   std::function<std::optional<uint64_t>()> free_bytes;
-  // Makes what was written to the job database durable; null: fdatasync does.
+  // Makes writes to the job database durable; null: fdatasync.
   std::function<absl::Status()> sync_database;
   // Whether loading a model includes a warm-up, and with which shapes (empty: one small video).
   bool warm_up_on_load = true;
@@ -76,9 +76,9 @@ struct JobServiceOptions {
   std::vector<std::string> device_names;
   // Whether a device group may have a model; null: every group may have every model.
   DeviceGroups::MayHaveModel may_have;
-  // Where the models lie that callers may load.
+  // The folders of models that callers may load.
   ModelRoots model_roots;
-  // Says what is wrong with the webhook_url of a request; empty: nothing.
+  // Returns what is wrong with a request's webhook_url; empty if nothing.
   std::function<std::string(std::string_view url)> webhook_problem = [](std::string_view) {
     return std::string("must be empty, because this server sends no webhooks");
   };
@@ -97,7 +97,7 @@ struct JobServiceOptions {
 // Thread-safe. Changes are answered once the disk has them. The calls that take a `done` hold no
 // thread until then: `done` is called once, on the caller's thread or on one of the service's,
 // which it must not block. They take a `post` where they have work that takes a moment after a
-// wait. Reading never waits for the disk to take a change: it tells what was stored last. Stop
+// wait. Reads never wait for a change to reach the disk: they return what was stored last. Stop
 // alone waits for a job.
 //
 // A name that does not have the contract's form is INVALID_ARGUMENT with a violation of the field
@@ -189,8 +189,8 @@ class JobService {
 
   absl::StatusOr<wan::v1::Job> Get(std::string_view name) const;
 
-  // Returns who owns the job, or owned it before it was removed. NOT_FOUND as well if nobody knows
-  // any more. The violation of an INVALID_ARGUMENT names `field`.
+  // Returns who owns the job, or owned it before it was removed. NOT_FOUND also if the owner is no
+  // longer known. The violation of an INVALID_ARGUMENT names `field`.
   absl::StatusOr<std::string> OwnerOf(std::string_view name, std::string_view field) const;
 
   // Begins to list the jobs of `owner`, or everybody's; call Step until the list is complete.
@@ -235,7 +235,7 @@ class JobService {
   // artifact; OUT_OF_RANGE if `offset` is past its end.
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
 
-  // The reports of jobs' ends that wait for their delivery. They go with the service.
+  // Returns the reports of ended jobs that wait for delivery; valid as long as the service.
   WebhookOutbox& webhooks();
 
   JobStats Stats() const;
@@ -243,12 +243,12 @@ class JobService {
   StorageStats StorageNow() const;
   // Whether the running job goes on: see ProgressWatch::Check.
   absl::Status CheckProgress() const;
-  // What the principal uses and how much it may; an empty one is everybody, on a server that does
+  // Returns the principal's use and quota; an empty principal is everybody, on a server that does
   // not authenticate its callers. A principal that has never used anything uses nothing.
   absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;
-  // What JobServiceOptions said of both until now; the retention looks at once.
+  // Replaces both settings of JobServiceOptions; a round of the retention begins at once.
   void SetLimits(const RetentionPolicy& retention, uint64_t disk_reserve_bytes);
-  // Begins jobs that the quotas held back and no longer do.
+  // Begins jobs that the quotas no longer hold back.
   void QuotasChanged();
   ModelTable& models();
   ModelOperations& model_operations();

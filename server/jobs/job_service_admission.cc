@@ -1,4 +1,4 @@
-// How requests become jobs, or the answer what they would cost.
+// Turns requests into jobs or quotes.
 #include <algorithm>
 #include <cstddef>
 #include <map>
@@ -63,7 +63,7 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 
 }  // namespace
 
-// A request that is to become a job, for as long as the call takes.
+// A request that is to become a job, during its call.
 struct JobService::Asked {
   Asked(std::shared_ptr<const wan::v1::GenerationRequest> request_in, CallerFacts caller_in)
       : sent(std::move(request_in)),
@@ -222,7 +222,7 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
                                std::function<void(CheckedJobs)> done) {
   PostStep step = caller.decode;
   if (step == nullptr) step = [](const auto& task) { task(absl::OkStatus()); };
-  // It needs no device, so that any group's engine will do.
+  // It needs no device, so any group's engine can do it.
   CheckImages(parts_->groups.engine(0), std::move(jobs), step,
               [this, done = std::move(done)](CheckedJobs checked) {
                 if (!checked.dropped.ok() || !checked.refused.empty()) {
@@ -269,7 +269,7 @@ void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
                         });
 }
 
-// A batch, for as long as the call takes.
+// A batch, during its call.
 struct JobService::Batch {
   std::shared_ptr<const wan::v1::SubmitBatchRequest> asked;
   CallerFacts caller;
@@ -372,7 +372,7 @@ absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
   return prepared;
 }
 
-// Why images of a batch were refused or not checked; OK: they are right.
+// OK if all images of a batch are valid; otherwise why some were refused or not checked.
 absl::Status JobService::RefusalOf(const Batch& batch, const CheckedJobs& checked) {
   std::vector<FieldViolation> violations;
   absl::Status other = checked.dropped;
@@ -398,7 +398,7 @@ void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done
       } else {
         job = known;
       }
-      job.clear_request();  // a hundred of the largest are more than a client takes
+      job.clear_request();  // a batch's requests may exceed a client's limit for messages
     }
     done(std::move(response));
   };

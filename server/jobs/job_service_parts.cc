@@ -215,8 +215,8 @@ bool JobService::Parts::RunNext(int group) {
     }
     return false;
   }
-  // What ended here may let a job run elsewhere: it is back in the queue, or its owner's quota had
-  // held others back.
+  // The end of this attempt may let a job run elsewhere: the job itself, or others that its owner's
+  // quota had held back.
   groups.WakeAll();
   return true;
 }

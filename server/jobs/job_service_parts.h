@@ -1,5 +1,4 @@
-// What JobService is made of, and how the parts are wired together. Only the sources of JobService
-// include it.
+// The parts of JobService, and their wiring. Only the sources of JobService include it.
 #pragma once
 
 #include <deque>
@@ -57,8 +56,8 @@ struct JobService::Parts {
   // The log goes before the states: its last writes call back into them.
   ~Parts();
 
-  // Called on the thread of the group's executor. What runs there now is its last work; the other
-  // groups serve on.
+  // Called on the thread of the group's executor, whose current work is its last. The other groups
+  // serve on.
   void LoseGroup(int group, DeviceLoss cause, const absl::Status& problem);
 
   // The first task of each executor, so that no model is loaded on a device that computes wrongly.
@@ -75,11 +74,11 @@ struct JobService::Parts {
   // Removes files that belong to no job any more, until it is told to stop. It looks at every job
   // that has files, so the start does not wait for it.
   void RemoveLeftovers(const std::stop_token& stop);
-  // What the data folder holds now.
+  // Returns figures about the data folder.
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
-  // Waits until no job is being accepted: what follows on the disk's answer uses the parts.
+  // Waits until no job is being accepted, because the callbacks of the disk use the parts.
   void AwaitAccepted();
   // Opens the store for writing if it is not, and takes over what an earlier process left.
   absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
@@ -89,7 +88,7 @@ struct JobService::Parts {
   void Tell(const absl::Status& problem) {
     for (StateListener* listener : listeners) listener->OnProblem(problem);
   }
-  // Of a call that asked for so many jobs.
+  // For a call that asked for this many jobs.
   void TellIfRejected(const absl::Status& status, int jobs) {
     if (status.ok()) return;
     for (StateListener* listener : listeners) listener->OnJobsRejected(status, jobs);
@@ -98,8 +97,8 @@ struct JobService::Parts {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
-  // Of calls with one request_id (TurnKeyOf), and of changes to one ended job. The last holder of a
-  // turn may be a change that the store forgets when it goes.
+  // Turns of calls with one request_id (TurnKeyOf), and of changes to one ended job. The last
+  // holder of a turn may be a change that the store forgets when it goes.
   Turns turns;
   DiskReserve disk;
   QueueEstimates queue_estimates;  // told by the models and the log, also while they go

@@ -33,8 +33,8 @@ class EventSink final : public TelemetrySink {
   // estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
-  // The work goes on behind the first `steps_done` of `steps` steps: emits Resumed, and the
-  // progress as it is now. Called while no span of the plan is open.
+  // The work goes on after the first `steps_done` of `steps` steps: emits Resumed and the current
+  // progress. Called while no span of the plan is open.
   void Resume(int steps_done, int steps);
 
   void OnSpanStart(const SpanStart& start) override;
@@ -65,7 +65,7 @@ class SpanReportSink final : public TelemetrySink {
   std::optional<wan::v1::StageReport> report_;
 };
 
-// Collects the report: its table of stages, and what the attempt adds. Thread-safe, at any time.
+// Collects the report: its table of stages, and the attempt's additions. Thread-safe, at any time.
 class ReportSink final : public TelemetrySink {
  public:
   // `header` is the report without its stages.
@@ -74,8 +74,8 @@ class ReportSink final : public TelemetrySink {
   // Lets `change` write to the report's header.
   void Annotate(const std::function<void(wan::v1::JobReport& header)>& change);
 
-  // The attempt goes on behind this many steps. Only what earlier attempts did is told, not that
-  // this one repeats a step of its own.
+  // The attempt goes on after this many steps of earlier attempts. Steps that this attempt repeats
+  // itself are not reported.
   void Resume(int steps_done);
 
   // Returns the header with every stage that has ended, ordered by start, and what the report says

@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
       }
       accepted.push_back(ViewOf(live));
     }
-    if (live_.closed) first.reset();  // whoever stops would wait for these events
+    if (live_.closed) first.reset();  // a stop would wait for these events
   }
   if (!inserted.ok()) return inserted;
   if (first.has_value()) parts_.outlook.AnnouncePositions(*first, /*estimate=*/false, reach);

@@ -62,7 +62,7 @@ class JobStates {
     // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
-    // Returns how many steps a job's savepoint has. Called with the lock held, when the job has
+    // Returns the number of steps in a job's savepoint. Called with the lock held, when the job has
     // lost an attempt.
     std::function<int(const std::string& job)> steps_kept;
     // Called on the log's thread with no lock held, once the store has a job's end.
@@ -98,8 +98,8 @@ class JobStates {
     // The job, if it has not ended or its end is not on disk yet. Of a job whose end is not on disk
     // this tells the state before.
     std::optional<wan::v1::Job> job;
-    // Whether the job is being accepted: it is not on disk for sure, so nobody is told of it,
-    // whatever the store says.
+    // Whether the job is being accepted. It may not be on disk, so callers are not told of it,
+    // whatever the store returns.
     bool hidden = false;
   };
   View Look(const std::string& job) const;

@@ -21,7 +21,7 @@ struct JobStats {
   // The estimated seconds that the waiting jobs will run, by model. Jobs without an estimate are
   // left out.
   std::map<std::string, double> queued_seconds;
-  // The number of those that are left out.
+  // The number of jobs that are left out.
   std::map<std::string, int> unestimated;
   // A device group.
   struct Group {
@@ -43,15 +43,15 @@ struct JobStats {
   bool draining = false;
   // False while the data folder refuses writes: no job is accepted or begun.
   bool storage_writable = true;
-  // Of the disk of the data folder; nothing while that is not known.
+  // Free bytes of the data folder's disk; nullopt while unknown.
   std::optional<uint64_t> disk_free_bytes;
   // Callers that follow a job's events.
   int job_watchers = 0;
-  // What the accepted jobs still need of it, and what disk_reserve keeps free.
+  // Bytes of it that accepted jobs still need, and that disk_reserve keeps free.
   uint64_t disk_reserved_bytes = 0;
 };
 
-// What the data folder holds.
+// Figures about the data folder.
 struct StorageStats {
   std::optional<uint64_t>
       artifact_bytes;           // files of ended jobs; nothing if the store cannot be read

@@ -11,8 +11,8 @@
 
 namespace wan::server::internal {
 
-// What a lane, the jobs of one principal, takes of the queue's order. Other lanes' jobs lie between
-// its own.
+// The part of the queue's order that a lane (the jobs of one principal) covers. Other lanes' jobs
+// lie between its own.
 template <typename Lane>
 struct LaneSpan {
   Lane* lane = nullptr;
@@ -20,7 +20,7 @@ struct LaneSpan {
   QueueSum sum;     // of all its jobs
 };
 
-// What a part of the index holds.
+// The sums over a part of the index.
 struct LanesBelow {
   QueuePlace last;  // the latest of the lanes
   QueueSum sum;
@@ -69,7 +69,9 @@ class LaneSpanUpdate {
     ++looked_at;
     if (node.get_metadata().last < place) return node.get_metadata().sum;
     QueueSum sum = Before(node.get_l_child(), place, visit, looked_at);
-    if (!((*node)->first < place)) return sum;  // this lane begins behind, and all on the right
+    if (!((*node)->first < place))
+      return sum;  // this lane begins after the place, as do all on
+                   // the right
     if ((*node)->second.last < place) {
       sum += (*node)->second.sum;
     } else {

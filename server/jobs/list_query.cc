@@ -20,7 +20,7 @@ constexpr int kMaxPageSize = 1000;
 // There are fewer states; callers may name some of them twice.
 constexpr int kMaxListedStates = 16;
 
-// What a page token belongs to: the order in which states are named does not matter.
+// The identity of a list, to which its page tokens belong; the order of states does not matter.
 std::string ListOf(const wan::v1::ListJobsRequest& request) {
   const std::set<int> states(request.states().begin(), request.states().end());
   return absl::StrCat("ListJobs\n", absl::StrJoin(states, ","), "\n", request.order_by(), "\n",
@@ -47,7 +47,7 @@ JobFilter InStates(const std::set<int>& states) {
   return any.operands.size() == 1 ? any.operands.front() : any;
 }
 
-// The jobs that both accept; what And holds is not nested, so that the store sees it at once.
+// The jobs that both accept, without nested ANDs, so that the store sees every condition.
 JobFilter Both(JobFilter first, JobFilter second) {
   if (first.kind == JobFilter::Kind::kAll) return second;
   if (first.kind == JobFilter::Kind::kAnd) {

@@ -17,7 +17,7 @@ absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
                                  const std::optional<std::string>& owner, std::string_view key);
 
 // The token of the page that begins after `place`, for requests that otherwise equal `request`. The
-// place is sealed: its number tells how many jobs everybody has made.
+// place is sealed, because its number reveals how many jobs all callers have made.
 std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place,
                         std::string_view key);
 

@@ -37,7 +37,7 @@ struct LiveJob {
   std::shared_ptr<const PlannedWork> work;  // null while unknown
   // How long the running attempt was estimated to take when it began.
   std::optional<absl::Duration> estimate;
-  // How much of that earlier attempts have done, so that this one leaves it out.
+  // The part of that work that earlier attempts have done.
   absl::Duration head_start;
   // Times of the steady clock: when the running attempt began, and when job.progress was last set.
   absl::Time began;
@@ -57,7 +57,7 @@ struct LiveJob {
   // Whether the job was asked to go back into the queue, but is tied to a caller whom the end of
   // the server cuts off.
   bool LosesCaller() const { return requeue.has_value() && stored.tied_to_caller && !preempted; }
-  // The job as callers see it, without what is computed for each of them.
+  // Returns the job as callers see it, without fields that are computed for each call.
   wan::v1::Job Shown() const;
   // The report of the latest attempt up to now; nothing if this process has begun none.
   std::optional<wan::v1::JobReport> ReportNow() const;

@@ -149,8 +149,7 @@ void ModelOperations::FinishLoad(const std::string& name, int group, const absl:
   const ModelTable::LoadEnd end = table_.EndLoad(name, group, status, taken);
   if (status.ok()) WantDigests(name, group);
   if (!status.ok() && !stopping && (groups.size() > 1 || end.kept)) {
-    // The model may well be READY in another group, whose callers hear nothing of this one, or here
-    // with what it had.
+    // The model may still be READY in another group, or here with its former LoRAs.
     const absl::Status problem(
         status.code(),
         absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",

@@ -51,7 +51,7 @@ class ModelOperations {
     std::vector<VideoShape> warm_up_shapes;
     std::vector<SinkFactory> sinks;
     std::vector<StateListener*> listeners;
-    // Called on the executor's thread when a task has failed because the device is lost.
+    // Called on the executor's thread when a task has failed because of a lost device.
     std::function<void(int group, const absl::Status&)> on_device_lost;
     // Where paths may lie that Load names, unless they are those that ModelTable::Add named.
     ModelRoots roots;
@@ -117,7 +117,7 @@ class ModelOperations {
                   absl::Duration taken);
   // Loads the model anew if Stop has ended its latest load, and Resume was called since.
   void LoadInterrupted(const std::string& name);
-  // Has the digests of the model's files computed, as the group's engine has read them.
+  // Queues the digests of the model's files, in the versions that the group's engine has read.
   void WantDigests(const std::string& name, int group) const;
   // Checks a warm-up and posts it to the executors, or returns why it cannot be done. `done` may be
   // null.

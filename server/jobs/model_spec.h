@@ -1,4 +1,4 @@
-// What an operator or administrator may ask to be loaded.
+// Checks the models that an operator or administrator asks to load.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace wan::server {
 inline constexpr size_t kMaxLorasOfModel = 64;
 inline constexpr size_t kMaxPathBytes = 4096;
 
-// Looks at the form alone, and at no file. INVALID_ARGUMENT with a violation for each field that is
+// Checks the form only and reads no file. INVALID_ARGUMENT with a violation for each field that is
 // wrong: a name must be 1 to 63 letters, digits, '.', '_' and '-', a path must have 1 to
 // kMaxPathBytes bytes and no NUL.
 absl::Status CheckSpec(const ModelSpec& spec);

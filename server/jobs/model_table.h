@@ -201,7 +201,7 @@ class ModelTable {
   void Refresh(const std::string& name, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayLoadMissing(const std::string& name, const Entry& entry, int group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The group has more room: loads that failed for lack of memory may be tried again.
+  // Call when the group has more room: loads that failed for lack of memory may be tried again.
   void ForgetPauses(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Counts the outcome of a load in `place`.
   void CountLoad(Place& place, const absl::Status& status) const;

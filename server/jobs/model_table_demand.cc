@@ -11,8 +11,8 @@
 namespace wan::server {
 namespace {
 
-// How long a load is not repeated that failed for lack of memory. It doubles with each failure: a
-// load may read tens of gigabytes before it fails, and holds up what the group could run.
+// Delay before a load that failed for lack of memory is repeated. It doubles with each failure,
+// because a load may read tens of gigabytes before it fails, and delays the group's jobs.
 constexpr absl::Duration kFirstPause = absl::Minutes(1);
 constexpr absl::Duration kLongestPause = absl::Hours(1);
 constexpr int kMostDoublings = 6;

@@ -65,7 +65,7 @@ void ModelTable::RemoveWatcher(int64_t watcher) {
 }
 
 void ModelTable::TellWatchers(const std::string& name) const {
-  // Copies: a watcher may be removed while it is told.
+  // Copied, because a watcher may be removed during its call.
   std::vector<std::function<void(const std::string&)>> told;
   {
     absl::MutexLock lock(&watchers_mutex_);

@@ -1,4 +1,4 @@
-// Whether the running job should give way to one that waits.
+// Decides whether a running job gives way to a waiting one.
 #pragma once
 
 #include <optional>
@@ -13,14 +13,14 @@ struct PreemptionCase {
   int waiting_priority = 0;
   // The time until the running job's end; nothing while that is unknown.
   std::optional<absl::Duration> left;
-  // What is done again when the running job goes on, and what the switch between the models takes;
-  // nothing while that is unknown.
+  // Time of the work that the running job repeats when it goes on, plus the switch of models;
+  // nullopt while unknown.
   std::optional<absl::Duration> cost;
 };
 
 // Returns whether the waiting job may take over. Its priority must be higher by `gap` or more; 0
 // turns preemption off. The switch must take less time than the running job still needs, which is
-// all that the waiting job gains. What is unknown speaks against it. Pure.
+// all that the waiting job gains. If a time is unknown, returns false. Pure.
 //
 // There is no ping-pong: a job gives way only to jobs of higher priority, which go first in the
 // queue in any case, and never before a step of its attempt has ended.

@@ -51,8 +51,8 @@ class ProgressWatch {
   std::vector<Running> running_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Tells a watch of the stages of one attempt. Not thread-safe; a Recorder calls its sinks one at a
-// time.
+// Reports the stages of one attempt to a watch. Not thread-safe; a Recorder calls its sinks one at
+// a time.
 class ProgressSink final : public TelemetrySink {
  public:
   // `watch` and `estimator` must outlive the sink.

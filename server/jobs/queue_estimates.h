@@ -1,6 +1,5 @@
-// Makes the estimates of a queue whole after a restart. How fast the stages of each model were is
-// kept in a file of the data folder, and the jobs that an earlier process left are planned as soon
-// as their model is ready.
+// Restores the queue's estimates after a restart. A file of the data folder keeps the rates of each
+// model's stages, and the jobs of an earlier process are planned as soon as their model is ready.
 #pragma once
 
 #include <filesystem>
@@ -33,23 +32,23 @@ class QueueEstimates final : public StateListener {
     JobOrder* order = nullptr;
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;
-    // The file, and what it must begin with: another device or dtype has other rates. A file that
-    // is missing, damaged or another device's is no error.
+    // The file, and its required first line, because another device or dtype has other rates. A
+    // file that is missing, damaged or another device's is no error.
     std::filesystem::path file;
     std::string device;
   };
   // Reads the file. Once, before anything else of the service runs.
   void Start(Parts parts);
 
-  // Has an executor plan the model's jobs whose work is not known.
+  // Posts the planning of the model's jobs without known work to an executor.
   void OnModelState(const wan::v1::Model& model) override;
-  // Has the file written once a minute at most: each job teaches something, and a file that is made
-  // durable takes the disk's time from the jobs' own rows. Does not wait for the disk.
+  // Queues a write of the file, at most once a minute, because syncing it competes with the jobs'
+  // rows. Does not wait for the disk.
   void OnJobEndStored() override;
   // Has what was learned since the file was written be written. Does not wait for the disk. If the
   // write fails, the next process relearns the rates; the failure is not reported.
   void Keep();
-  // The same, and waits for it. Last: nothing of this may be called afterwards.
+  // The same, and waits for it. It must be the last call.
   void Finish();
 
  private:

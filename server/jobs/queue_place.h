@@ -1,4 +1,4 @@
-// What the queue's order compares, and the sums over parts of it.
+// The keys that the queue's order compares, and the sums over parts of the queue.
 #pragma once
 
 #include <cstdint>
@@ -10,14 +10,14 @@ namespace wan::server {
 
 // The sums over a part of the queue. Durations add up exactly, in any order.
 struct QueueSum {
-  // What a job without an estimate is taken to use of the device.
+  // Assumed device time of a job without an estimate.
   static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
 
   int jobs = 0;
   int unknown = 0;          // jobs without an estimate
   absl::Duration estimate;  // of the others
 
-  // What the jobs will use of the device.
+  // The device time that the jobs will use.
   absl::Duration use() const { return estimate + unknown * kUnknownUse; }
 
   QueueSum& operator+=(const QueueSum& other);
@@ -28,7 +28,7 @@ struct QueueSum {
 // order around it may change.
 struct QueuePlace {
   int negated_priority = 0;
-  absl::Duration used;  // what the principal will have used when it is the job's turn
+  absl::Duration used;  // the principal's use when the job's turn comes
   uint64_t age = 0;
 
   friend bool operator==(const QueuePlace&, const QueuePlace&) = default;

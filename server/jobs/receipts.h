@@ -1,4 +1,4 @@
-// Receipts: what a job's video was made from.
+// Receipts: the inputs from which a job's video was made.
 #pragma once
 
 #include <span>
@@ -11,8 +11,8 @@
 
 namespace wan::server {
 
-// What the store keeps of the files of a job's model. Digests are not part of it: they are computed
-// later, and found by their keys.
+// The rows of the store for the files of a job's model. Digests are not part of it: they are
+// computed later, and found by their keys.
 std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files);
 
 // Puts a job's receipt together. The files are those of its latest attempt. That attempt has

@@ -1,4 +1,4 @@
-// When two requests are the same.
+// Decides whether two requests are the same.
 #pragma once
 
 #include <optional>
@@ -25,8 +25,8 @@ class CanonicalRequest {
 // equal digests. Any thread may call it.
 std::string DigestOf(const wan::v1::GenerationRequest& request);
 
-// Where the calls with one request_id of an owner take turns (server/jobs/turns.h), so that a retry
-// finds the job of the first call instead of competing with it.
+// Returns the key at which calls with one request_id of an owner take turns (server/jobs/turns.h),
+// so that a retry finds the job of the first call.
 std::string TurnKeyOf(const std::string& owner, const std::string& request_id);
 
 }  // namespace wan::server

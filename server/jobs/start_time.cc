@@ -6,7 +6,7 @@
 namespace wan::server {
 namespace {
 
-// Longer queues are taken to be of so many equal jobs: the start differs by one of them at most.
+// Longer queues are treated as this many equal jobs; the start differs by at most one of them.
 constexpr int kMostPieces = 64;
 
 }  // namespace

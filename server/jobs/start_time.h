@@ -1,4 +1,4 @@
-// When a job that waits begins, on a server with one or several device groups.
+// Estimates when a waiting job begins, on a server with one or several device groups.
 #pragma once
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Whether the running job should end before the server stops.
+// Decides how long a running job may go on before the server stops.
 #pragma once
 
 #include <optional>
@@ -9,12 +9,12 @@
 
 namespace wan::server {
 
-// What is known of the running job when the server is to stop.
+// Facts about a running job for this decision.
 struct RunningOutlook {
   std::string job;
   // The time until its end, as half of all jobs keep it; nothing while that is unknown.
   std::optional<absl::Duration> left;
-  // How long the next process loads the job's model.
+  // Time in which the next process loads the job's model.
   absl::Duration loading;
   // The work that the next attempt does again: what was computed since the last step, and the texts
   // and the image, which are encoded again unless only decoding is left.
@@ -28,9 +28,9 @@ struct RunningOutlook {
 // Returns how long the job may go on before it is stopped: zero to `limit`. Pure.
 //
 // With kAuto a job goes on if it probably ends within the limit, and sooner than a restart would
-// bring it back to where it is. While nobody knows how long it takes, it may go on for as long as
-// that restart would take: so it never costs more than twice what the better choice would have. A
-// job that cannot be resumed has the whole limit.
+// bring it back to where it is. While its time is unknown, it may go on for as long as the restart
+// would take, so the cost is at most twice that of the better choice. A job that cannot be resumed
+// has the whole limit.
 absl::Duration TimeToFinish(StopMode mode, const RunningOutlook& job, absl::Duration limit);
 
 }  // namespace wan::server

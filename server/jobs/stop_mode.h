@@ -1,5 +1,4 @@
-// What happens to the running job when the server stops or is drained. Queued jobs always stay
-// queued.
+// The fate of running jobs when the server stops or is drained. Queued jobs always stay queued.
 #pragma once
 
 namespace wan::server {

@@ -34,8 +34,8 @@ void StorageWatch::Stop() {
 }
 
 void StorageWatch::Loop(const Calls& calls) {
-  absl::Status told;       // of writes
-  absl::Status told_room;  // of the room
+  absl::Status told;       // status of writes
+  absl::Status told_room;  // status of the room
   for (;;) {
     const absl::Status room = calls.room();
     if (room != told_room) calls.room_changed(room);

@@ -1,5 +1,5 @@
-// Knows whether the data folder takes writes, and looks at the room on its disk. New jobs are
-// refused, and queued jobs wait, while it takes no writes.
+// Watches whether the data folder takes writes and whether its disk has room. New jobs are refused,
+// and queued jobs wait, while it takes no writes.
 #pragma once
 
 #include <functional>

@@ -16,9 +16,9 @@ namespace {
 // Weight of the newest observation.
 constexpr double kNewest = 0.5;
 constexpr size_t kRatios = 64;
-// With fewer there is no rank for nine of ten.
+// Fewest jobs for a rank of nine in ten.
 constexpr size_t kFewestRatios = 9;
-// Of what is computed with an assumed rate.
+// Factor for p90 of estimates with an assumed rate.
 constexpr TimeEstimator::Spread kAssumed = {.p50 = 1, .p90 = 3};
 
 void Blend(std::optional<double>& rate, double value) {
@@ -153,7 +153,7 @@ void TimeEstimator::TakeOver(std::string_view text) {
         !absl::SimpleAtod(words[2], &per_stage) || !(per_operation >= -1) || !(per_stage >= 0)) {
       continue;
     }
-    // "Step_Inference" is a kind's name; of a step it has a number.
+    // "Step_Inference" names the kind; the name of a step's stage contains its number.
     const std::optional<StageKind> kind = ParseStageKind(words[0]);
     if (!kind.has_value()) continue;
     if (per_operation >= 0) rates.per_operation = per_operation;
@@ -177,7 +177,7 @@ TimeEstimator::Spread TimeEstimator::JobSpread() const {
   }
   if (sorted.size() < kFewestRatios) return Spread();
   std::sort(sorted.begin(), sorted.end());
-  // Of n jobs and the next one, nine of ten are at most the one of this rank.
+  // Rank below which the next of n + 1 jobs falls in nine of ten cases.
   const auto rank = static_cast<size_t>(std::ceil(0.9 * static_cast<double>(sorted.size() + 1)));
   return {sorted[sorted.size() / 2], sorted[std::min(rank, sorted.size()) - 1]};
 }

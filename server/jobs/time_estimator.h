@@ -22,7 +22,7 @@ class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
 
-  // The part that an attempt does again wherever between two steps it goes on.
+  // The work that every resumed attempt repeats.
   PlannedWork BeforeSteps() const;
 
  private:
@@ -52,21 +52,20 @@ class TimeEstimator {
   // The rate that a device of this kind reaches at least, in operations a second. Positive.
   void Assume(double rate);
 
-  // As Seconds; for a model of which nothing was learned, what the plan's operations take at the
-  // assumed rate, and nullopt without one. It is good for telling somebody when something may be
-  // done. Whatever decides about jobs asks Seconds.
+  // As Seconds, but for a model without observations it uses the assumed rate (nullopt without
+  // one). Use it for answers to callers; decisions about jobs use Seconds.
   std::optional<double> Expected(std::string_view model, const PlannedWork& work) const;
 
-  // What has been learned, as lines of text, and the taking over of such lines, of which those that
-  // are damaged or about something that was observed since are left out.
+  // Writes the learned rates as lines of text, and reads such lines; it skips damaged ones and
+  // those about stages that were observed since.
   std::string Learned() const;
   void TakeOver(std::string_view rates);
 
   // Call when a job has completed: what Seconds said when it started, and its wall time.
   void ObserveJob(double estimated, double actual);
 
-  // What an estimate of Seconds has to be multiplied with so that half, or nine of ten, of the jobs
-  // take no longer: learned from the last 64 jobs of all models, cautious while there are few.
+  // Factors for estimates of Seconds so that half, or nine of ten, of the jobs take no longer:
+  // learned from the last 64 jobs of all models, cautious while there are few.
   struct Spread {
     double p50 = 1;
     double p90 = 1.5;

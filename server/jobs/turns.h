@@ -1,4 +1,4 @@
-// Turns at something that one call at a time may use, taken without a thread that waits.
+// Gives one call at a time the turn at a key, without a waiting thread.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace wan::server {
 
-// Has a task carried out on a thread on which it may take a moment, as the caller's own is. Any
-// thread may call it, and it does not block. Every task is carried out.
+// Carries a task out on a thread that may block for a moment, like the caller's. Any thread may
+// call it, and it does not block. Every task is carried out.
 using PostTask = std::function<void(std::function<void()> task)>;
 
 // Has a step carried out, now or on another thread. `turn` is OK if the step is to work; otherwise
@@ -30,7 +30,8 @@ class Turns {
   class Holder;
 
  public:
-  // Whoever has a copy has the turn. When the last one goes, the next in line gets it.
+  // A copy of this object holds the turn. When the last copy is destroyed, the next in line gets
+  // it.
   using Turn = std::shared_ptr<const Holder>;
 
   // Calls `begin` with the turn at `key`: at once, if nobody has it, and otherwise posted when its
@@ -61,7 +62,7 @@ class Turns {
   void PassOn(const std::string& key);
 
   absl::Mutex mutex_;
-  // Those who wait, by the key that somebody has.
+  // The waiting calls, by the key whose turn is taken.
   std::map<std::string, std::deque<Waiter>> taken_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -128,7 +128,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
     if (values.empty()) continue;
-    // What is true or false is true when it stands alone: --insecure.
+    // A flag of true or false means true without a value: --insecure.
     if (setting.placeholder == kTruth && values.front().empty() &&
         !IsGivenEmpty(argc, argv, FlagOf(setting))) {
       values = {"true"};

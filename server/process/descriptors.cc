@@ -10,7 +10,7 @@ namespace wan::server {
 namespace {
 
 constexpr int64_t kMostConnections = 16'384;
-constexpr int64_t kUnknownLimit = 1'024;  // what systems have had for decades
+constexpr int64_t kUnknownLimit = 1'024;  // the usual default of Linux
 
 int64_t SoftLimit() {
   rlimit limit = {};
@@ -25,7 +25,7 @@ void RaiseDescriptorLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  // Where this is refused the soft limit stays, and the metric shows it.
+  // If this is refused, the soft limit stays, and the metric shows it.
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 

@@ -1,4 +1,4 @@
-// The process' file descriptors: how many it may have, and how many it has.
+// The process' file descriptors: their limit and number.
 #pragma once
 
 #include <cstdint>
@@ -17,9 +17,9 @@ void RaiseDescriptorLimit();
 // Any thread. Reads /proc.
 DescriptorUse DescriptorsNow();
 
-// How many connections of gRPC a process with this limit of descriptors may hold: a quarter of
-// them, and never more than 16,384. Each takes three descriptors, its own and two of the relay, so
-// that files, databases and devices have the rest.
+// Returns the most gRPC connections for a process with this limit of descriptors: a quarter of it,
+// and never more than 16,384. Each takes three descriptors, its own and two of the relay, so that
+// files, databases and devices have the rest.
 int ConnectionsFor(int64_t descriptor_limit);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Takes over what an operator has changed while the server runs, and tells the log of it.
+// Applies changed settings and files while the server runs, and logs them.
 #pragma once
 
 #include <functional>
@@ -37,7 +37,7 @@ class Reloader {
   // Call it before the first Reload.
   void Add(File file) { files_.push_back(std::move(file)); }
 
-  // The settings that hold now. Those that need a restart are those of the start.
+  // The settings in effect. Those that need a restart have the values of the start.
   ServerConfig current() const;
 
   // Reads the files again and takes over `next`: the settings as they are written now, or why they

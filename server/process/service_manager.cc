@@ -8,7 +8,7 @@
 namespace wan::server {
 namespace {
 
-// What cannot be told is lost: the service manager acts as if the server had not said it.
+// Failures are ignored; the service manager then acts as if the message had not been sent.
 void Tell(const std::string& state) { sd_notify(/*unset_environment=*/0, state.c_str()); }
 
 }  // namespace

@@ -1,5 +1,5 @@
-// What the service manager that started the process is told: systemd with Type=notify, through
-// libsystemd (sd_notify). Without one, all of these do nothing. Any thread may call them.
+// Messages to the service manager that started the process: systemd with Type=notify, through
+// libsystemd (sd_notify). Without one, these functions do nothing. Any thread may call them.
 #pragma once
 
 #include <chrono>

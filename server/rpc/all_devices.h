@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Thread-safe. Each group's monitor tells of the processor and of the group's own GPUs; here each
-// device is told of once, the processor first.
+// Thread-safe. Each group's monitor returns the processor and the group's own GPUs; here each
+// device occurs once, the processor first.
 class AllDevices {
  public:
   // The engine of each group, by number. They must outlive the object and its readers.

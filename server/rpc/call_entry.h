@@ -1,4 +1,4 @@
-// How a call of gRPC comes to the gatekeeper.
+// Passes a gRPC call to the gatekeeper.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ class ServerContextBase;
 
 namespace wan::server {
 
-// Shows the gatekeeper what the call's metadata and connection present. Does not block; errors as
-// of Gatekeeper::Enter, and UNAVAILABLE if the caller's connection has ended.
+// Gives the gatekeeper the credentials from the call's metadata and connection. Does not block;
+// errors as of Gatekeeper::Enter, and UNAVAILABLE if the caller's connection has ended.
 absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 const grpc::ServerContextBase& context,
                                                 std::string_view path);

@@ -1,8 +1,8 @@
-// How the methods of wan.v1 are entered: the gatekeeper lets the caller in, the request is
-// admitted, then parsed, then worked on.
+// The path into the methods of wan.v1: the gatekeeper lets the caller in, then the request is
+// admitted, parsed and worked on.
 //
-// The generated services leave the first two to gRPC 1.51, which parses whatever arrives and
-// answers bytes that are no message with UNIMPLEMENTED.
+// With generated services gRPC 1.51 would do the first two steps; it parses everything that arrives
+// and answers unparsable bytes with UNIMPLEMENTED.
 #pragma once
 
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -71,7 +71,8 @@ template <typename Request>
 struct AdmittedRequest {
   Request message;
   Admission::Lease place;
-  // Whoever answers the call ends it with the status of the answer, and sends what End returns.
+  // The code that answers the call passes the answer's status to End and sends the status that End
+  // returns.
   std::shared_ptr<Call> call = nullptr;
 };
 
@@ -222,7 +223,7 @@ class CallService : public grpc::Service {
         });
   }
 
-  // `begin` sees to it that `reply` is called. It runs on a thread of gRPC and does not block. The
+  // `begin` must ensure that `reply` is called. It runs on a thread of gRPC and does not block. The
   // place of the admitted request is the reply's.
   template <typename Request, typename Response>
   void AddUnaryLater(std::string_view method,

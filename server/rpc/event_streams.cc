@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   if (!created->ok()) return created->status();
   const std::string& job = (*created)->job.name();
   call()->About(job);
-  // A job of CreateJob is not this caller's to end.
+  // This caller must not end a job of CreateJob.
   if ((*created)->holds) own_job_ = job;
   return Follow(job, 0);
 }

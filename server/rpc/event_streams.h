@@ -21,7 +21,7 @@ namespace wan::server {
 
 class EventStream : public Stream<wan::v1::Event> {
  public:
-  // What the streams of all calls use; all must outlive them.
+  // Objects that all streams use; all must outlive the streams.
   struct Shared {
     JobService& jobs;
     HeartbeatOptions heartbeat;
@@ -79,10 +79,10 @@ class GenerateStream final : public EventStream {
   bool DeadlinePassed() const;
 
   WorkerPool& workers_;
-  // How long the caller gave the call when it came.
+  // The deadline that the caller gave, as a duration at the call's begin.
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::duration given_;
-  // Until the job is being made: an image would be held for as long as the job runs.
+  // Kept only until the job is made, because it would hold the image while the job runs.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
   // The job that is being made. Its caller may go before it is there.
   struct Making {

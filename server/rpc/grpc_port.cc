@@ -16,14 +16,14 @@ namespace {
 // what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
 // detail.
 constexpr int kMaxRequestBytes = 64 << 20;
-// What gRPC may hold of requests that arrive and answers that wait. Above it gRPC narrows its
-// windows, and then ends calls.
+// Bytes that gRPC may hold of arriving requests and waiting answers. Above the limit gRPC narrows
+// its windows and then ends calls.
 constexpr size_t kGrpcBytes = size_t{512} << 20;
 // Calls of one connection at a time; further ones wait at the caller.
 constexpr int kCallsPerConnection = 1'000;
 // Bytes of a call's metadata, as HTTP/2 counts them: 32 for each entry besides its text.
 constexpr int kMetadataBytes = 8 << 10;
-// How a caller is noticed that vanished without a word, and how often one may ask the same of us.
+// Keepalive: detects callers that vanished silently, and limits the pings that callers may send.
 constexpr int kKeepaliveMillis = 20'000;
 constexpr int kKeepaliveTimeoutMillis = 10'000;
 constexpr int kShortestPingMillis = 5'000;
@@ -90,7 +90,7 @@ absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services, Callba
 }
 
 void GrpcPort::Stop() {
-  // gRPC forgets to close what is handed over after its shutdown.
+  // gRPC does not close sockets that are handed over after its shutdown.
   acceptor_->Stop();
   if (relay_ != nullptr) relay_->StopHandingOver();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);

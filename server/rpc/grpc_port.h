@@ -27,7 +27,7 @@ namespace wan::server {
 class GrpcPort {
  public:
   // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. Nothing is
-  // accepted before Start. What the relay's options name must outlive the port; its limit of
+  // accepted before Start. The objects in the relay's options must outlive the port; the limit of
   // streams is set here.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Listen(std::string_view setting,
                                                           const HostPort& address,
@@ -59,7 +59,7 @@ class GrpcPort {
   const HostPort address_;
   const RelayOptions relay_options_;
   std::unique_ptr<grpc::Server> server_;
-  // gRPC's door for connections, and who brings them there.
+  // gRPC's acceptor of sockets, and the acceptor and relay that feed it.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<ConnectionRelay> relay_;  // null before Start
   const std::unique_ptr<ConnectionAcceptor> acceptor_;

@@ -1,5 +1,5 @@
-// Decides what grpc.health.v1 answers, and why: the one place that knows whether the server takes
-// jobs.
+// Decides the answers of grpc.health.v1 and their reasons: the only place that knows whether the
+// server takes jobs.
 #pragma once
 
 #include <functional>
@@ -35,7 +35,7 @@ class HealthReporter final : public StateListener {
 
   // The reasons that hold now for the whole server.
   NotServingReasons Reasons() const;
-  // Those among them that keep a model which is READY from being used; other models do not count.
+  // The reasons among them that keep a READY model from being used; other models do not count.
   // `publish` is called also when these change.
   NotServingReasons ServerReasons() const;
   // The reasons of one model's own health; `state` is what the registry says of it.
@@ -52,7 +52,7 @@ class HealthReporter final : public StateListener {
   void OnUndrained() override;
 
  private:
-  // What is known of a model that is not READY, or is.
+  // The known state of a model.
   struct ModelView {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     bool awaited = false;  // configured, and its first loading has not ended

@@ -31,14 +31,14 @@ namespace wan::server {
 std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 
 // The key of the trailing metadata with which Check says why a service is NOT_SERVING: the bytes of
-// a wan.v1.ServerInfo that has `not_serving_reasons` alone. Whoever may ask for health may know it,
-// as /readyz tells the same.
+// a wan.v1.ServerInfo that has `not_serving_reasons` alone. Every caller of the health check may
+// see them; /readyz shows the same.
 inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
 // Adds the reasons to what GetServerInfo answers.
 void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info);
 
-// What health says of each service, and why. Thread-safe.
+// The health status of each service, with its reasons. Thread-safe.
 class HealthStatuses {
  public:
   // The service is known from here on; "" is the whole server. Without reasons it is SERVING.

@@ -41,8 +41,8 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   Next Produce(wan::v1::WatchModelResponse* response, absl::Status* status) override {
     if (!watcher_.has_value()) Subscribe();
     absl::StatusOr<wan::v1::Model> model = models_.Get(request_.name());
-    // A model whose first loading failed is known no more. Who has watched it, or its operation, is
-    // told how that ended.
+    // A model whose first loading failed is no longer known. Its watchers, and those of its
+    // operation, get the result.
     const absl::Status gone = model.status();
     if (!gone.ok() && !(last_.empty() && request_.operation().empty())) {
       model = models_.GetEnded(request_.name());

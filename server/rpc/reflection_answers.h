@@ -14,8 +14,8 @@ namespace wan::server {
 // an hour.
 inline constexpr size_t kMostReflectedNameBytes = 1024;
 
-// Answers one question; `services` are the names that it lists. Any thread. What is wrong with the
-// question is in the answer's error_response, as the protocol has it. The answer repeats the
+// Answers one question; `services` are the names that it lists. Any thread. An error in the
+// question is in the answer's error_response, as the protocol requires. The answer repeats the
 // question, so the caller bounds that.
 grpc::reflection::v1::ServerReflectionResponse AnswerReflection(
     const std::vector<std::string>& services,

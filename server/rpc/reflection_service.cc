@@ -37,8 +37,8 @@ using Response = grpc::reflection::v1::ServerReflectionResponse;
 // Most bytes of a question, which its answer repeats: a host and a name, and room besides.
 constexpr size_t kMostQuestionBytes = 4096;
 
-// Answers one question after the other until the caller has no more. One of a read, a posted Reply
-// and a write is under way at a time, until the call is finished, which is done once.
+// Answers one question after the other until the caller has no more. At most one read, posted Reply
+// or write is pending at a time. The call is finished once.
 class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Response> {
  public:
   // Both must outlive the conversation.
@@ -75,7 +75,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     {
       absl::MutexLock lock(&mutex_);
       stopped_ = true;
-      if (!std::exchange(reading_, false)) return;  // whoever is under way comes to Read
+      if (!std::exchange(reading_, false)) return;  // the pending operation calls Read
     }
     End(ServerStoppingError());
   }

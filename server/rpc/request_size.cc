@@ -39,7 +39,7 @@ class Walk {
     return true;
   }
 
-  // Of the field that was too much; empty if none was.
+  // Path of the field that exceeded the limit; empty if none did.
   const std::string& path() const { return path_; }
 
  private:

@@ -1,5 +1,5 @@
-// The gRPC services of wan.v1: thin shells around what does the work. What is passed in must
-// outlive the server that a service is registered with.
+// The gRPC services of wan.v1: thin shells. The arguments must outlive the server with which a
+// service is registered.
 #pragma once
 
 #include <functional>
@@ -32,7 +32,7 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& s
                                                           ModelTable& models,
                                                           ModelOperations& operations);
 
-// What becomes of the running job when the server stops or is drained.
+// The stop mode and grace time of running jobs.
 struct StopSettings {
   StopMode mode = StopMode::kAuto;
   absl::Duration grace;
@@ -43,7 +43,7 @@ std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& sh
                                                          std::function<StopSettings()> stop,
                                                          JobService& jobs);
 
-// What GetServerInfo tells beside the queue. Nothing of it changes.
+// The constant part of GetServerInfo.
 struct ServerFacts {
   std::string version;
   std::map<std::string, std::string> libraries;

@@ -1,5 +1,5 @@
-// The way of every server stream: messages are pulled from a source, one write is in flight at a
-// time, and all of it happens on the worker pool.
+// Base class of server streams: it pulls messages from a source on the worker pool and has one
+// write in flight at a time.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -26,14 +26,14 @@ namespace wan::server {
 // after the stream has ended, so they need no lock of their own. A reader that is slow holds back
 // nothing but its own stream.
 //
-// How it holds together: whoever makes the stream busy (Wake, the end of a write) posts Pump; Pump
-// runs until it has begun a write, ended the call, or found nothing to do. So at any time at most
-// one of a posted Pump, a running Pump and a write in flight exists, and Pump alone calls gRPC.
+// Wake and the end of a write make the stream busy and post Pump. Pump runs until it has begun a
+// write, ended the call, or found nothing to do. So at any time at most one of a posted Pump, a
+// running Pump and a write in flight exists, and Pump alone calls gRPC.
 template <typename Message>
 class Stream : public grpc::ServerWriteReactor<Message>,
                public std::enable_shared_from_this<Stream<Message>> {
  public:
-  // Begins the stream. What it returns is for gRPC; the stream keeps itself alive until the call is
+  // Begins the stream. Return the result to gRPC; the stream keeps itself alive until the call is
   // over.
   static grpc::ServerWriteReactor<Message>* Begin(std::shared_ptr<Stream> stream) {
     Stream* const reactor = stream.get();
@@ -42,8 +42,8 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     return reactor;
   }
 
-  // Holds the stream's place among all streams until the stream goes, and counts its messages
-  // while they are sent. Before Begin.
+  // Holds the stream's place among all streams until its destruction, and counts its messages while
+  // they are sent. Call it before Begin.
   void Keep(Admission::Lease place, Admission& admission) {
     place_ = std::move(place);
     admission_ = &admission;
@@ -56,8 +56,8 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     work_ = call_->work();
   }
 
-  // Calls `cancel`, which ends the call, when the reader has not taken a message for so long.
-  // Before Begin.
+  // Calls `cancel`, which ends the call, when the reader has not taken a message for this time.
+  // Call it before Begin.
   void EndIfStalled(const StallWatch::Options& options, std::function<void()> cancel) {
     stall_.emplace(options, std::move(cancel));
   }
@@ -177,8 +177,8 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
-  // Counts the message that is about to be sent. Without room the call ends, and its caller goes on
-  // behind the last message.
+  // Counts the message that is about to be sent. Without room the call ends, and its caller can
+  // continue after the last message.
   absl::Status TakeRoom() {
     if (admission_ == nullptr || call_ == nullptr) return absl::OkStatus();
     absl::StatusOr<Admission::Lease> place =

@@ -1,4 +1,4 @@
-// Keeps a stream that has nothing to say from looking dead to proxies.
+// Sends heartbeats on idle streams, so that proxies do not close them.
 #pragma once
 
 #include <functional>
@@ -10,7 +10,7 @@
 
 namespace wan::server {
 
-// What the heartbeats of a service's streams share. Both must outlive the streams.
+// Shared settings of the heartbeats of a service's streams. Both must outlive the streams.
 struct HeartbeatOptions {
   Clock& clock;
   WakeTimer& timer;
@@ -18,7 +18,7 @@ struct HeartbeatOptions {
   absl::Duration interval;
 };
 
-// Of one stream, which calls it from Produce: one call at a time.
+// For one stream, which calls it from Produce, one call at a time.
 class StreamHeartbeat {
  public:
   explicit StreamHeartbeat(const HeartbeatOptions& options) : options_(options) {}

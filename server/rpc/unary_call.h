@@ -1,5 +1,5 @@
-// How a unary call is answered. Its answer counts (server/calls/admission.h) until gRPC has sent
-// it, and a caller that does not take it loses the call.
+// Answers a unary call. The answer counts (server/calls/admission.h) until gRPC has sent it; if the
+// caller does not take it in time, the call ends.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -47,7 +47,7 @@ namespace wan::server {
 // One call. gRPC's thread makes it; it deletes itself when gRPC is done with it.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  // What the calls of a service use; all must outlive them.
+  // Objects that the calls of a service use; all must outlive the calls.
   struct Shared {
     Admission& admission;
     UnreadAnswers& unread;
@@ -87,7 +87,7 @@ class Reply {
   void operator()(absl::StatusOr<Response> result) const {
     result.ok() ? call_->Answer(*result) : call_->Fail(result.status());
   }
-  // As of UnaryCall; before the answer.
+  // As in UnaryCall; call it before the answer.
   std::stop_token caller_gone() const { return call_->caller_gone(); }
 
  private:

@@ -15,8 +15,8 @@
 namespace wan::server {
 namespace {
 
-// The contract allows 1 MiB. Smaller chunks bound what streams hold that nobody reads: each has one
-// as a message and once more on its way.
+// The contract allows 1 MiB. Smaller chunks bound the memory of stalled streams, each of which
+// holds one chunk as a message and once more on its way.
 constexpr size_t kChunkBytes = size_t{256} << 10;
 
 class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {

@@ -176,8 +176,8 @@ void DatabasePages::ReadLog(std::string_view log) {
     const Checksum sum =
         Continue(Continue(before, header.substr(0, 8), big_endian), page, big_endian);
     before = {Big32(header, 16), Big32(header, 20)};
-    // Every frame is judged by itself, so that one that is damaged costs its own page only. Behind
-    // the last transaction come the frames of earlier logs, which have other salts.
+    // Every frame is judged by itself, so that one that is damaged costs its own page only. After
+    // the last transaction come frames of earlier logs, which have other salts.
     if (header.substr(8, 8) != salts || sum != before || Big32(header, 0) == 0) {
       ++damaged;
       continue;

@@ -1,5 +1,5 @@
-// The pages of an SQLite database, read without SQLite: what is left of a file that SQLite refuses.
-// The format is that of https://sqlite.org/fileformat2.html.
+// Reads the pages of an SQLite database without SQLite, from a file that SQLite refuses. The format
+// is that of https://sqlite.org/fileformat2.html.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct DatabaseRecord {
   std::vector<DatabaseValue> values;
 };
 
-// Where a record lies: the page, and the offset of its cell in it.
+// The place of a record: the page, and the offset of its cell.
 struct CellPlace {
   uint32_t page = 0;
   uint32_t offset = 0;
@@ -39,7 +39,7 @@ struct BtreePage {
     kLeafTable = 13,
   };
   Kind kind = Kind::kLeafTable;
-  std::vector<uint32_t> children;  // of an interior page
+  std::vector<uint32_t> children;  // child pages of an interior page
   std::vector<CellPlace> cells;    // those with records; none in an interior page of a table
   bool damaged = false;            // whether a cell lies outside of the page
 };
@@ -55,7 +55,7 @@ class DatabasePages {
   // How many frames of the write-ahead log are damaged although a later transaction is whole.
   int damaged_frames() const { return damaged_frames_; }
 
-  // The b-tree page of this number, from 1; nothing if it is none.
+  // Returns the b-tree page of this number, from 1; nullopt if it is another kind of page.
   std::optional<BtreePage> ReadPage(uint32_t number) const;
 
   // The record of a cell; nothing if any part of it is damaged.

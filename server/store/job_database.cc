@@ -133,7 +133,7 @@ absl::Status JobDatabase::CheckReady() const {
 }
 
 absl::Status JobDatabase::Sync() {
-  // A second sync may succeed although the first has lost what it should have written.
+  // A second sync may succeed although the first has lost data.
   if (absl::Status before = Unsynced(); !before.ok()) return before;
   const int64_t began = clock_.MonotonicNanos();
   absl::Status synced = sync_file_();

@@ -46,7 +46,7 @@ class JobDatabase {
   static absl::StatusOr<std::unique_ptr<JobDatabase>> Open(Source source);
   JobDatabase(const JobDatabase&) = delete;
   JobDatabase& operator=(const JobDatabase&) = delete;
-  // Finishes first what was begun: every `done` has been called afterwards. Then it brings the log
+  // Finishes pending calls first: afterwards every `done` has been called. Then it brings the log
   // into the database, which takes two syncs; after a sync of more than a second it leaves that to
   // the next start, so that a process that was told to end does so in time.
   ~JobDatabase();
@@ -110,7 +110,7 @@ class JobDatabase {
   }
   absl::Status OnWriter(const Body& body);
   absl::Status Unsynced() const;
-  // OK if there is sense in writing.
+  // OK if writes may be tried.
   absl::Status CheckReady() const;
   absl::Status Sync();
   // Brings all of the log into the database after a sync that failed.
@@ -128,7 +128,7 @@ class JobDatabase {
   Connection reading_;
   Connection scanning_;
   mutable absl::Mutex state_mutex_;
-  // Why what was written last may not be durable.
+  // The reason why the latest writes may not be durable; OK otherwise.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
   // Always there before the destructor. The writer goes first, as it uses all others.

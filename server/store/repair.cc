@@ -36,7 +36,7 @@ constexpr char kDatabaseFile[] = "jobs.db";
 constexpr char kLogSuffix[] = "-wal";
 constexpr char kPendingSuffix[] = "-repairing";
 constexpr char kNewSuffix[] = ".repaired";
-// Where SQLite's locks lie in every database, whatever it contains.
+// Offsets of SQLite's lock bytes in every database file.
 constexpr off_t kLockStart = 0x40000000;
 constexpr off_t kLockBytes = 512;
 
@@ -56,7 +56,8 @@ absl::Status LockOut(const Descriptor& file, const fs::path& path) {
       absl::StrCat("a server uses ", path.string(), "; stop it before a repair"));
 }
 
-// Whether SQLite finds nothing wrong. An error if the file is none that this server may repair.
+// Whether SQLite finds no damage. Error: the file was not written by this server, or by a newer
+// one.
 absl::StatusOr<bool> IsWhole(const fs::path& file) {
   const std::string where = absl::StrCat("job database ", file.string());
   try {
@@ -79,7 +80,7 @@ bool IsEnd(const wan::v1::Event& event) {
   return event.has_completed() || event.has_failed() || event.has_cancelled();
 }
 
-// Gives a job the end that one of its events tells of.
+// Gives a job the end that one of its events describes.
 void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   *job.mutable_end_time() = end.time();
   if (end.has_completed()) {
@@ -112,7 +113,7 @@ wan::v1::Event EndOf(const wan::v1::Job& job) {
   return event;
 }
 
-// Writes what was found into a new database.
+// Writes the rows that were found into a new database.
 class Rebuild {
  public:
   Rebuild(const DatabasePages& pages, const Salvage& found, absl::Time now, SQLite::Database& db,
@@ -208,7 +209,7 @@ class Rebuild {
     }
   }
 
-  // The job's events, by sequence. Puts right what job and events tell differently.
+  // The job's events, by sequence. Resolves contradictions between a job and its events.
   std::map<int64_t, wan::v1::Event> EventsOf(int64_t number, wan::v1::Job& job) {
     std::map<int64_t, wan::v1::Event> events;
     const auto found = found_.events.find(number);

@@ -1,4 +1,4 @@
-// Makes a sound database of what can be read of a damaged one.
+// Makes a sound database from the readable rows of a damaged one.
 #pragma once
 
 #include <cstdint>
@@ -14,12 +14,12 @@ namespace wan::server {
 struct RepairResult {
   // Whether nothing was wrong. Nothing has been changed then.
   bool was_whole = false;
-  // Where the damaged file is kept; its write-ahead log, if there was one, has the same name and
-  // "-wal" behind it.
+  // The path of the kept damaged file; its write-ahead log, if any, has the same name with "-wal"
+  // appended.
   std::filesystem::path kept;
   int64_t jobs = 0;    // that the new database has
   int64_t events = 0;  // of these jobs
-  // What was lost, for each job and for what cannot be told to belong to one; for people.
+  // The losses, for people: by job, and those that belong to no known job.
   std::vector<std::string> losses;
   // Folders of `artifacts` whose jobs the new database does not have, with their bytes. They stay.
   std::vector<std::string> unknown_files;

@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kJobPrefix = "jobs/";
 constexpr std::string_view kReportSuffix = "/report";
 constexpr size_t kLongestName = 256;
-// Of SHA-256 in hex, by which a file's digest is known.
+// Length of SHA-256 in hex, by which a file's digest is recognised.
 constexpr size_t kDigestKeyBytes = 64;
 // Deeper than any tree of 2^32 pages.
 constexpr int kDeepest = 40;
@@ -97,7 +97,7 @@ class Finder {
                         *type == "table" ? TableOf(*name) : Table::kOther);
   }
 
-  // Tells by a record alone of which table it is.
+  // Guesses the table of a record from its columns.
   Table Recognize(bool table, const CellPlace& place, const DatabaseRecord& record) const {
     if (!table && record.values.size() == 4 && Column<int64_t>(record, 2) != nullptr) {
       const auto* const key = Column<std::string>(record, 3);

@@ -30,7 +30,7 @@ struct SalvagedWebhook {
   int64_t due = 0;  // microseconds since the epoch
 };
 
-// Where everything lies that was found. Jobs are numbered as in the database.
+// The places of all rows that were found. Jobs are numbered as in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
   std::map<int64_t, std::map<int64_t, CellPlace>> events;   // by job and sequence
@@ -43,12 +43,12 @@ struct Salvage {
   int damaged_pages = 0;                  // that the trees lead to, as far as they can be followed
 };
 
-// Reads every page. What the trees of the tables reach counts first. Other pages that are not free
+// Reads every page. Rows that the tables' trees reach are preferred. Other pages that are not free
 // are read as well, because the page that led to them may be damaged; of these only rows are taken
 // that are sound in themselves and that the trees do not have.
 Salvage FindRows(const DatabasePages& pages);
 
-// Read what FindRows has found. Nothing if it is not sound after all.
+// These read a row that FindRows has found; nullopt if it is damaged after all.
 std::optional<StoredJob> ReadJob(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place);

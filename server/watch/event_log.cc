@@ -41,7 +41,7 @@ using internal::EventStream;
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
 
-// Where a transaction ends: other changes wait while the store makes one.
+// Bounds of a transaction, because other changes wait while the store makes one.
 constexpr size_t kTransactionChanges = 64;
 constexpr size_t kTransactionBytes = size_t{1} << 20;
 
@@ -53,7 +53,7 @@ size_t BytesOf(const JobChange& change) {
   return bytes;
 }
 
-// Of changes, those that go into the next transaction: at least one.
+// Takes the changes of the next transaction: at least one.
 std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
   size_t count = 0;
   for (size_t bytes = 0; count < std::min(changes.size(), kTransactionChanges); ++count) {

@@ -71,9 +71,9 @@ class EventCursor {
 
 // Thread-safe. One thread writes the changes of all jobs in transactions of bounded size, so that
 // Append never waits for the disk, and nobody waits long for the store. Cursors see an event only
-// once it is stored, so that nothing they have seen is taken back; previews are not stored. What
-// the store refuses is kept, merged to one change of each job, and written again once a second, or
-// with the next change; until then cursors see neither it nor what follows it in the job.
+// once it is stored, so that nothing they have seen is taken back; previews are not stored. Refused
+// changes are kept, merged to one per job, and written again once a second or with the next change.
+// Until then cursors see neither them nor later events of the job.
 class EventLog {
  public:
   // `store` and `clock` must outlive the log, and the log must outlive its cursors. `on_problem` is
@@ -101,9 +101,10 @@ class EventLog {
   // not read the previous one sees only this one.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
-  // Calls `done` once every earlier change of the job was handed to the store, and what it took was
-  // shown to the cursors: with OK, or with why the store has refused it. `done` is called once, on
-  // the log's thread or, if there is nothing to wait for, on the caller's; it must not block.
+  // Calls `done` once every earlier change of the job was handed to the store and accepted ones
+  // were shown to the cursors: with OK, or with the reason of the store's refusal. `done` is called
+  // once, on the log's thread or, if there is nothing to wait for, on the caller's; it must not
+  // block.
   void Flush(const std::string& job, std::function<void(const absl::Status&)> done);
 
   // Waits for the same for the changes of all jobs. Returns the first error of the latest write.
@@ -133,14 +134,14 @@ class EventLog {
     std::vector<std::function<void()>> stored;
 
     void Add(JobChange change, std::function<void()> on_stored);
-    // Makes one change of those of a job. Of Queued events that follow each other only the last
-    // stays: nobody has seen the others, and they could be many.
+    // Makes one change of those of a job. Of consecutive Queued events only the last stays, because
+    // no cursor has seen the others and they could be many.
     void Merge(JobChange change, std::function<void()> on_stored);
   };
   // A call of Flush that waits.
   struct Waiter {
     std::string job;
-    uint64_t target = 0;  // what attempted_ must reach
+    uint64_t target = 0;  // value that attempted_ must reach
     std::function<void(const absl::Status&)> done;
   };
   // The log of a job that has not ended or whose end is not stored yet.
@@ -149,7 +150,8 @@ class EventLog {
     int64_t stored = 0;     // sequence of the newest stored event
     uint64_t appended = 0;  // what appended_ was after its latest change
     bool ended = false;     // its last change was appended
-    // Why the store has refused its oldest change that is not stored; OK: it has not.
+    // The reason of the store's refusal of its oldest change that is not stored; OK without a
+    // refusal.
     absl::Status refused;
   };
 
@@ -167,7 +169,8 @@ class EventLog {
   void FinishStored(const JobChange& change, const std::function<void()>& stored);
   void NoteRefused(const std::string& job, const absl::Status& problem);
   void Show(const JobChange& change);
-  // Writes all changes. What the store refuses is returned; `first_error` is the first problem.
+  // Writes all changes and returns those that the store refused; `first_error` is the first
+  // problem.
   Batch WriteAll(Batch batch, absl::Status& first_error);
   // Returns the calls of Flush that wait no longer, each with its status.
   std::vector<std::pair<Waiter, absl::Status>> TakeServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

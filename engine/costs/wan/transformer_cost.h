@@ -78,13 +78,13 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
 std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
                                                     int64_t batch, int64_t element_bytes);
 
-// How much self-attention is one kernel, which cannot be stopped, in floating-point operations. Up
-// to `whole` a call stays in one piece; beyond, its queries are divided into parts of about `part`.
-// The default is for GPUs: 0.3 s on an H200, 100,000 tokens of an A14B.
+// Limits, in floating-point operations, of a self-attention that is one kernel and so cannot be
+// stopped. Up to `whole` a call stays in one piece; beyond, its queries are divided into parts of
+// about `part`. The default is for GPUs: 0.3 s on an H200, 100,000 tokens of an A14B.
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;
-  int64_t fewest_queries = 1;  // of a part; the last one takes what would be fewer
+  int64_t fewest_queries = 1;  // minimum queries per part; a shorter remainder joins the last part
 };
 
 // For CPUs: a part takes two cores some 0.2 s.

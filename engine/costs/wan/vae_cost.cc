@@ -15,7 +15,7 @@ constexpr int64_t kFp32 = 4;
 constexpr size_t kEncoder = 1;  // groups of the weights
 constexpr size_t kDecoder = 2;
 constexpr int64_t kHistory = 2;  // frames that a convolution over three looks back at
-// engine/ops/fused_convolution.h, which is no header without LibTorch.
+// As in engine/ops/fused_convolution.h, which cannot be included here because it needs LibTorch.
 constexpr int64_t kFusedChannelBytes = 64;
 
 // An activation.

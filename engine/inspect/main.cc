@@ -51,7 +51,7 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
     if (std::sscanf(text.c_str(), "%5dx%5dx%5d%n", &shape.width, &shape.height, &shape.num_frames,
                     &used) != 3 ||
         used != static_cast<int>(text.size())) {
-      std::cerr << "wan_inspect: --shape is '" << text << "'; it must be WIDTHxHEIGHTxFRAMES\n";
+      std::cerr << "wan_inspect: --shape is '" << text << "'; must be WIDTHxHEIGHTxFRAMES\n";
       return false;
     }
     question.shapes.push_back(shape);
@@ -59,9 +59,8 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
   for (const std::string& text : flags.residency) {
     const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
     if (!entry.has_value()) {
-      std::cerr
-          << "wan_inspect: --residency-policy is '" << text
-          << "'; it must be COMPONENT=POLICY with auto, resident, host, stream, disk or cpu\n";
+      std::cerr << "wan_inspect: --residency-policy is '" << text
+                << "'; must be COMPONENT=POLICY with auto, resident, host, stream, disk or cpu\n";
       return false;
     }
     question.residency.push_back(*entry);
@@ -127,7 +126,7 @@ int main(int argc, char** argv) {
       "Writes a copy of a checkpoint in the layout of diffusers, with the same weights");
   std::string to;
   diffusers->add_option("FROM", path, "Folder of the checkpoint")->required();
-  diffusers->add_option("TO", to, "Folder to create; it must be absent or empty")->required();
+  diffusers->add_option("TO", to, "Folder to create; must be absent or empty")->required();
   PlanFlags flags;
   wan::MemoryQuestion question;
   CLI::App* const plan = app.add_subcommand(

@@ -9,9 +9,8 @@ namespace wan {
 absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit) {
   if (limit > 0 && limit < 2 * kOutsideAllocatorBytes) {
     return absl::InvalidArgumentError(absl::StrCat(
-        "device_memory_limit is ", limit, " bytes; it must be at least ",
-        2 * kOutsideAllocatorBytes, " bytes, because the driver and its libraries take ",
-        kOutsideAllocatorBytes, " of them"));
+        "device_memory_limit is ", limit, " bytes; must be at least ", 2 * kOutsideAllocatorBytes,
+        " bytes, because the driver and its libraries take ", kOutsideAllocatorBytes, " of them"));
   }
   DeviceBudget budget;
   uint64_t usable = free_bytes - std::min(free_bytes, kLateKernelBytes);

@@ -107,7 +107,7 @@ absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned) {
       return absl::InvalidArgumentError(
           absl::StrCat("the residency policy of ", std::string(NameOf(component.component)), " is ",
                        std::string(ResidencyPolicyName(component.policy)),
-                       "; it must be auto or resident in a group of ", ranks,
+                       "; must be auto or resident in a group of ", ranks,
                        " devices, because each of them keeps the weights of the transformers"));
     }
     component.policy = ResidencyPolicy::kResident;

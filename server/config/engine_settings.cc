@@ -27,7 +27,7 @@ absl::StatusOr<std::vector<DeviceGroup>> ReadGroups(const SettingValues& values)
 absl::Status SetDevices(const SettingValues& values, ServerConfig& config) {
   const absl::StatusOr<std::vector<DeviceGroup>> groups = ReadGroups(values);
   if (!groups.ok()) return groups.status();
-  if (groups->empty()) return absl::InvalidArgumentError("is an empty list; it must name a device");
+  if (groups->empty()) return absl::InvalidArgumentError("is an empty list; must name a device");
   config.devices.clear();
   for (const DeviceGroup& group : *groups) {
     if (!group.models.empty()) {

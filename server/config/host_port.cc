@@ -13,7 +13,7 @@ namespace {
 absl::Status Malformed(std::string_view text) {
   return absl::InvalidArgumentError(absl::StrCat(
       "is '", std::string(text),
-      "'; it must be HOST:PORT with a port from 0 (a free one is chosen) to 65535, for example "
+      "'; must be HOST:PORT with a port from 0 (a free one is chosen) to 65535, for example "
       "127.0.0.1:50051, 0.0.0.0:50051 or [::1]:50051"));
 }
 

@@ -38,7 +38,7 @@ absl::StatusOr<ModelLora> ParseModelLora(std::string_view text) {
   if (good && IsName(key) && !lora.source.path.empty()) return lora;
   return absl::InvalidArgumentError(absl::StrCat(
       "is '", std::string(text),
-      "'; it must be [MODEL/]NAME[@EXPERT]=PATH with names of 1 to 63 letters, digits, '.', '_' "
+      "'; must be [MODEL/]NAME[@EXPERT]=PATH with names of 1 to 63 letters, digits, '.', '_' "
       "and "
       "'-', the expert high or low, and a safetensors file or a folder that PEFT wrote"));
 }

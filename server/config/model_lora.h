@@ -22,7 +22,7 @@ struct ModelLora {
 bool IsName(std::string_view name);
 
 // The message of INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is
-// 'x'; it must be ...".
+// 'x'; must be ...".
 absl::StatusOr<ModelLora> ParseModelLora(std::string_view text);
 std::string ToString(const ModelLora& lora);
 

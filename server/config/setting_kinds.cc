@@ -8,7 +8,7 @@ namespace wan::server {
 
 absl::Status MustBe(std::string_view value, std::string_view right) {
   return absl::InvalidArgumentError(
-      absl::StrCat("is '", std::string(value), "'; it must be ", std::string(right)));
+      absl::StrCat("is '", std::string(value), "'; must be ", std::string(right)));
 }
 
 std::string OneOf(std::vector<std::string> words) {
@@ -139,7 +139,7 @@ Setting TextsSetting(std::string_view key, std::string_view placeholder, std::st
             for (const std::string& text : values) {
               if (text.empty()) {
                 return absl::InvalidArgumentError(
-                    absl::StrCat("is empty; it must name ", std::string(what)));
+                    absl::StrCat("is empty; must name ", std::string(what)));
               }
             }
             member.Of(config) = values;

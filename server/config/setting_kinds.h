@@ -20,7 +20,7 @@ namespace wan::server {
 
 using SettingValues = std::vector<std::string>;
 
-// Returns INVALID_ARGUMENT: "is 'VALUE'; it must be RIGHT".
+// Returns INVALID_ARGUMENT: "is 'VALUE'; must be RIGHT".
 absl::Status MustBe(std::string_view value, std::string_view right);
 
 // Joins words: "a", "a or b", "a, b or c". There must be at least one.

@@ -20,7 +20,7 @@ namespace {
 absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
 
 absl::Status CheckDataDir(const std::string& folder) {
-  return folder.empty() ? absl::InvalidArgumentError("is empty; it must name a folder")
+  return folder.empty() ? absl::InvalidArgumentError("is empty; must name a folder")
                         : absl::OkStatus();
 }
 
@@ -291,7 +291,7 @@ absl::Status Apply(const Setting& setting, const std::vector<std::string>& value
   for (const std::string& value : values) {
     if (IsUtf8(value)) continue;
     return absl::InvalidArgumentError(
-        absl::StrCat("is '", absl::CHexEscape(value), "', which is not UTF-8; it must be UTF-8"));
+        absl::StrCat("is '", absl::CHexEscape(value), "', which is not UTF-8; must be UTF-8"));
   }
   return setting.set(values, config);
 }

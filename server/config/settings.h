@@ -30,7 +30,7 @@ struct Setting {
   Form form;
   // Sets the member from values as text: any number of them if IsMany(form), else
   // exactly one. The message of INVALID_ARGUMENT continues a sentence that begins with the
-  // setting's key or flag: "is 'x'; it must be ...".
+  // setting's key or flag: "is 'x'; must be ...".
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
   // Returns the values with which `set` would give the member its present value.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;

@@ -88,14 +88,13 @@ class Reader {
     if (root.IsNull()) return;
     if (!root.IsMap()) {
       Problem(root, "the file",
-              absl::StrCat("is ", KindOf(root), "; it must be a mapping of settings"));
+              absl::StrCat("is ", KindOf(root), "; must be a mapping of settings"));
       return;
     }
     std::set<std::string> seen;
     for (const auto& entry : root) {
       if (!entry.first.IsScalar()) {
-        Problem(entry.first, "a key",
-                absl::StrCat("is ", KindOf(entry.first), "; it must be a word"));
+        Problem(entry.first, "a key", absl::StrCat("is ", KindOf(entry.first), "; must be a word"));
         continue;
       }
       const std::string& key = entry.first.Scalar();
@@ -149,7 +148,7 @@ class Reader {
                                                      : node.IsScalar();
     if (!fits) {
       Problem(where, setting.key,
-              absl::StrCat("is ", KindOf(node), "; it must be ", form, EntryOf(setting)));
+              absl::StrCat("is ", KindOf(node), "; must be ", form, EntryOf(setting)));
       return std::nullopt;
     }
     if (node.IsScalar()) {
@@ -234,7 +233,7 @@ absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerCon
     } else if (starts[0].pos == starts[1].pos) {
       reader.Problem(starts[0], "the file", "is not YAML: nothing can begin with what stands here");
     } else {
-      reader.Problem(starts[1], "the file", "has a second document; it must have one only");
+      reader.Problem(starts[1], "the file", "has a second document; must have one only");
     }
   } catch (const YAML::Exception& error) {
     reader.Problem(error.mark, "the file", absl::StrCat("is not YAML: ", error.msg));

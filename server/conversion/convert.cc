@@ -324,7 +324,7 @@ absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request) 
     if (!lora.expert().empty() && !expert.has_value() && violations.size() < kMaxViolations) {
       violations.push_back({absl::StrCat("loras[", i, "].expert"),
                             absl::StrCat("is '", lora.expert(),
-                                         "'; it must be high or low, or empty for every expert")});
+                                         "'; must be high or low, or empty for every expert")});
     }
     spec.loras.push_back({lora.name(), expert, lora.path()});
   }

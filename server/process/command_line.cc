@@ -116,7 +116,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
 
   if (config->count() > 0) {
     if (config_file.empty()) {
-      return absl::InvalidArgumentError("--config is empty; it must name a YAML file");
+      return absl::InvalidArgumentError("--config is empty; must name a YAML file");
     }
     absl::StatusOr<std::string> text = ReadFile(config_file);
     if (!text.ok()) return text.status();
@@ -136,7 +136,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
     // In a file an empty text is a setting that is not set, as --print-config writes it. On a
     // command line it is a variable of the shell that has no value: --auth-tokens "$TOKENS".
     if (!IsMany(setting.form) && values.front().empty()) {
-      problems.push_back(absl::StrCat(FlagOf(setting), " is empty; it must be ",
+      problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
                                       std::string(setting.placeholder), ", or leave the flag out"));
       continue;
     }

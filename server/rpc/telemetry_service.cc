@@ -42,13 +42,13 @@ absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
         absl::Seconds(request.interval().seconds()) + absl::Nanoseconds(request.interval().nanos());
     if (plan.interval < kShortestInterval || plan.interval > kLongestInterval) {
       violations.push_back({"interval", absl::StrCat("is ", absl::FormatDuration(plan.interval),
-                                                     "; it must be from 100 ms to 1 h")});
+                                                     "; must be from 100 ms to 1 h")});
     }
   }
   plan.rounds = request.count();
   if (plan.rounds < 0) {
     violations.push_back(
-        {"count", absl::StrCat("is ", plan.rounds, "; it must be 0 (no end) or more")});
+        {"count", absl::StrCat("is ", plan.rounds, "; must be 0 (no end) or more")});
   }
   if (!violations.empty()) return InvalidFields(violations);
   return plan;

@@ -13,7 +13,7 @@ const wan::FuzzTarget& Chosen() {
   for (const wan::FuzzTarget& target : wan::FuzzTargets()) {
     if (name != nullptr && target.name == name) return target;
   }
-  std::fprintf(stderr, "WAN_FUZZ_TARGET is '%s'; it must be one of:", name == nullptr ? "" : name);
+  std::fprintf(stderr, "WAN_FUZZ_TARGET is '%s'; must be one of:", name == nullptr ? "" : name);
   for (const wan::FuzzTarget& target : wan::FuzzTargets()) {
     std::fprintf(stderr, " %.*s", static_cast<int>(target.name.size()), target.name.data());
   }

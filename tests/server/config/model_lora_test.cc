@@ -53,7 +53,7 @@ TEST(ModelLoraTest, ALoraNeedsItsModel) {
   EXPECT_THAT(error({"--model", "m=/m", "--lora", "x/a=/a"}),
               HasSubstr("for the unknown model 'x'; the models are: m"));
   EXPECT_THAT(error({"--lora", "a=/a"}), HasSubstr("the models are: none"));
-  EXPECT_THAT(error({"--model", "m=/m", "--lora", "a"}), HasSubstr("--lora is 'a'; it must be"));
+  EXPECT_THAT(error({"--model", "m=/m", "--lora", "a"}), HasSubstr("--lora is 'a'; must be"));
 }
 
 }  // namespace

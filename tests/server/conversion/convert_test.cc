@@ -107,8 +107,8 @@ TEST(ConvertTest, ModelsShowTheirLoras) {
   load.mutable_loras(1)->set_expert("middle");
   EXPECT_THAT(
       FieldViolationsOf(ToModelSpec(load).status()),
-      ElementsAre(FieldViolation{
-          "loras[1].expert", "is 'middle'; it must be high or low, or empty for every expert"}));
+      ElementsAre(FieldViolation{"loras[1].expert",
+                                 "is 'middle'; must be high or low, or empty for every expert"}));
 }
 
 TEST(ConvertTest, UnsetFieldsStayUnset) {

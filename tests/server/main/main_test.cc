@@ -258,7 +258,7 @@ TEST_F(MainTest, WrongUseIsTwo) {
     std::string error;
   } cases[] = {
       {{"--no-such-flag"}, "--no-such-flag"},
-      {{"--queue-capacity", "0"}, "--queue-capacity is '0'; it must be a whole number from 1"},
+      {{"--queue-capacity", "0"}, "--queue-capacity is '0'; must be a whole number from 1"},
       {{"--config", "/nonexistent"}, "/nonexistent: does not exist"},
   };
   for (const auto& c : cases) {

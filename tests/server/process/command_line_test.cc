@@ -100,17 +100,17 @@ TEST(CommandLineTest, WebhooksNeedHostsAndASecret) {
 
 TEST(CommandLineTest, AFlagThatIsGivenEmptyIsAnError) {
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--auth-tokens", ""}),
-              HasSubstr("--auth-tokens is empty; it must be FILE, or leave the flag out"));
+              HasSubstr("--auth-tokens is empty; must be FILE, or leave the flag out"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--tls-client-ca="}), HasSubstr("--tls-client-ca"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--retain-failed", ""}),
-              HasSubstr("--retain-failed is empty; it must be AGE|BYTES|COUNT"));
+              HasSubstr("--retain-failed is empty; must be AGE|BYTES|COUNT"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--insecure", ""}),
-              HasSubstr("--insecure is empty; it must be true|false, or leave the flag out"));
+              HasSubstr("--insecure is empty; must be true|false, or leave the flag out"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--insecure="}), HasSubstr("--insecure is empty"));
   EXPECT_TRUE(Parse({"--insecure", "--data-dir", "d"})->config.insecure);
-  EXPECT_THAT(ErrorOf({"--data-dir", ""}), HasSubstr("--data-dir is empty; it must be DIR"));
+  EXPECT_THAT(ErrorOf({"--data-dir", ""}), HasSubstr("--data-dir is empty; must be DIR"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--config", ""}),
-              HasSubstr("--config is empty; it must name a YAML file"));
+              HasSubstr("--config is empty; must name a YAML file"));
 }
 
 TEST(CommandLineTest, WhatIsSaidOfTracesMustMakeSense) {
@@ -375,13 +375,13 @@ TEST(CommandLineTest, ErrorsNameTheFlag) {
               HasSubstr("listen and metrics_listen are both h:1"));
   // All of them at once.
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--listen", "x", "--dtype", "int8"}),
-              AllOf(HasSubstr("--listen is 'x'; it must be HOST:PORT"),
-                    HasSubstr("--dtype is 'int8'; it must be fp32 or bf16")));
+              AllOf(HasSubstr("--listen is 'x'; must be HOST:PORT"),
+                    HasSubstr("--dtype is 'int8'; must be fp32 or bf16")));
 }
 
 TEST(CommandLineTest, AValueThatIsNotUtf8IsRefused) {
   EXPECT_THAT(ErrorOf({"--data-dir", "caf\xe9"}),
-              HasSubstr("--data-dir is 'caf\\xe9', which is not UTF-8; it must be UTF-8"));
+              HasSubstr("--data-dir is 'caf\\xe9', which is not UTF-8; must be UTF-8"));
   EXPECT_THAT(ErrorOf({"--data-dir", "d", "--model", "m=/models/caf\xe9"}),
               HasSubstr("--model is 'm=/models/caf\\xe9', which is not UTF-8"));
   const ConfigFile file("data_dir: /d\nmodels: {m: /models/caf\xe9}\n");

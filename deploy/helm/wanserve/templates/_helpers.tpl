@@ -19,7 +19,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "wanserve.profile" -}}
 {{- if .Values.profile -}}
 {{- $text := .Files.Get (printf "files/profiles/%s.yaml" .Values.profile) -}}
-{{- if not $text }}{{ fail (printf "profile is '%s'; it must be one of h200-141, h100-80, a100-80, a6000-48, l40s-48, a100-40, rtx4090-24, or empty for a CPU" .Values.profile) }}{{ end -}}
+{{- if not $text }}{{ fail (printf "profile is '%s'; must be one of h200-141, h100-80, a100-80, a6000-48, l40s-48, a100-40, rtx4090-24, or empty for a CPU" .Values.profile) }}{{ end -}}
 {{- $text -}}
 {{- else -}}
 {device: cpu}
@@ -139,7 +139,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .model.list }}
 {{- else if .model.checkpoint -}}
 {{- $text := .root.Files.Get (printf "files/models/%s.txt" .model.checkpoint) -}}
-{{- if not $text }}{{ fail (printf "models: checkpoint is '%s'; it must be ti2v-5b, t2v-a14b or i2v-a14b" .model.checkpoint) }}{{ end -}}
+{{- if not $text }}{{ fail (printf "models: checkpoint is '%s'; must be ti2v-5b, t2v-a14b or i2v-a14b" .model.checkpoint) }}{{ end -}}
 {{ $text }}
 {{- end -}}
 {{- end }}

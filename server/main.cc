@@ -33,7 +33,7 @@
 #include "server/process/command_line.h"
 #include "server/process/descriptors.h"
 #include "server/process/idle_threads.h"
-#include "server/process/large_blocks.h"
+#include "server/process/heaps.h"
 #include "server/process/repair_command.h"
 #include "server/process/service_manager.h"
 #include "server/process/token_command.h"
@@ -244,6 +244,6 @@ int Main(int argc, char** argv) {
 
 int main(int argc, char** argv) {
   wan::server::MakeIdleThreadsSleep(argv);
-  wan::server::ReturnLargeBlocks();
+  wan::server::KeepHeapsSmall();
   return wan::server::Main(argc, argv);
 }

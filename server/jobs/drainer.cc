@@ -96,9 +96,12 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
 }
 
 void Drainer::Join() {
-  absl::Notification ended;
-  thread_.Post([&ended] { ended.Notify(); });
-  ended.WaitForNotification();
+  // Twice, because a drain that waited for an Undrain posts its own task when its turn comes.
+  for (int i = 0; i < 2; ++i) {
+    absl::Notification ended;
+    thread_.Post([&ended] { ended.Notify(); });
+    ended.WaitForNotification();
+  }
 }
 
 void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view reason) {

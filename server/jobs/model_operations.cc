@@ -54,31 +54,20 @@ absl::Status OrStopping(absl::Status status, const std::stop_token& stop) {
 
 void ModelOperations::Load(ModelSpec spec, const Done& done) {
   spec.name = std::string(BareModelName(spec.name));
-  if (absl::Status right = Check(spec); !right.ok()) return done(right);
   std::vector<int> begin;
-  const ModelTable::Answer answer = table_.BeginLoad(spec, done, &begin);
+  const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, done, &begin);
   if (answer.has_value()) done(*answer);
   PostLoad(spec, begin);
 }
 
 absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec) {
   spec.name = std::string(BareModelName(spec.name));
-  if (absl::Status right = Check(spec); !right.ok()) return right;
   std::vector<int> begin;
-  const ModelTable::Answer answer = table_.BeginLoad(spec, nullptr, &begin);
+  const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, nullptr, &begin);
   if (answer.has_value()) return *answer;
   absl::StatusOr<wan::v1::Model> model = table_.Get(spec.name);  // before an executor can end it
   PostLoad(spec, begin);
   return model;
-}
-
-absl::Status ModelOperations::Check(ModelSpec& spec) const {
-  if (absl::Status known = table_.Complete(spec); !known.ok()) return known;
-  if (absl::Status valid = CheckSpec(spec); !valid.ok()) return valid;
-  MakeAbsolute(spec);
-  if (table_.IsConfigured(spec)) return absl::OkStatus();
-  const std::vector<FieldViolation> outside = parts_.roots.Check(spec);
-  return outside.empty() ? absl::OkStatus() : InvalidFields(outside);
 }
 
 void ModelOperations::LoadMissing(const std::string& name, int group) {

@@ -105,8 +105,6 @@ class ModelOperations {
   void Resume();
 
  private:
-  // Checks a load's spec, whose name is bare, after filling in what it leaves to the known model.
-  absl::Status Check(ModelSpec& spec) const;
   // Posts a load to the executors of the groups.
   void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
   // The load in one group, on its executor's thread.

@@ -131,27 +131,33 @@ void ModelTable::OnGroupLeft() {
   for (auto& [name, entry] : entries_) Refresh(name, entry);
 }
 
-absl::Status ModelTable::Complete(ModelSpec& spec) const {
-  if (!spec.path.empty()) return absl::OkStatus();
-  absl::MutexLock lock(&mutex_);
-  const Entry* const known = FindKnown(spec.name);
-  if (known == nullptr) return NotKnown(spec.name);
-  spec.path = known->path;
-  if (spec.loras.empty()) spec.loras = known->loras;
-  return absl::OkStatus();
-}
-
 bool ModelTable::IsConfigured(const ModelSpec& spec) const {
   absl::MutexLock lock(&mutex_);
+  return IsConfiguredLocked(spec);
+}
+
+bool ModelTable::IsConfiguredLocked(const ModelSpec& spec) const {
   const auto found = entries_.find(spec.name);
   return found != entries_.end() && found->second.configured.has_value() &&
          found->second.configured->path == spec.path &&
          found->second.configured->loras == spec.loras;
 }
 
-ModelTable::Answer ModelTable::BeginLoad(const ModelSpec& spec, const Done& done,
+ModelTable::Answer ModelTable::BeginLoad(ModelSpec& spec, const ModelRoots& roots, const Done& done,
                                          std::vector<int>* begin) {
   absl::MutexLock lock(&mutex_);
+  if (spec.path.empty()) {
+    const Entry* const known = FindKnown(spec.name);
+    if (known == nullptr) return NotKnown(spec.name);
+    spec.path = known->path;
+    if (spec.loras.empty()) spec.loras = known->loras;
+  }
+  if (absl::Status valid = CheckSpec(spec); !valid.ok()) return valid;
+  MakeAbsolute(spec);
+  if (!IsConfiguredLocked(spec)) {
+    const std::vector<FieldViolation> outside = roots.Check(spec);
+    if (!outside.empty()) return InvalidFields(outside);
+  }
   const std::vector<int> places = PlacesOf(spec.name);
   if (places.empty()) {
     return InvalidFields(

@@ -19,6 +19,7 @@
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
+#include "server/auth/model_roots.h"
 #include "server/jobs/device_groups.h"
 #include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
@@ -112,15 +113,14 @@ class ModelTable {
     bool kept = false;  // the group has what it had before
   };
 
-  // Fills in the known model's path and LoRAs where `spec`, whose name is bare, leaves them out.
-  // NOT_FOUND.
-  absl::Status Complete(ModelSpec& spec) const;
   // Whether Add named these paths.
   bool IsConfigured(const ModelSpec& spec) const;
   // Begins a load or joins the one that runs: if there is no answer, `done` (unless it is null)
   // waits for it. The caller must then load the model in the groups of `begin`, which may be none,
-  // and call EndLoad for each.
-  Answer BeginLoad(const ModelSpec& spec, const Done& done, std::vector<int>* begin);
+  // and call EndLoad for each. Where `spec`, whose name is bare, leaves out path and LoRAs, fills
+  // in those of the load that runs, or else of the model as it is; makes its paths absolute.
+  Answer BeginLoad(ModelSpec& spec, const ModelRoots& roots, const Done& done,
+                   std::vector<int>* begin);
   // Begins the load of a model that the group lacks, if MayLoadMissing still holds.
   std::optional<ModelSpec> BeginMissing(const std::string& name, int group);
   // Returns the model whose latest load was interrupted, once, unless it is being loaded.
@@ -179,6 +179,7 @@ class ModelTable {
   };
 
   // The entry of this name, which is made if it is missing.
+  bool IsConfiguredLocked(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Place& PlaceIn(Entry& entry, int group) {
     return entry.places[static_cast<size_t>(group)];

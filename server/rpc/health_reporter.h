@@ -38,7 +38,7 @@ class HealthReporter final : public StateListener {
   // The reasons among them that keep a READY model from being used; other models do not count.
   // `publish` is called also when these change.
   NotServingReasons ServerReasons() const;
-  // The reasons of one model's own health; `state` is what the registry says of it.
+  // The reasons of one model's own health; `state` is its state in the model table.
   NotServingReasons ReasonsOfModel(std::string_view name, wan::v1::ModelState state) const;
 
   // Whether new connections are accepted; they are until this says otherwise.

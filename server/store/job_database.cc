@@ -28,7 +28,8 @@ JobDatabase::~JobDatabase() {
   writer_.reset();
   sync_.reset();
   const absl::MutexLock lock(&state_mutex_);
-  if (last_sync_ > kSlowSync) KeepLogOnClose();
+  // After a sync that failed the checkpoint is what saves the log.
+  if (unsynced_.ok() && last_sync_ > kSlowSync) KeepLogOnClose();
 }
 
 void JobDatabase::KeepLogOnClose() {

@@ -21,9 +21,9 @@
 namespace wan::server {
 
 // Thread-safe. One thread of the object writes, another one syncs what was written, and callers
-// read on their own threads over a connection that neither of them uses: in WAL mode a reader waits
-// for no writer, no sync and no checkpoint. Short reads wait for short reads only, and scans for
-// scans.
+// read on their own threads over two connections that neither of them uses: in WAL mode a reader
+// waits for no writer, no sync and no checkpoint. Short reads wait for short reads only, and scans
+// for scans.
 class JobDatabase {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -47,8 +47,8 @@ class JobDatabase {
   JobDatabase(const JobDatabase&) = delete;
   JobDatabase& operator=(const JobDatabase&) = delete;
   // Finishes pending calls first: afterwards every `done` has been called. Then it brings the log
-  // into the database, which takes two syncs; after a sync of more than a second it leaves that to
-  // the next start, so that a process that was told to end does so in time.
+  // into the database, which takes two syncs; after a sync of more than a second it leaves the log,
+  // which the next start reads, so that a process that was told to end does so in time.
   ~JobDatabase();
 
   // Calls `body` with the connection for short reads, as of one job, and turns SQLite's exceptions
@@ -115,7 +115,7 @@ class JobDatabase {
   absl::Status Sync();
   // Brings all of the log into the database after a sync that failed.
   absl::Status SaveLog(SQLite::Database& database);
-  // Before both connections close.
+  // Before the connections close.
   void KeepLogOnClose();
 
   const std::string where_;

@@ -1,6 +1,6 @@
 // The embedded JobStore: one SQLite file in WAL mode. One thread writes, and another syncs all that
-// was written meanwhile. Reads have a connection of their own, which waits for neither, nor for a
-// checkpoint.
+// was written meanwhile. Short reads and scans have a connection each, which waits for neither, nor
+// for a checkpoint.
 #pragma once
 
 #include <filesystem>

@@ -1,4 +1,4 @@
-// The life of models, through the service that owns the registry.
+// The life of models, through the service that owns their table.
 #include <filesystem>
 #include <memory>
 #include <string>

@@ -6,9 +6,7 @@
 #include <c10/core/InferenceMode.h>
 
 #include <memory>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"

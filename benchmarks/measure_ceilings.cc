@@ -9,7 +9,6 @@
 #include <c10/core/InferenceMode.h>
 #include <torch/version.h>
 
-#include <algorithm>
 #include <functional>
 #include <map>
 #include <utility>

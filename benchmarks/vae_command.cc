@@ -4,7 +4,6 @@
 #include <ATen/ops/randn.h>
 #include <c10/core/InferenceMode.h>
 
-#include <algorithm>
 #include <memory>
 #include <string>
 #include <utility>

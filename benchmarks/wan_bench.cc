@@ -5,7 +5,6 @@
 
 #include <cstdio>
 #include <exception>
-#include <string>
 #include <utility>
 #include <vector>
 

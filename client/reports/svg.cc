@@ -2,9 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

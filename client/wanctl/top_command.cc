@@ -1,5 +1,4 @@
 #include <memory>
-#include <string>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"

@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <filesystem>
 #include <functional>
-#include <sstream>
-#include <utility>
 
 #include "absl/status/statusor.h"
 #include "client/wanctl/values.h"

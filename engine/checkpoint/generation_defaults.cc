@@ -4,7 +4,6 @@
 #include <functional>
 #include <limits>
 #include <map>
-#include <string_view>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <string_view>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

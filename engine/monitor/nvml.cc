@@ -5,7 +5,6 @@
 
 #include <cmath>
 #include <iterator>
-#include <utility>
 
 #include "absl/base/attributes.h"
 #include "absl/base/const_init.h"

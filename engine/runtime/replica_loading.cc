@@ -2,7 +2,6 @@
 
 #include <ATen/DeviceAccelerator.h>
 
-#include <functional>
 #include <string>
 #include <utility>
 

@@ -5,7 +5,6 @@
 #include <unicode/utf8.h>
 
 #include <cstring>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"

@@ -1,6 +1,5 @@
 #include "server/config/settings.h"
 
-#include <algorithm>
 #include <cstdio>
 #include <set>
 #include <utility>

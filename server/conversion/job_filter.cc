@@ -1,7 +1,6 @@
 #include "server/conversion/job_filter.h"
 
 #include <array>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"

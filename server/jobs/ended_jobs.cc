@@ -4,7 +4,6 @@
 #include <optional>
 #include <span>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"

@@ -8,7 +8,6 @@
 #include <iterator>
 #include <map>
 #include <new>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/ascii.h"

@@ -3,7 +3,6 @@
 #include <google/protobuf/descriptor.h>
 #include <grpcpp/support/server_callback.h>
 
-#include <optional>
 #include <string>
 #include <utility>
 

@@ -1,7 +1,6 @@
 #include "server/store/webhook_rows.h"
 
 #include <algorithm>
-#include <string>
 #include <utility>
 
 namespace wan::server {

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "server/auth/token_file.h"

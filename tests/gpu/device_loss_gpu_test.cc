@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <cstdio>
-#include <string>
 
 #include "engine/api/engine_factory.h"
 #include "engine/api/errors.h"

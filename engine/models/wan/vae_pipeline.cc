@@ -4,8 +4,6 @@
 #include <c10/core/DeviceGuard.h>
 #include <c10/util/Exception.h>
 
-#include <algorithm>
-#include <memory>
 #include <optional>
 #include <stop_token>
 #include <utility>

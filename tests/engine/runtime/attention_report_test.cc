@@ -2,9 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include <map>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "engine/api/engine_factory.h"

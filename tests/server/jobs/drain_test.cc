@@ -1,8 +1,6 @@
 // A drain: no job is accepted or begun any more, the running one ends or stops, all else goes on.
-#include <atomic>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/synchronization/notification.h"
 #include "gmock/gmock.h"

@@ -1,7 +1,6 @@
 // Servers with several device groups: which job runs where, and what becomes of jobs when a group
 // leaves.
 #include <map>
-#include <memory>
 #include <string>
 #include <vector>
 

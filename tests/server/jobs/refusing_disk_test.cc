@@ -1,6 +1,5 @@
 // What callers are told while the disk takes no writes, or does not answer: nothing that a kill
 // could take back, and at once what needs no disk.
-#include <atomic>
 #include <filesystem>
 #include <functional>
 #include <memory>

@@ -6,7 +6,6 @@
 #include <optional>
 #include <string>
 #include <thread>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"

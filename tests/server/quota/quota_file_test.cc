@@ -1,7 +1,6 @@
 #include "server/quota/quota_file.h"
 
 #include <string>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gmock/gmock.h"

@@ -1,7 +1,6 @@
 // Which jobs go, in which order, and what keeps one in place.
 #include "server/retention/retention.h"
 
-#include <map>
 #include <memory>
 #include <optional>
 #include <set>

@@ -2,7 +2,6 @@
 // models, what they have used and what they take.
 #include <map>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "gmock/gmock.h"

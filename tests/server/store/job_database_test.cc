@@ -4,7 +4,6 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <atomic>
-#include <functional>
 #include <span>
 #include <string>
 #include <thread>

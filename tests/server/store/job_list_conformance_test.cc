@@ -1,6 +1,5 @@
 // What every JobStore finds by filters and orders, compared with a plain look at every job.
 #include <algorithm>
-#include <functional>
 #include <random>
 #include <string>
 #include <vector>

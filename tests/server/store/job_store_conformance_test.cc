@@ -1,11 +1,6 @@
 // What every JobStore does with jobs and their events.
 #include "tests/server/store/job_store_conformance.h"
 
-#include <algorithm>
-#include <filesystem>
-#include <functional>
-#include <limits>
-#include <map>
 #include <memory>
 #include <string>
 #include <thread>

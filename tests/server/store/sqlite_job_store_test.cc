@@ -4,13 +4,10 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 #include <sys/stat.h>
 
-#include <atomic>
 #include <filesystem>
 #include <fstream>
-#include <functional>
 #include <span>
 #include <string>
-#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

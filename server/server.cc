@@ -201,11 +201,13 @@ absl::Status Server::State::TakeHttpPort() {
 
 void Server::State::ServeHttp() {
   if (http == nullptr) return;
-  const VideoApiOptions options{gate->authenticates(), IsLoopback(http->address()), clock.Now(),
-                                clock,
-                                [this](std::string_view route, int code, absl::Duration taken) {
-                                  metrics.OnHttpAnswer(route, code, taken);
-                                }};
+  const VideoApiOptions options{
+      {gate->authenticates(), IsLoopback(http->address()), config.http_page},
+      clock.Now(),
+      clock,
+      [this](std::string_view route, int code, absl::Duration taken) {
+        metrics.OnHttpAnswer(route, code, taken);
+      }};
   video_api = std::make_unique<VideoApi>(*jobs, gate->keeper(), admission, pool, options);
   http->Start(video_api->Callbacks(), [this](bool accepting) {
     logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,

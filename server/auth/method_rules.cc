@@ -46,6 +46,8 @@ const std::vector<MethodRule>& MethodRules() {
        kNotAudited},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kViewer, kQuick,
        kNotAudited},
+      // A file that is the same on every server.
+      {.path = "GET /", .least = Role::kViewer, .audited = kNotAudited, .open = true},
       {"POST /v1/videos", Role::kUser, kPlans, kAudited},
       {"GET /v1/videos", Role::kViewer, kStore, kNotAudited},
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},

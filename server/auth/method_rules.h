@@ -40,6 +40,9 @@ struct MethodRule {
   // Whether that object is a job or belongs to one. A caller who is neither the job's owner nor an
   // administrator gets NOT_FOUND.
   bool owned = false;
+  // Whether everybody may call it, because the answer holds nothing of this server; nobody asks who
+  // the caller is.
+  bool open = false;
 };
 
 // All rules, in the order of docs/operate/security.md.

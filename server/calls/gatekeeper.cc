@@ -211,7 +211,7 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Decide(const Presented& presen
 }
 
 bool Gatekeeper::IsPublic(const MethodRule& rule) const {
-  return (public_services_.health && rule.path.starts_with(kHealth)) ||
+  return rule.open || (public_services_.health && rule.path.starts_with(kHealth)) ||
          (public_services_.reflection && rule.path.starts_with(kReflection));
 }
 

@@ -35,6 +35,8 @@ struct ServerConfig {
   std::optional<HostPort> admin_listen;
   // Where the OpenAI video API listens; nothing: it is off.
   std::optional<HostPort> http_listen;
+  // Whether it answers GET / with the page for browsers.
+  bool http_page = true;
   // PEM files of the server's certificate and its key; empty: no TLS.
   std::string tls_cert;
   std::string tls_key;

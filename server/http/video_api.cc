@@ -6,18 +6,17 @@
 #include <utility>
 #include <vector>
 
-#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "server/calls/call_work.h"
-#include "server/config/host_port.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
 #include "server/http/field_names.h"
 #include "server/http/form.h"
+#include "server/http/page.h"
 #include "server/http/video_content.h"
 #include "server/http/video_deletion.h"
 #include "server/http/video_exchange.h"
@@ -55,25 +54,8 @@ HttpCallbacks VideoApi::Callbacks() {
           }};
 }
 
-absl::Status VideoApi::CheckBrowser(const HttpHead& head) const {
-  if (options_.authenticates) return absl::OkStatus();
-  if (!head.All("origin").empty()) {
-    return absl::PermissionDeniedError(
-        "a server that authenticates nobody answers no web page: any page could use it then");
-  }
-  if (!options_.loopback) return absl::OkStatus();
-  // A page whose name was made to mean this machine would send its own name.
-  std::string host = absl::AsciiStrToLower(std::string(head.First("host")));
-  if (host.rfind(':') == std::string::npos || host.ends_with(']')) host += ":80";
-  const absl::StatusOr<HostPort> parsed = ParseHostPort(host);
-  if (parsed.ok() && IsLoopback(*parsed)) return absl::OkStatus();
-  return absl::PermissionDeniedError(
-      "the request's Host must be localhost or an address of this machine, because the server "
-      "authenticates nobody");
-}
-
 HttpEntry VideoApi::Watch(const HttpHead& head) {
-  const RouteMatch match = FindVideoRoute(head.method, head.path);
+  const RouteMatch match = FindVideoRoute(head.method, head.path, options_.browser.page);
   const std::string_view rule = match.route == nullptr ? std::string_view() : match.route->rule;
   const auto tell = [this, rule, began = options_.clock.MonotonicNanos()](int code) {
     options_.on_answer(rule, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
@@ -105,7 +87,7 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
 
 HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
   HttpEntry entry;
-  if (const absl::Status status = CheckBrowser(head); !status.ok()) {
+  if (const absl::Status status = CheckBrowser(head, options_.browser); !status.ok()) {
     entry.refusal = ErrorAnswer(status);
     return entry;
   }
@@ -114,7 +96,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     entry.refusal = ErrorAnswer(
         404, "unknown_url",
         absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
-                     absl::StrJoin(VideoRoutes(), ", ", AppendTo)));
+                     absl::StrJoin(VideoRoutes(options_.browser.page), ", ", AppendTo)));
     return entry;
   }
   if (route == nullptr) {
@@ -210,6 +192,10 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
     }
   }
   switch (exchange.action) {
+    case VideoAction::kPage:
+      exchange.call->End(absl::OkStatus()).IgnoreError();
+      reply(PageAnswer(exchange.head));
+      return;
     case VideoAction::kCreate:
       Create(held, std::move(body), reply);
       return;

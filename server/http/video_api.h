@@ -1,5 +1,6 @@
 // The OpenAI video API: a thin translation of HTTP requests into calls of JobService, which pass
 // the gatekeeper and the admission as those of gRPC do. docs/use/openai.md describes it to callers.
+// The page that uses it passes them as well.
 #pragma once
 
 #include <cstdint>
@@ -14,6 +15,7 @@
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/worker_pool.h"
+#include "server/http/browser_check.h"
 #include "server/http/http_server.h"
 #include "server/jobs/job_service.h"
 
@@ -33,12 +35,8 @@ inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (u
 using OnHttpAnswer = std::function<void(std::string_view route, int code, absl::Duration taken)>;
 
 struct VideoApiOptions {
-  // Whether callers are authenticated. If they are not, requests that a browser sends for a web
-  // page are refused: any page could send them.
-  bool authenticates = false;
-  // Whether only this machine reaches the address. If so and callers are not authenticated, the
-  // Host of a request must be a name of this machine.
-  bool loopback = true;
+  // Which requests of web pages are let in, and whether GET / answers the page.
+  BrowserRules browser;
   // The server's start, which is shown as the creation time of models.
   absl::Time start;
   Clock& clock = SystemClock();
@@ -63,8 +61,6 @@ class VideoApi {
   // Enters a request and ensures that its answer is reported.
   HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
-  // Refuses requests that a browser may have sent for a web page; OK otherwise.
-  absl::Status CheckBrowser(const HttpHead& head) const;
   // Counts the arrived bytes of a body, and the request once it is whole. Returns an answer if a
   // limit is exceeded.
   std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);

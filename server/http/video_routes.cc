@@ -9,6 +9,7 @@ constexpr std::string_view kGet = "GET";
 constexpr std::string_view kHead = "HEAD";
 
 constexpr VideoRoute kRoutes[] = {
+    {"GET /", VideoAction::kPage},
     {"POST /v1/videos", VideoAction::kCreate},
     {"GET /v1/videos", VideoAction::kList},
     {"GET /v1/videos/{id}", VideoAction::kGet},
@@ -41,9 +42,10 @@ std::optional<std::string> IdIn(std::string_view route_path, std::string_view pa
 
 }  // namespace
 
-RouteMatch FindVideoRoute(std::string_view method, std::string_view path) {
+RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool page) {
   RouteMatch match;
   for (const VideoRoute& route : kRoutes) {
+    if (!page && route.action == VideoAction::kPage) continue;
     const size_t space = route.rule.find(' ');
     const std::optional<std::string> id = IdIn(route.rule.substr(space + 1), path);
     if (!id.has_value()) continue;
@@ -57,9 +59,11 @@ RouteMatch FindVideoRoute(std::string_view method, std::string_view path) {
   return match;
 }
 
-std::vector<std::string_view> VideoRoutes() {
+std::vector<std::string_view> VideoRoutes(bool page) {
   std::vector<std::string_view> rules;
-  for (const VideoRoute& route : kRoutes) rules.push_back(route.rule);
+  for (const VideoRoute& route : kRoutes) {
+    if (page || route.action != VideoAction::kPage) rules.push_back(route.rule);
+  }
   return rules;
 }
 

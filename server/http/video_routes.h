@@ -1,4 +1,4 @@
-// The paths of the OpenAI video API. No gRPC header is included here.
+// The paths of the OpenAI video API, and of the page. No gRPC header is included here.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace wan::server {
 
-enum class VideoAction { kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
+enum class VideoAction { kPage, kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
 
 struct VideoRoute {
   std::string_view rule;  // "GET /v1/videos/{id}", the key of its MethodRule
@@ -21,10 +21,11 @@ struct RouteMatch {
   std::vector<std::string_view> methods;  // that the path takes; empty for an unknown path
 };
 
-// HEAD takes the route of GET: its answer is the same, and is sent without the body.
-RouteMatch FindVideoRoute(std::string_view method, std::string_view path);
+// HEAD takes the route of GET: its answer is the same, and is sent without the body. Without `page`
+// the path of the page is unknown.
+RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool page = true);
 
-// All rules, as the table of methods has them.
-std::vector<std::string_view> VideoRoutes();
+// All rules, as the table of methods has them; without `page` that of the page is left out.
+std::vector<std::string_view> VideoRoutes(bool page = true);
 
 }  // namespace wan::server

@@ -319,8 +319,8 @@ TEST_F(VideoApiTest, WhatIsNotThere) {
     EXPECT_EQ(answer.status, 404) << path;
     EXPECT_EQ(answer.Error("code"), "job_not_found") << path;
   }
-  for (const char* const path : {"/", "/v1/videos/", "/v1/videos/video_0123/remix", "/metrics",
-                                 "/v1/chat/completions", "/v1/models/a/b"}) {
+  for (const char* const path : {"/index.html", "/v1/videos/", "/v1/videos/video_0123/remix",
+                                 "/metrics", "/v1/chat/completions", "/v1/models/a/b"}) {
     const Answer answer = Ask("GET", path);
     EXPECT_EQ(answer.status, 404) << path;
     EXPECT_EQ(answer.Error("code"), "unknown_url") << path;

@@ -41,12 +41,19 @@ TEST(VideoRoutesTest, NamesTheMethodsOfAPathThatTakesOthers) {
 }
 
 TEST(VideoRoutesTest, KnowsNoOtherPaths) {
-  for (const char* path : {"/v1/videos/", "/v1/videos//content", "/v1/videos/a/b", "/v1/video", "/",
-                           "/v1/videos/a/content/b"}) {
+  for (const char* path : {"/v1/videos/", "/v1/videos//content", "/v1/videos/a/b", "/v1/video", "",
+                           "//", "/v1/videos/a/content/b"}) {
     const RouteMatch match = FindVideoRoute("GET", path);
     EXPECT_EQ(match.route, nullptr) << path;
     EXPECT_THAT(match.methods, IsEmpty()) << path;
   }
+}
+
+TEST(VideoRoutesTest, ThePageIsOneUnlessItIsOff) {
+  EXPECT_EQ(FindVideoRoute("GET", "/").route->action, VideoAction::kPage);
+  EXPECT_THAT(FindVideoRoute("POST", "/").methods, ElementsAre("GET", "HEAD"));
+  EXPECT_THAT(FindVideoRoute("GET", "/", /*page=*/false).methods, IsEmpty());
+  EXPECT_EQ(VideoRoutes().size(), VideoRoutes(/*page=*/false).size() + 1);
 }
 
 TEST(VideoPageTest, HasDefaults) {

@@ -134,6 +134,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "h:3",
                                           "--http-listen",
                                           "h:4",
+                                          "--http-page",
+                                          "false",
                                           "--metrics-listen",
                                           "h:2",
                                           "--tls-cert",

@@ -1,0 +1,79 @@
+#include "server/http/browser_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace wan::server {
+namespace {
+
+using ::testing::HasSubstr;
+
+HttpHead From(const std::string& origin, const std::string& host) {
+  HttpHead head;
+  head.fields = {{"host", host}};
+  if (!origin.empty()) head.fields.emplace_back("origin", origin);
+  return head;
+}
+
+constexpr BrowserRules kLocal{.authenticates = false, .loopback = true, .page = true};
+constexpr BrowserRules kInsecure{.authenticates = false, .loopback = false, .page = true};
+constexpr BrowserRules kTokens{.authenticates = true, .loopback = false, .page = true};
+
+TEST(BrowserCheckTest, OnThisMachineItsNamesAndItsOwnPage) {
+  EXPECT_TRUE(CheckBrowser(From("", "localhost:8000"), kLocal).ok());
+  EXPECT_TRUE(CheckBrowser(From("http://localhost:8000", "localhost:8000"), kLocal).ok());
+  EXPECT_TRUE(CheckBrowser(From("http://[::1]:8000", "[::1]:8000"), kLocal).ok());
+  EXPECT_TRUE(CheckBrowser(From("https://localhost", "localhost"), kLocal).ok());
+  // Another program of this machine, another site, a sandbox.
+  for (const char* const origin :
+       {"http://localhost:3000", "http://localhost", "https://example.com", "null", "http://",
+        "http://localhost:8000.example.com", "ftp://localhost:8000"}) {
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckBrowser(From(origin, "localhost:8000"), kLocal)))
+        << origin;
+  }
+  // A name that somebody made to mean this machine.
+  const HttpHead rebound = From("http://evil.example:8000", "evil.example:8000");
+  EXPECT_THAT(std::string(CheckBrowser(rebound, kLocal).message()), HasSubstr("Host must be"));
+  EXPECT_FALSE(CheckBrowser(From("http://192.0.2.7:8000", "192.0.2.7:8000"), kLocal).ok());
+}
+
+TEST(BrowserCheckTest, WithoutAuthenticationItsPageHasAnAddressForItsName) {
+  for (const char* const host :
+       {"localhost:8000", "192.0.2.7:8000", "192.0.2.7", "[2001:db8::7]:8000", "[2001:db8::7]"}) {
+    EXPECT_TRUE(CheckBrowser(From(std::string("http://") + host, host), kInsecure).ok()) << host;
+  }
+  for (const char* const host : {"evil.example:8000", "gpu1:8000", "192.0.2.7.evil.example", ""}) {
+    EXPECT_FALSE(CheckBrowser(From(std::string("http://") + host, host), kInsecure).ok()) << host;
+  }
+  EXPECT_FALSE(CheckBrowser(From("https://example.com", "192.0.2.7:8000"), kInsecure).ok());
+  // Programs may use its name, as before.
+  EXPECT_TRUE(CheckBrowser(From("", "gpu1:8000"), kInsecure).ok());
+}
+
+TEST(BrowserCheckTest, WithoutThePageNoPage) {
+  BrowserRules rules = kLocal;
+  rules.page = false;
+  EXPECT_FALSE(CheckBrowser(From("http://localhost:8000", "localhost:8000"), rules).ok());
+  EXPECT_TRUE(CheckBrowser(From("", "localhost:8000"), rules).ok());
+}
+
+TEST(BrowserCheckTest, ATokenDecidesAndACertificateDoesNot) {
+  HttpHead head = From("https://example.com", "wan.example");
+  EXPECT_TRUE(CheckBrowser(head, kTokens).ok()) << "the gatekeeper refuses it";
+  // The browser shows the certificate for any page.
+  head.certificate_subject = "CN=alice";
+  EXPECT_THAT(std::string(CheckBrowser(head, kTokens).message()), HasSubstr("certificate"));
+  head.fields.emplace_back("authorization", "Bearer x");
+  EXPECT_TRUE(CheckBrowser(head, kTokens).ok());
+  HttpHead own = From("https://wan.example", "wan.example");
+  own.certificate_subject = "CN=alice";
+  EXPECT_TRUE(CheckBrowser(own, kTokens).ok());
+  HttpHead program = From("", "wan.example");
+  program.certificate_subject = "CN=alice";
+  EXPECT_TRUE(CheckBrowser(program, kTokens).ok());
+}
+
+}  // namespace
+}  // namespace wan::server

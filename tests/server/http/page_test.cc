@@ -81,12 +81,11 @@ TEST(PageContentTest, SendsOnlyFieldsThatTheServerReads) {
   const auto request = ToGenerationRequest(std::move(form), std::nullopt, [](std::string_view) {
     return absl::NotFoundError("no such model");
   });
-  EXPECT_THAT(std::string(request.status().message()), Not(HasSubstr("is not a field")));
   for (const FieldViolation& violation : FieldViolationsOf(request.status())) {
     EXPECT_THAT(violation.description, Not(HasSubstr("is not a field"))) << violation.field;
   }
   // What 'again' fills in has a place in the form.
-  for (const std::string& name : AllInPage(R"re((\w+): video\.)re")) {
+  for (const std::string& name : AllInPage(R"re((\w+): video\.(?!id\b))re")) {
     EXPECT_THAT(names, Contains(name));
   }
 }
@@ -199,7 +198,9 @@ TEST_F(PageTest, ReadsOnlyWhatIsAnswered) {
   ExpectAnswered("page", list);
   ExpectAnswered("video", list["data"][0]);
   ExpectAnswered("model", Ask("GET", "/v1/models").body["data"][0]);
-  EXPECT_EQ(Ask("DELETE", "/v1/videos/" + id).status, 200);
+  // The page finds seeds in the text, because they have more digits than JavaScript keeps.
+  EXPECT_TRUE(
+      std::regex_search(Ask("GET", "/v1/videos/" + id).text, std::regex("\"seed\": ?\\d+")));
 }
 
 }  // namespace

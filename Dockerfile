@@ -53,12 +53,13 @@ ENV NVIDIA_VISIBLE_DEVICES=all \
     NVIDIA_DRIVER_CAPABILITIES=compute,utility
 USER 10001:10001
 VOLUME /var/lib/wanserve
-EXPOSE 50051 9464
+EXPOSE 50051 8000 9464
 STOPSIGNAL SIGTERM
 # Loading a model takes minutes, in which the answer is NOT_SERVING. Kubernetes has probes of its own.
 HEALTHCHECK --interval=30s --timeout=10s --start-period=10m --retries=3 \
   CMD ["wanctl", "--server", "127.0.0.1:50051", "health"]
 ENTRYPOINT ["wanserve"]
+# Port 8000 has the page for browsers and the OpenAI video API.
 # --insecure, because inside the container the server cannot know who reaches the port: whoever publishes it decides.
 # To let in known callers only, run with arguments of your own that have --auth-tokens FILE in its place (docs/operate/security.md).
-CMD ["--listen", "0.0.0.0:50051", "--metrics-listen", "0.0.0.0:9464", "--data-dir", "/var/lib/wanserve", "--insecure"]
+CMD ["--listen", "0.0.0.0:50051", "--http-listen", "0.0.0.0:8000", "--metrics-listen", "0.0.0.0:9464", "--data-dir", "/var/lib/wanserve", "--insecure"]

@@ -16,11 +16,11 @@ struct BrowserRules {
   bool page = true;
 };
 
-// Returns why a request is refused that a page may have sent for which the caller did not mean it;
-// OK otherwise. A token shows that the caller means it, because no browser adds one by itself.
-// Without one, only the server's own page may ask (`Origin` and `Host` are the same). If nobody is
-// authenticated, its Host must be one that no stranger can give a page, a name of this machine
-// (`loopback`) or an address: a name may be made to mean this server. PERMISSION_DENIED.
+// Returns PERMISSION_DENIED for a request that a web page may have sent without its reader's wish. A
+// request with a token is OK, because no browser adds one by itself. Without a token only the
+// server's own page may ask: `Origin` names the same host and port as `Host`. If nobody is
+// authenticated, that host must also be localhost or an address, with `loopback` of this machine:
+// a stranger can let a name of theirs point to this server.
 absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules);
 
 }  // namespace wan::server

@@ -16,8 +16,8 @@ struct BrowserRules {
   bool page = true;
 };
 
-// Returns PERMISSION_DENIED for a request that a web page may have sent without its reader's wish. A
-// request with a token is OK, because no browser adds one by itself. Without a token only the
+// Returns PERMISSION_DENIED for a request that a web page may have sent without its reader's wish.
+// A request with a token is OK, because no browser adds one by itself. Without a token only the
 // server's own page may ask: `Origin` names the same host and port as `Host`. If nobody is
 // authenticated, that host must also be localhost or an address, with `loopback` of this machine:
 // a stranger can let a name of theirs point to this server.

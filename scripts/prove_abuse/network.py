@@ -130,8 +130,8 @@ def http_front(scale):
         bodies = [b"", b"{", b"[]", b"null", b'{"model": 7}', b'{"model": "m"}', b'{"model": "m", "prompt": "a", "size": "9x9"}',
                   b'{"model": "m", "prompt": "a", "surprise": 1}', b"\xff\xfe", b"[" * 10_000, b'{"a":' * 2_000]
         types = ["application/json", "multipart/form-data", "multipart/form-data; boundary=b", "text/plain", ""]
-        paths = ["/v1/videos", "/v1/videos/video_0", f"/v1/videos/{'x' * 2000}", "/v1/videos?limit=0", "/v1/videos?after=%00", "/",
-                 "/v1/videos/../../etc/passwd", "/v1/models/none", f"{path}?variant=none"]
+        paths = ["/v1/videos", "/v1/videos/video_0", f"/v1/videos/{'x' * 2000}", "/v1/videos?limit=0", "/v1/videos?after=%00",
+                 "/index.html", "/v1/videos/../../etc/passwd", "/v1/models/none", f"{path}?variant=none"]
         for _ in range(scale.of(1000)):
             method = chooser.choice(["POST", "POST", "GET", "DELETE", "PUT"])
             asked = paths[0] if method == "POST" else chooser.choice(paths[1:])

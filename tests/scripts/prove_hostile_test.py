@@ -89,7 +89,7 @@ class ConnectionTest(unittest.TestCase):
 
 class PictureTest(unittest.TestCase):
     def test_a_png_has_the_rows_that_it_announces(self):
-        file = pictures.png(100, 30)
+        file = pictures.png(100, 30, bits=1, colour=0)
         size = struct.unpack(">I", file[file.index(b"IDAT") - 4:file.index(b"IDAT")])[0]
         data = file[file.index(b"IDAT") + 4:][:size]
         self.assertEqual(len(zlib.decompress(data)), 30 * (1 + 13))

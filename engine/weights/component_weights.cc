@@ -193,7 +193,7 @@ void ComponentWeights::ParkLocked(const std::stop_token& stop) {
 }
 
 void ComponentWeights::Release() {
-  // The freed memory gets another owner, so no running copy may write to it later.
+  // The freed memory may be reused, so no running copy may write to it later.
   EndFeed();
   mover_->ComputeAfter(last_arrival_);
   for (Group& group : groups_) {
@@ -271,7 +271,7 @@ void ComponentWeights::Use(size_t group, size_t next) {
   TORCH_CHECK(state_ != State::kParked, "weights are used while they are parked");
   MakeReady(0);
   if (state_ == State::kStreaming) {
-    // All work that reads the slots has been queued before this point.
+    // All work that reads the slots is queued before this mark.
     const WeightMover::Mark before = mover_->MarkCompute();
     FetchIntoSlot(group, group, before);
     MakeReady(group);
@@ -301,7 +301,7 @@ void ComponentWeights::MakeReady(size_t index) {
   Arrive(index);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
-  // The base's bits are restored from this copy when the patch is removed.
+  // When the patch is removed, the unpatched bits are restored from this copy.
   if (!group.host.defined() && reader_ == nullptr) CopyToHost(group, {});
   group.torn = true;
   Apply(wanted, index);
@@ -319,7 +319,7 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
     try {
       applied_until_ = mover_->MarkCompute();
     } catch (const c10::Error&) {
-      // A lost device no longer reads memory.
+      // The device is lost and no longer reads memory.
     }
   };
   patch->Apply(group);
@@ -364,7 +364,7 @@ void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::M
       copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
       continue;
     }
-    // The group's tensors have memory of their own or of a slot.
+    // Without a block for the group, its tensors own their memory or use a slot.
     for (const Tensor& tensor : group.tensors) {
       const at::Tensor device = BytesOf(tensor.storage);
       copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});

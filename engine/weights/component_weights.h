@@ -39,11 +39,11 @@ namespace wan {
 // The sizes of a component's groups, in bytes of device memory.
 struct WeightSizes {
   int64_t total = 0;
-  int64_t base = 0;           // the first group, which is needed all the time
+  int64_t base = 0;           // the first group, which is never streamed
   int64_t largest_group = 0;  // the largest of the other groups
 };
 
-// The place where the component keeps a tensor of the checkpoint.
+// Where the component keeps one tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
   at::Tensor
@@ -55,15 +55,15 @@ struct NamedWeight {
 // thrown.
 //
 // Functions that move weights take a stop token. After a stop request they throw StatusException
-// with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the device. The
-// weights can be used again after the next BringUp, Stream or SetPatch that brings them.
+// with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the device. A later
+// BringUp, Stream or SetPatch makes the weights usable again.
 class ComponentWeights {
  public:
   // Where a group goes once it is loaded. kDisk frees its memory and keeps no copy.
   enum class Home { kDevice, kHost, kDisk };
 
   // The weights are loaded from `source`. The object keeps it, so that weights can be dropped and
-  // read again. If it is null, they cannot, and Home::kDisk is not allowed.
+  // read again. If it is null, weights can never be dropped, and Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
                    std::shared_ptr<const WeightSource> source = nullptr,
                    const FeedLimits& feed_limits = {});
@@ -77,8 +77,8 @@ class ComponentWeights {
   Home home() const { return home_; }
   const std::shared_ptr<const WeightSource>& source() const { return source_; }
 
-  // Also counts the device memory held, now and from now on, in `held`; null: only here. Call it at
-  // most once, before other threads use the object.
+  // From now on `held` includes this object's device memory. Null: only DeviceBytes() counts it.
+  // Call it at most once, before other threads use the object.
   void CountIn(std::shared_ptr<HeldBytes> held) {
     held_ = std::move(held);
     if (held_ != nullptr) held_->Add(device_bytes_);
@@ -88,56 +88,55 @@ class ComponentWeights {
 
   // Begins the next group; tensors added after this belong to it. The first group needs no call.
   void BeginGroup();
-  // Adds a tensor to the group. It must cover its storage and share it only with views of itself,
-  // and its values must be complete when the group ends.
+  // Adds a tensor to the group. The tensor must cover its storage and share it only with views of
+  // itself, and its values must be complete when the group ends.
   void Add(const at::Tensor& tensor);
-  // Records that `view`, a tensor of this group or a part of one, holds the checkpoint's tensor
+  // Records that `view` (a tensor of this group, or a part of one) holds the checkpoint's tensor
   // `name`.
   void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
   void FinishBuilding();
-  // Sets the reader that fills the groups again. After this they may be dropped.
+  // Sets the reader that reads dropped groups again; without one they cannot be dropped.
   void SetReader(std::unique_ptr<const WeightReader> reader);
 
   // --- Moving. Called by the code that decides where weights are.
 
-  // Starts to copy the groups that are not on the device, in order, and returns at once: a thread
-  // goes on with it, and Use throws if it was stopped. Groups without a copy in host memory are
-  // read from the checkpoint before the call returns.
+  // Starts to copy all groups that are not on the device, in order, and returns at once. A thread
+  // does the copying; Use throws if a stop request ended it. Groups without a copy in host memory
+  // are read from the checkpoint before the call returns.
   void BringUp(const std::stop_token& stop = {});
-  // Keeps only the first group on the device and, of the others, the one in use and the next. The
-  // first call makes a copy in host memory.
+  // Keeps three groups on the device: the first, the one in use and the next one. The first call
+  // makes a copy in host memory.
   void Stream(const std::stop_token& stop = {});
-  // Moves the weights to host memory and frees the device's before it returns. The first call makes
-  // a copy; a stop request during that leaves the weights where they were.
+  // Moves the weights to host memory; their device memory is free when it returns. The first call
+  // copies them; if it is stopped, the weights stay where they were.
   void Park(const std::stop_token& stop = {});
   // Frees the device's memory without making a copy in host memory: groups without a copy are read
-  // again when they are needed. If the weights cannot be read again, it does what Park does.
+  // again when they are needed. Same as Park if no reader was set.
   void Drop();
   // Whether all groups are on the device or being copied there.
   bool IsUp() const;
-  // A number that changes whenever a tensor's memory does. A remembered address of a weight is
-  // valid as long as this number is the same. Patches change weights in place and do not change
-  // this number.
+  // A number that changes whenever a tensor's memory does. An address of a weight stays valid as
+  // long as this number is the same. Patches change weights in place and do not change this number.
   uint64_t Placement() const { return placement_; }
   WeightSizes Sizes() const;
   // The device memory held now, in bytes. Does not wait for a move.
   int64_t DeviceBytes() const { return device_bytes_; }
-  // The host memory of the weights' copies, in bytes; it never shrinks. Does not wait for a move.
+  // Bytes of the weights' copies in host memory; never shrinks. Does not wait for a move.
   int64_t HostBytes() const { return host_bytes_; }
 
-  // --- Patching. Called by the code that decides what the weights are. A group is patched on the
-  // device when it is used for the first time after it has arrived. The base's bits stay in host
-  // memory; a group with another patch, or with none, starts from them.
+  // --- Patching. Called by the code that chooses the LoRAs. A group is patched on the device when
+  // it is used for the first time after it has arrived. The unpatched bits stay in host memory or
+  // on disk; they are restored before another patch is applied.
 
   // Returns nullopt if the component did not load a tensor of this name.
   std::optional<NamedWeight> Find(std::string_view name) const;
-  // Makes the missing copies in host memory now, so that no later Park or SetPatch has to. Groups
-  // that are not on the device either are read, one at a time.
+  // Makes the missing copies in host memory now, so that no later Park or SetPatch has to. A group
+  // that is on neither side is read from the checkpoint; one group at a time.
   void KeepHostCopy(const std::stop_token& stop = {});
-  // Makes the weights the base's with `patch`, or the base's alone if it is null. Re-fetches the
-  // groups on the device that must change: from host memory asynchronously, as BringUp does, or
-  // from the checkpoint before it returns. Returns whether there were any.
+  // Replaces the current patch by `patch`; null removes it. Re-fetches the groups on the device
+  // that must change: from host memory asynchronously, as BringUp does, or from the checkpoint
+  // before it returns. Returns whether any group had to change.
   bool SetPatch(std::shared_ptr<const WeightPatch> patch, const std::stop_token& stop = {});
   // Patches all groups on the device now instead of at their first use, and returns when the device
   // has done it. CANCELLED after a stop request, because every group passes `gate`; the remaining
@@ -150,24 +149,24 @@ class ComponentWeights {
   // group that will be used after `group`; if weights are streamed, it is fetched meanwhile. Waits
   // until the group's copy is queued. Throws c10::Error if the weights are parked.
   void Use(size_t group, size_t next);
-  // Does the same for all groups at once. For a component that is never streamed.
+  // Does the same for all groups at once. Only for components that are never streamed.
   void UseAll();
 
  private:
   struct Tensor {
     c10::Storage storage;
-    int64_t offset = 0;  // in the group's memory
+    int64_t offset = 0;  // bytes from the start of the group's memory
   };
   struct Group {
     std::vector<Tensor> tensors;
     int64_t bytes = 0;
-    at::Tensor host;    // undefined until the group was parked once; with a reader perhaps for ever
-    at::Tensor device;  // undefined while the tensors have memory of their own, or none
-    bool bound = true;  // its tensors have memory
+    at::Tensor host;    // undefined before the first copy to the host
+    at::Tensor device;  // undefined if tensors own their memory, use a slot or have none
+    bool bound = true;  // whether its tensors have memory
     WeightMover::Mark arrival;
-    bool fed = false;  // feed_ copies the group; `arrival` is set when feed_ has queued the copy
-    // The patch in the memory; null: the base's bits. Torn: neither, because a patch or a copy did
-    // not end.
+    bool fed = false;  // feed_ is copying it; `arrival` is set once the copy is queued
+    // The patch that the memory holds; null: none. Torn: a patch or a copy did not finish, so the
+    // values are undefined.
     std::shared_ptr<const WeightPatch> patch;
     bool torn = false;
   };
@@ -186,7 +185,7 @@ class ComponentWeights {
   }
   void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopyToHost(Group& group, const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Copies the groups, which must be bound, from host memory.
+  // Starts feed_, which copies the groups from host memory. They must be bound.
   void Feed(std::span<const size_t> groups, const WeightMover::Mark& after,
             const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Marks groups whose copies are not queued yet as torn.
@@ -196,27 +195,27 @@ class ComponentWeights {
   void Bind(Group& group, const at::Tensor& device);
   void Unbind(Group& group);
   void Arrive(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the group has arrived and has the wanted patch.
+  // Waits for the group's copy and applies the wanted patch.
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Queues the patch's work on a group, and keeps the patch until the device has done it.
   void Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether another patch than the wanted one is on the group.
+  // Whether the group is torn or holds a patch that is no longer wanted.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Copies the base's bits from host memory, or reads them. feed_ must be idle.
+  // Restores the unpatched bits from host memory, or reads them from the checkpoint.
   void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The groups must have memory on the device; they hold the base's bits when this returns, and are
+  // The groups must have device memory. They hold the unpatched bits when this returns, and are
   // torn if it throws.
   void ReadBase(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepHostCopyLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ParkLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives the device's memory back.
+  // Frees the device's memory.
   void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<WeightMover> mover_;
@@ -232,13 +231,13 @@ class ComponentWeights {
   State state_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
-  // The mark behind the latest copy to the device; copies run one after the other.
+  // A mark after the last copy to the device; copies run one after the other.
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<const WeightReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
-  // The last applied patch, and the mark after its work. Until the device has passed the mark, it
-  // reads the patch's factors from host memory.
+  // The last applied patch, and a mark after its work. Until that work is done, the device may read
+  // the patch's factors from host memory.
   std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
   WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: idle

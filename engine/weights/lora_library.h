@@ -1,4 +1,5 @@
-// Holds the LoRAs of one transformer in host memory, and makes the patch of a request's choice.
+// Holds the LoRAs of one transformer in host memory, and combines those that a request chooses into
+// a patch.
 #pragma once
 
 #include <map>
@@ -19,9 +20,9 @@ class LoraLibrary {
  public:
   void Add(const std::string& name, std::shared_ptr<const LoraWeights> weights);
 
-  // Returns the patch for `choice`; null if it changes nothing here, because its scales are 0 or
-  // its names belong to other experts. The same choice as in the last call gives the same patch, so
-  // that nothing is merged again. `weights` must be the same in every call.
+  // Returns the patch for `choice`, or null if it changes nothing here: all scales are 0, or the
+  // LoRAs belong to another expert. Repeating the last choice returns the same patch, so the
+  // weights are not merged again. `weights` must be the same in every call.
   std::shared_ptr<const WeightPatch> PatchFor(const ComponentWeights& weights,
                                               std::span<const LoraScale> choice);
 

@@ -22,13 +22,12 @@ struct Change {
   std::vector<Addition> additions;
 };
 
-// Copies a matrix to the device, in fp32. The dtype changes there: the device converts faster than
-// the host.
+// Copies a matrix to the device and converts it to fp32 there, which is faster than on the host.
 at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
   return host.to(device, /*non_blocking=*/true).to(at::kFloat);
 }
 
-// The matrices of an addition on the device that do not depend on the rows.
+// An addition's matrices on the device; the same for every range of rows.
 struct Factors {
   at::Tensor up;
   at::Tensor down;
@@ -49,7 +48,7 @@ void Merge(const Change& change) {
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
     const at::Tensor part = matrix.narrow(0, first, count);
-    const at::Tensor sum = part.to(at::kFloat);  // the part itself if it is fp32
+    const at::Tensor sum = part.to(at::kFloat);  // no copy if the part is fp32
     for (size_t i = 0; i < change.additions.size(); ++i) {
       const Addition& addition = change.additions[i];
       if (factors[i].up.defined()) {
@@ -77,7 +76,7 @@ class LoraPatch final : public WeightPatch {
 
  private:
   const std::map<size_t, std::vector<Change>> groups_;
-  const std::vector<ScaledLora> loras_;  // own the terms
+  const std::vector<ScaledLora> loras_;  // keep the terms in changes_ valid
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Merges LoRAs into a component's weights: W + sum of scale * factor * (up down). The sum is
-// computed in fp32 and rounded once.
+// Merges LoRAs into a component's weights: W + the sum of scale * factor * (up down) over the
+// LoRAs. The sum is computed in fp32 and rounded once.
 #pragma once
 
 #include <memory>

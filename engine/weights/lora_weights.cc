@@ -20,14 +20,14 @@ int64_t AlignedSize(const StoredTensor& tensor) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Hands out one piece of memory from front to back.
+// Carves tensors out of one block of memory, in order.
 class Packer {
  public:
   Packer(const MappedFile* file, const at::Tensor& memory, const std::stop_token& stop)
       : file_(file), memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
-    // The copy reads the file.
+    // The copy below reads the file and takes long, so stop before it.
     if (stop_.stop_requested()) {
       throw StatusException(absl::CancelledError("the loading of a LoRA was stopped on request"));
     }

@@ -16,8 +16,8 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // The addition to the tensor `target`, as in LoraTerm: factor * up down or, if these are
-  // undefined, factor * difference. The matrices are in host memory, in the file's dtypes.
+  // An addition to the tensor `target`: factor * (up down), or factor * difference if up and down
+  // are undefined. The matrices are in host memory, in the file's dtypes.
   struct Term {
     std::string target;
     at::Tensor up;          // [rows, rank]
@@ -26,8 +26,8 @@ class LoraWeights {
     double factor = 1;
   };
 
-  // Copies the file's tensors into host memory that the mover's device copies fast. `file` and
-  // `mover` are not needed afterwards. Throws c10::OutOfMemoryError if there is no memory, and
+  // Copies the file's tensors into host memory from which the mover's device copies fast. `file`
+  // and `mover` are not needed afterwards. Throws c10::OutOfMemoryError if there is no memory, and
   // StatusException (CANCELLED) between two tensors after a stop request.
   static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover,
                                                  const std::stop_token& stop = {});
@@ -35,7 +35,7 @@ class LoraWeights {
   const std::vector<Term>& terms() const { return terms_; }
   // The largest rank of a term; 0 if all terms are differences.
   int64_t rank() const { return rank_; }
-  // The host memory that it holds, in bytes.
+  // Host memory of the matrices, in bytes.
   int64_t bytes() const { return static_cast<int64_t>(memory_.nbytes()); }
 
  private:

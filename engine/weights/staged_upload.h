@@ -1,6 +1,6 @@
-// Copies tensors from files to a device. Its own threads read the files into locked buffers, and
-// fill one buffer while another is copied, across the borders of tensors. No whole tensor is ever
-// in host memory.
+// Copies tensors from files to a device. Its threads read files into pinned buffers; while one
+// buffer is copied to the device, the next is filled, also with bytes of the next tensor. No whole
+// tensor is ever in host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,14 +26,14 @@ struct UploadSettings {
   int threads = HostCopyThreads();
   // Smaller chunks would make threads wait for a lock that the driver takes to start a copy.
   int64_t chunk_bytes = int64_t{4} << 20;
-  int buffers = 4;  // for each thread
+  int buffers = 4;  // number for each thread
 };
 
-// The time of all threads together, in seconds.
+// Seconds, summed over all threads.
 struct UploadTimes {
   double reading = 0;
-  double queueing = 0;  // in the calls that start copies
-  double waiting = 0;   // waiting for a buffer to be copied
+  double queueing = 0;  // spent in calls that start copies
+  double waiting = 0;   // spent waiting for a buffer's copy to finish
 };
 
 // Call Copy and Arrive on one thread, the one that computes.
@@ -41,7 +41,7 @@ class StagedUpload {
  public:
   // Allocates all buffers, and throws if that fails. `mover` must outlive this object.
   explicit StagedUpload(WeightMover& mover, const UploadSettings& settings = UploadSettings());
-  // Drops what has not been read, and waits for the copies that were started.
+  // Drops reads that have not begun, and waits for the copies that were started.
   ~StagedUpload();
   StagedUpload(const StagedUpload&) = delete;
   StagedUpload& operator=(const StagedUpload&) = delete;
@@ -50,12 +50,12 @@ class StagedUpload {
   // and as long as `source`.
   void Copy(TensorBytes source, const at::Tensor& device);
 
-  // Blocks until everything that was queued has been read; work that is queued after that finds the
-  // bytes. Returns the error of a file, or throws what the device threw; from then on the bytes of
-  // everything that was queued are undefined.
+  // Blocks until every queued copy has been read from its file and started. Work that the computing
+  // queue gets after that sees the bytes. Returns a file's error, or rethrows the device's; all
+  // bytes queued so far are undefined then.
   absl::Status Arrive();
-  // Starts no further chunk, and makes Arrive return `reason`, also a call that waits now. `reason`
-  // must not be OK. Does not wait. Any thread may call it.
+  // Reads no further chunk. A running or later Arrive returns `reason`. `reason` must not be OK.
+  // Does not wait. Any thread may call it.
   void Abandon(const absl::Status& reason);
 
   // Valid only between Arrive() and the next Copy().
@@ -93,22 +93,22 @@ class StagedUpload {
 
   WeightMover& mover_;
   const int64_t chunk_bytes_;
-  // One lane for each thread. A busy thread owns its lane; otherwise the caller does.
+  // One lane for each thread. A lane belongs to its thread while that is busy, and to the caller
+  // otherwise.
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;
   // Items queued since the last Arrive. A deque, because threads hold pointers to the items.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
-  // The first byte that no thread has taken.
+  // The next byte to read: an item and the offset in it.
   size_t next_item_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_byte_ ABSL_GUARDED_BY(mutex_) = 0;
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
-  // The first failure.
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
 
-  std::vector<std::thread> threads_;  // last, because they use all other members
+  std::vector<std::thread> threads_;  // last member, because the threads use all others
 };
 
 }  // namespace wan

@@ -13,12 +13,12 @@
 namespace wan {
 namespace {
 
-// Most bytes of tensors that lie on the device in their file's dtype or order.
+// Most bytes that wait on the device, in the file's dtype or order, for their conversion.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
-// On a CPU, most bytes of a tensor in its file's dtype.
+// Elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
-// A CPU draws one random number after the other, which takes minutes for a large text encoder. A
-// prime, so that no row of a matrix begins where another one did.
+// Larger tensors repeat their numbers on the CPU, because it would draw those of a large text
+// encoder for minutes. The period is prime, so that no two rows of a matrix begin alike.
 constexpr int64_t kMostDrawnOnCpu = 4194301;
 
 absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
@@ -30,13 +30,13 @@ uint64_t SeedOf(std::string_view name) {
   return hash;
 }
 
-// Fills `out`, which is contiguous and on the CPU, with the source's bytes from `offset` on.
+// Fills `out` (contiguous, on the CPU) with the source's bytes from `offset` on.
 absl::Status ReadBytes(const TensorBytes& source, size_t offset, const at::Tensor& out) {
   return source.Read(offset, std::span(static_cast<std::byte*>(out.mutable_data_ptr()),
                                        static_cast<size_t>(out.nbytes())));
 }
 
-// `out` is on the CPU, and its dtype or its order may be another than the file's.
+// `out` is on the CPU; its dtype or memory order may differ from the file's.
 absl::Status ReadOnHost(const TensorBytes& source, const TensorInfo& info, const at::Tensor& out) {
   const at::ScalarType stored = ToScalarType(info.dtype);
   if (!out.is_contiguous()) {
@@ -111,7 +111,7 @@ void WeightFiller::Fill(const TensorInfo& info, const at::Tensor& out) {
 }
 
 void WeightFiller::Change(std::function<void()> change) {
-  if (!status_.ok()) return;  // there are no values to change
+  if (!status_.ok()) return;  // no values to change
   if (upload_ == nullptr) {
     change();
   } else {
@@ -129,7 +129,8 @@ void WeightFiller::Upload(TensorBytes bytes, const TensorInfo& info, const at::T
     upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
     return;
   }
-  // The device converts and rearranges faster than the host, and one wait serves many tensors.
+  // Copy raw bytes: the device converts and rearranges faster than the host, and one wait serves
+  // many tensors.
   const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
   upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
   changes_.push_back([raw, out] { out.copy_(raw); });
@@ -159,7 +160,7 @@ void WeightFiller::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) 
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
   at::Generator generator = at::globalContext().defaultGenerator(out.device()).clone();
   generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
-  // Numbers are drawn in memory order, so use one order whatever the layout is.
+  // Draw in row-major order, so that the numbers do not depend on the layout.
   const at::Tensor drawn = out.is_contiguous() ? out : at::empty(info.shape, out.options());
   const at::Tensor numbers = drawn.view(-1);
   const int64_t different =

@@ -20,10 +20,9 @@ namespace wan {
 
 at::ScalarType ToScalarType(DType dtype);
 
-// Not thread-safe. On a device with memory of its own the values arrive while further tensors are
-// filled: read them only after Settle(), and change them only through Change(). Files are read with
-// system calls and not through their mapping, so that a file that has become shorter gives
-// DATA_LOSS and does not kill the process.
+// Not thread-safe. On a GPU values arrive asynchronously: read them only after Settle(), and change
+// them only through Change(). Files are read with system calls, not through their mapping, so a
+// truncated file gives DATA_LOSS instead of SIGBUS.
 //
 // A synthetic source has no bytes. Its tensors are filled on the device with numbers that depend
 // only on the tensor's name and shape, on the source's seed and on the kind of device (matrices are
@@ -39,11 +38,11 @@ class WeightFiller {
   // failure.
   void Fill(const TensorInfo& info, const at::Tensor& out);
 
-  // Calls `change`, which changes tensors that were filled before in place, once their values have
-  // arrived.
+  // Calls `change` once the values of all tensors filled so far have arrived. It changes some of
+  // them in place.
   void Change(std::function<void()> change);
 
-  // Waits until all values have arrived and all changes are made, or the filling has failed.
+  // Waits until all values have arrived and all changes are made, or until a failure.
   void Settle();
 
   // Returns the first error.
@@ -56,9 +55,9 @@ class WeightFiller {
   const WeightSource& source_;
   WeightMover& mover_;
   const std::stop_token stop_;
-  std::unique_ptr<StagedUpload> upload_;  // for devices with memory of their own
+  std::unique_ptr<StagedUpload> upload_;  // null if the device is the host
   std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
-  // Work to do when the pending bytes have arrived, and the memory that it keeps.
+  // Work to do once the pending bytes have arrived, and the memory that it uses.
   std::vector<std::function<void()>> changes_;
   int64_t staged_bytes_ = 0;
   absl::Status status_;

@@ -44,8 +44,8 @@ void WeightLease::End() noexcept {
       weights_->Park();
     }
   } catch (const c10::Error&) {
-    // The copies in host memory were made when the job began, so only a lost device refuses this.
-    // Its error is on the way to the caller; throwing here would end the process.
+    // Host copies exist since the job began, so this fails only if the device is lost. The caller
+    // gets that error from elsewhere; throwing in a destructor would end the process.
   }
   weights_ = nullptr;
 }

@@ -1,4 +1,5 @@
-// Puts a component's weights where its policy says, while the component works.
+// Moves a component's weights to the device while the component works, as its residency policy
+// says.
 #pragma once
 
 #include <memory>
@@ -14,14 +15,14 @@ ResidencyPolicy PolicyOf(const GenerationPlan& plan, ModelComponent component);
 
 class WeightLease {
  public:
-  // Starts to copy the weights and returns at once; the component waits for what it uses. Weights
-  // without a copy in host memory are read from the checkpoint before it returns. A stop request
-  // ends the copying, also after this call. Does nothing if `weights` is null. Throws what
-  // ComponentWeights throws: c10::OutOfMemoryError if the device has no room, StatusException if
-  // reading fails or is stopped.
+  // Starts to copy the weights and returns at once; ComponentWeights::Use waits for each group.
+  // Weights without a copy in host memory are read from the checkpoint before the constructor
+  // returns. A stop request ends the copying, also after the constructor has returned. Does nothing
+  // if `weights` is null. Throws what ComponentWeights throws: c10::OutOfMemoryError if the device
+  // has no room, StatusException if reading fails or is stopped.
   WeightLease(std::shared_ptr<ComponentWeights> weights, ResidencyPolicy policy,
               const std::stop_token& stop = {});
-  // Frees the device's memory, unless the policy keeps the weights there.
+  // Frees the weights' device memory, unless the policy keeps them there.
   ~WeightLease();
   WeightLease(WeightLease&& other) noexcept = default;
   WeightLease& operator=(WeightLease&& other) noexcept;

@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Repeats the recorded steps of a loader.
+// Reads groups again by repeating the recorded steps of their loader.
 class RecordedReader final : public WeightReader {
  public:
   RecordedReader(std::shared_ptr<const WeightSource> source,
@@ -32,7 +32,7 @@ class RecordedReader final : public WeightReader {
 
  private:
   const std::shared_ptr<const WeightSource> source_;
-  const std::vector<std::vector<WeightLoader::Step>> steps_;  // by group
+  const std::vector<std::vector<WeightLoader::Step>> steps_;  // steps of each group
 };
 
 }  // namespace
@@ -81,14 +81,14 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
 }
 
 void WeightLoader::Change(std::function<void()> change) {
-  if (!status_.ok()) return;  // there are no values to change
+  if (!status_.ok()) return;  // no values to change
   steps_.back().push_back([change](WeightFiller& filler) { filler.Change(change); });
   filler_->Change(std::move(change));
 }
 
 void WeightLoader::BeginGroup() {
-  if (!status_.ok()) return;  // the groups will not be used, and copying them takes time
-  // Only a group that leaves the device must be complete by now.
+  if (!status_.ok()) return;  // a failed component's groups are not used
+  // Only groups that leave the device must be complete now.
   if (weights_->home() != ComponentWeights::Home::kDevice) Settle();
   weights_->BeginGroup();
   steps_.emplace_back();
@@ -141,8 +141,8 @@ void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
     return;
   }
   steps_.back().push_back([info, out](WeightFiller& filler) { filler.Fill(*info, out); });
-  // Copies from the file to the weight's memory: the model must survive that the file is replaced
-  // while the server runs.
+  // Copies the bytes instead of mapping them, because the file may be replaced while the server
+  // runs.
   filler_->Fill(*info, out);
   status_.Update(filler_->status());
   if (!status_.ok()) out.zero_();

@@ -1,4 +1,4 @@
-// Loads named tensors of a WeightSource onto a device, in the dtype in which a component computes.
+// Loads named tensors of a WeightSource onto a device, in the component's compute dtype.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,24 +20,23 @@
 
 namespace wan {
 
-// Used while a component is built. Get() always returns a tensor, so that constructors read like a
-// list of weights; the first error is kept in status(), which the builder checks at the end. Not
-// thread-safe.
+// Used only while a component is built. Get() always returns a tensor, so constructors need no
+// checks; status() keeps the first error, and the builder checks it at the end. Not thread-safe.
 //
-// Every tensor is written once, into the memory where it stays, and entered into the component's
-// ComponentWeights. On a device with memory of its own the values arrive while further tensors are
-// loaded: read them only after Finish(), and change them only through Change().
+// Every tensor is written once, into its final memory, and registered with the component's
+// ComponentWeights. On a GPU values arrive asynchronously: read them only after Finish(), and
+// change them only through Change().
 //
-// If the ComponentWeights keep their source, Finish() gives them a record of what was done, so that
-// the weights can be dropped and read again.
+// If the ComponentWeights keep their source, Finish() gives them a reader that repeats the loading,
+// so that the weights can be dropped.
 class WeightLoader {
  public:
   // One recorded step of loading a group.
   using Step = std::function<void(WeightFiller&)>;
 
-  // `source` must outlive the loader, but not the tensors. They are entered into `weights`; null
-  // makes a ComponentWeights whose weights stay on the device. After a stop request status() is
-  // CANCELLED, and every call returns at once.
+  // `source` must outlive the loader, but not the tensors. The tensors are registered with
+  // `weights`; null: with new ComponentWeights that stay on the device. After a stop request
+  // status() is CANCELLED, and every call returns at once.
   WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
                std::shared_ptr<ComponentWeights> weights = nullptr, std::stop_token stop = {});
 
@@ -46,25 +45,25 @@ class WeightLoader {
   // After a stop request the values are undefined.
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape);
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape, at::ScalarType dtype);
-  // Returns several tensors of one shape, joined along their first dimension.
+  // Loads several tensors of one shape and returns them joined along the first dimension.
   at::Tensor GetStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,
                         at::ScalarType dtype);
   // Returns the kernel of a convolution, with its values in the memory order of `layout`.
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
-  // Calls `change`, which changes tensors that were loaded before in place, once their values have
-  // arrived.
+  // Calls `change` once the values of all tensors loaded so far have arrived. It changes some of
+  // them in place.
   void Change(std::function<void()> change);
 
   // Begins the next group of the component's weights; tensors loaded after this belong to it.
   void BeginGroup();
 
   // Call it last. Waits for the values, which are complete if status() is OK, and returns the
-  // weights for the component to keep.
+  // component's weights.
   std::shared_ptr<ComponentWeights> Finish();
 
-  // Returns the bytes of all tensors so far.
+  // Bytes of all tensors loaded so far.
   int64_t bytes() const { return bytes_; }
 
   const absl::Status& status() const { return status_; }
@@ -77,7 +76,7 @@ class WeightLoader {
                       at::MemoryFormat layout = at::MemoryFormat::Contiguous);
   // Writes the tensor `name` to `out`, which has the expected shape, and records the name.
   void Fill(std::string_view name, const at::Tensor& out);
-  // All tensors so far are complete.
+  // Waits until all tensors so far are complete.
   void Settle();
 
   const WeightSource& source_;
@@ -85,8 +84,8 @@ class WeightLoader {
   const at::ScalarType dtype_;
   const std::shared_ptr<ComponentWeights> weights_;
   const std::stop_token stop_;
-  std::optional<WeightFiller> filler_;    // until the building ends
-  std::vector<std::vector<Step>> steps_;  // by group
+  std::optional<WeightFiller> filler_;    // unset after Finish()
+  std::vector<std::vector<Step>> steps_;  // steps of each group
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -73,7 +73,7 @@ class StreamMover final : public WeightMover {
       UseDeviceInThread(device_);
       EventOf(mark).synchronize();
     } catch (const c10::Error&) {
-      // The device is lost: its error stays, and no copy runs any more.
+      // The device is lost: no copy runs any more, and the next call to the device reports it.
     }
   }
 
@@ -84,7 +84,7 @@ class StreamMover final : public WeightMover {
   }
 
  private:
-  // StagedUpload queues copies on its own threads, whose device must be set here.
+  // StagedUpload calls this on its own threads, where the current device is not set yet.
   static at::Device Entered(at::Device device) {
     UseDeviceInThread(device);
     return device;

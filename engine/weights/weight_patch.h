@@ -1,4 +1,4 @@
-// Changes weights on the device and leaves their copy in host memory as it is.
+// The interface of a patch: it changes weights on the device but not their copy in host memory.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +6,7 @@
 
 namespace wan {
 
-// Most elements of one tensor that a patch may hold in fp32 at a time: 64 MiB.
+// Most elements of a tensor that a patch handles at a time; 64 MiB in fp32.
 inline constexpr int64_t kPatchElements = int64_t{1} << 24;
 
 // Thread-safe. Exceptions of LibTorch pass through.
@@ -17,9 +17,9 @@ class WeightPatch {
   // Whether Apply changes the group with this number (see ComponentWeights::BeginGroup).
   virtual bool Touches(size_t group) const = 0;
 
-  // Queues work on the computing queue that patches the group's tensors, which must hold the base's
-  // bits. That work may read host memory of the patch after this call has returned or thrown, so
-  // keep the patch alive until the queue is past it.
+  // Queues work on the computing queue that patches the group's tensors, which must hold the
+  // unpatched bits. The queued work may read the patch's host memory, also after this call has
+  // thrown: keep the patch alive until it is done.
   virtual void Apply(size_t group) const = 0;
 };
 

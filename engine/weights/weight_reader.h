@@ -15,11 +15,10 @@ class WeightReader {
  public:
   virtual ~WeightReader() = default;
 
-  // Fills the tensors of `groups` (numbers as in ComponentWeights::BeginGroup), which must have
-  // memory, with the bits that loading gave them. Returns when everything has been read; work that
-  // is queued after that finds the bits. DATA_LOSS, which names the file, if the file has become
-  // shorter; CANCELLED after a stop request; the bits are undefined then. Exceptions of LibTorch
-  // pass through.
+  // Fills the tensors of `groups` (numbers as in ComponentWeights::BeginGroup) with the bits that
+  // loading gave them. The tensors must have memory. Work that is queued after this returns sees
+  // the bits. DATA_LOSS, naming the file, if a file was truncated; CANCELLED after a stop request.
+  // The bits are undefined then. Exceptions of LibTorch pass through.
   virtual absl::Status Read(std::span<const size_t> groups, WeightMover& mover,
                             const std::stop_token& stop) const = 0;
 };

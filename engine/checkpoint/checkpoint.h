@@ -1,4 +1,5 @@
-// A checkpoint of a Wan2.2 model: the dimensions and weights of its components, under one naming.
+// A checkpoint of a Wan2.2 model: dimensions and weights of its components under canonical names,
+// whatever the layout.
 //
 //   absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open("/models/ti2v-5b");
 //   const WeightSource& weights = (*checkpoint)->transformer();
@@ -29,18 +30,17 @@ enum class Layout { kOriginal, kDiffusers, kSynthetic };
 // Returns "original", "diffusers" or "synthetic".
 std::string_view LayoutName(Layout layout);
 
-// A complete and checked checkpoint: it has every tensor of the model, each with the shape that
-// follows from the dimensions and a floating-point dtype, and no other tensors. Immutable and
-// thread-safe.
+// A complete and validated checkpoint: it has exactly the tensors that its dimensions require, with
+// the right shapes and a floating-point dtype. Immutable and thread-safe.
 class Checkpoint {
  public:
   // Opens the folder of a checkpoint, or "synthetic:NAME" for a model without weights
   // (synthetic_models.h has the names).
   //
-  // Files are mapped and not read, so this takes milliseconds. DATA_LOSS for a damaged or
+  // Files are mapped rather than read, so this takes milliseconds. DATA_LOSS for a damaged or
   // incomplete checkpoint, NOT_FOUND for a missing file or tensor, UNIMPLEMENTED for a checkpoint
   // that is not supported. The message names file and tensor of the first few problems; wan_inspect
-  // lists all.
+  // lists all of them.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();
@@ -51,17 +51,16 @@ class Checkpoint {
   Layout layout() const;
   FamilyId family() const;
 
-  // Returns 1, or 2 for the A14B models, whose expert 0 is for high noise and expert 1 for low
-  // noise.
+  // 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
   int num_experts() const;
-  // The high-noise expert computes the timesteps from this fraction of the schedule upwards;
-  // nullopt if there is one expert.
+  // The high-noise expert handles timesteps at or above this fraction of the schedule; nullopt if
+  // there is one expert.
   std::optional<double> expert_boundary() const;
 
   // The schedule of a distilled checkpoint; nullopt for an ordinary one.
   const std::optional<FewStepConfig>& few_step() const;
 
-  // The checkpoint's own defaults of requests; nullopt if it has none.
+  // The checkpoint's own defaults for requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;
@@ -72,10 +71,10 @@ class Checkpoint {
   const WeightSource& text_encoder() const;
   const WeightSource& vae() const;
 
-  // The files that it was read from, sorted by name; none for a synthetic checkpoint.
+  // The checkpoint's files, sorted by name; none if it is synthetic.
   const std::vector<ModelFile>& files() const;
 
-  // The path of the SentencePiece model; empty for a synthetic checkpoint, which has none.
+  // Path of the SentencePiece model; empty if the checkpoint is synthetic.
   const std::string& tokenizer_path() const;
 
  private:

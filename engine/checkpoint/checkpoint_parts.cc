@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kSyntheticScheme = "synthetic:";
-// Stem of the safetensors files of transformers and of diffusers' VAE.
+// File name, without extension, of the weights of transformers and of diffusers' VAE.
 constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
 bool Exists(const fs::path& path) { return IsGiven(path.string()); }
@@ -39,14 +39,15 @@ bool LooksLikeCheckpoint(const fs::path& folder) {
          Exists(folder / "high_noise_model");
 }
 
-// The folder that a user meant who gave `path`, as the end of a message; empty if none is known.
+// Suggests, at the end of an error message, the folder that the user probably meant by `path`;
+// empty if none is found.
 std::string Instead(const fs::path& path) {
   std::error_code error;
   const fs::path parent = fs::absolute(path, error).parent_path();
   if (fs::is_regular_file(path, error) && LooksLikeCheckpoint(parent)) {
     return absl::StrCat("; give its folder ", parent.string());
   }
-  // A model's folder in a cache of Hugging Face has one folder for each revision.
+  // In Hugging Face's cache a model's folder has one folder per revision.
   for (fs::directory_iterator entry(path / "snapshots", error), end; !error && entry != end;
        entry.increment(error)) {
     if (LooksLikeCheckpoint(entry->path())) {
@@ -62,8 +63,8 @@ void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion&
       {fs::path(path).lexically_relative(parts.path).generic_string(), path, version});
 }
 
-// Call it before the file is read, so that a later change is noticed. The code that needs a missing
-// file reports it.
+// Records the file's version. Call it before the file is read, so that a later change is noticed. A
+// missing file is ignored here; whoever reads it reports it.
 void NoteFile(CheckpointParts& parts, const fs::path& path) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
   if (version.ok()) AddFile(parts, path.string(), *version);
@@ -76,7 +77,7 @@ void AddWeights(CheckpointParts& parts, const Component<Config>& component) {
   }
 }
 
-// Adds the files of the weights to those that were noted, and sorts all.
+// Adds the weight files to the files recorded so far, and sorts them all.
 void CompleteFiles(CheckpointParts& parts) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     AddWeights(parts, transformer);
@@ -87,7 +88,8 @@ void CompleteFiles(CheckpointParts& parts) {
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
 
-// Reads what `read_config` makes out of the files, and the weights if both are sound.
+// Builds a component: `read_config` makes its config from the files, and the weights follow if
+// files and config are sound.
 template <typename Config, typename ReadConfig>
 Component<Config> Assemble(std::string name, std::string where, TensorFiles files, Naming naming,
                            ReadConfig read_config) {
@@ -112,7 +114,7 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
   return files;
 }
 
-// `stem`.safetensors of a folder, whole or in shards.
+// Reads the tensors of `stem`.safetensors in a folder, a single file or shards.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
                                                           const fs::path& folder,
                                                           std::string_view stem) {
@@ -132,7 +134,7 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   if (!readable.ok()) parts.problems.push_back(std::move(readable));
 }
 
-// Returns null for a combination that no family has.
+// Returns null if no family has this combination.
 const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
   for (const ModelFamily& family : ModelFamilies()) {
     if (family.upstream_type == type && family.experts.size() == experts) return &family;
@@ -140,7 +142,7 @@ const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
   return nullptr;
 }
 
-// Lists a word of each family, each once: "a, b and c" if `last` is " and ".
+// Lists one field of all families, without duplicates; with `last` " and " as "a, b and c".
 std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
   std::vector<std::string> words;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -152,8 +154,8 @@ std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
   return absl::StrCat(absl::StrJoin(words, ", "), words.empty() ? "" : last, final_word);
 }
 
-// Upstream's layout names the VAE's file after its kind. If the family could not be made out, the
-// kind is that of the first family with as many experts.
+// In upstream's layout the name of the VAE's file depends on its kind. For an unknown family this
+// is the kind of the first family with as many experts.
 VaeKind UpstreamVaeKind(const CheckpointParts& parts) {
   if (parts.family.has_value()) return FindModelFamily(*parts.family).vae;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -217,10 +219,11 @@ bool HasComponent(const nlohmann::json& index, const char* name) {
   return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
 }
 
-// Diffusers' word for it: only the first frame is clean, so tokens have timesteps of their own.
+// diffusers' "expand_timesteps": only the first frame is clean, so each token has a timestep of its
+// own.
 bool ExpandsTimesteps(const ModelFamily& family) { return family.image == ImageRole::kFirstFrame; }
 
-// The families that model_index.json may be of.
+// The families that fit these entries of model_index.json.
 std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_timesteps) {
   std::vector<const ModelFamily*> families;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -231,7 +234,7 @@ std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_tim
   return families;
 }
 
-// Tells those apart by the transformer's channels. Returns null if `config` is needed but absent.
+// Picks among them by the transformer's channels. Returns null if `config` is needed but absent.
 const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
                                const std::optional<TransformerConfig>& config) {
   if (families.size() == 1) return families.front();
@@ -245,10 +248,10 @@ const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
 
 struct ModelIndex {
   bool two_experts = false;
-  std::vector<const ModelFamily*> families;  // that it may be of
+  std::vector<const ModelFamily*> families;  // families that fit the index
 };
 
-// Reads what model_index.json states of the whole model; problems go to `fields`.
+// Reads the fields of model_index.json that concern the whole model; problems go to `fields`.
 ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, CheckpointParts& parts) {
   const std::string pipeline = fields.Text("_class_name");
   const std::span<const ModelFamily> all = ModelFamilies();
@@ -267,7 +270,7 @@ ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, Checkp
     fields.Refuse(index.two_experts
                       ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
                       : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
-    // The rest is read as if the index did not contradict itself.
+    // Go on as if expand_timesteps were false, to find further problems.
     index.families = FamiliesOfIndex(experts, /*expands_timesteps=*/false);
   }
   if (index.two_experts && fields.Has("boundary_ratio")) {
@@ -365,7 +368,7 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
 }
 
-// The components fit together and make the model.
+// Checks that the components fit together and make a model.
 void CheckTogether(CheckpointParts& parts) {
   if (parts.few_step.has_value() && parts.few_step->boundary_step_index.has_value() &&
       parts.transformers.size() == 1) {

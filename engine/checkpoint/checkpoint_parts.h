@@ -1,5 +1,5 @@
-// The parts of a checkpoint that could be read, and all of its problems. A Checkpoint holds the
-// parts if there are no problems; inspection reports the parts and the problems.
+// The parts of a checkpoint that could be read, and all problems found in it. If there are no
+// problems, a Checkpoint takes the parts over; inspection reports parts and problems.
 #pragma once
 
 #include <memory>
@@ -20,29 +20,29 @@ namespace wan {
 template <typename Config>
 struct Component {
   std::string name;                       // "transformer", "transformer_2", "text_encoder" or "vae"
-  std::string where;                      // its file, or the index of its files
-  TensorFiles files;                      // empty if synthetic
-  std::optional<Config> config;           // absent if it could not be read
+  std::string where;                      // path of its file, or of the index of its files
+  TensorFiles files;                      // empty if the checkpoint is synthetic
+  std::optional<Config> config;           // absent if the config could not be read
   std::unique_ptr<WeightSource> weights;  // absent if files or config have problems
-  std::vector<absl::Status> problems;     // of the component, with those of its files
+  std::vector<absl::Status> problems;     // problems of the component, including those of its files
 };
 
 struct CheckpointParts {
   std::string path;
   std::optional<Layout> layout;
-  std::optional<FamilyId> family;  // absent if it could not be determined
+  std::optional<FamilyId> family;  // null if the family could not be determined
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
   std::string tokenizer_path;
-  std::vector<ModelFile> files;                            // all that were read, sorted by name
-  std::vector<Component<TransformerConfig>> transformers;  // one per expert
+  std::vector<ModelFile> files;  // all files that were read, sorted by name
+  std::vector<Component<TransformerConfig>> transformers;  // one entry per expert
   Component<TextEncoderConfig> text_encoder;
   Component<VaeConfig> vae;
-  std::vector<absl::Status> problems;  // problems that belong to no single component
+  std::vector<absl::Status> problems;  // problems of the checkpoint as a whole
 };
 
-// Reads a checkpoint. It never fails, because problems are part of the result. Thread-safe.
+// Reads a checkpoint. Never fails: problems are part of the result. Thread-safe.
 CheckpointParts ReadCheckpointParts(const std::string& path);
 
 // Returns the problems of the whole checkpoint, then those of the components.

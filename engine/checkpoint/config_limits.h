@@ -1,6 +1,5 @@
-// The ranges of dimensions that are accepted. Config files and shapes are not trusted: the lists of
-// tensors and the products of extents that are computed from them must neither overflow nor exhaust
-// the memory.
+// The accepted ranges of dimensions. Config files and shapes are untrusted: tensor lists and
+// products of dimensions that are computed from them must not overflow or exhaust memory.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +10,7 @@
 
 namespace wan {
 
-inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // any number of features or channels
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // limit for numbers of features or channels
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxPatch = 16;
@@ -20,7 +19,7 @@ inline constexpr int64_t kMaxMultiplier = 64;
 inline constexpr int64_t kMaxResBlocks = 16;
 inline constexpr int64_t kMaxFewSteps = 1000;
 
-// Returns one sentence for every contradiction between the dimensions; none if they are consistent.
+// Returns one sentence per contradiction between the dimensions; none if they are consistent.
 std::vector<std::string> Contradictions(const TransformerConfig& config);
 std::vector<std::string> Contradictions(const TextEncoderConfig& config);
 std::vector<std::string> Contradictions(const VaeConfig& config);

@@ -1,11 +1,11 @@
 // Reads the dimensions of the components from either layout.
 //
-// Upstream's config.json has the dimensions of the transformer that its shapes do not show.
+// Upstream's config.json has those dimensions of the transformer that tensor shapes do not show.
 // Upstream's text encoder and VAE have no config; their dimensions follow from their shapes and
 // upstream's constants. diffusers has a config.json for every component.
 //
-// A function that finds problems appends them to `problems` and returns nullopt. The dimensions
-// that it returns are in the ranges of config_limits.h. All functions are thread-safe.
+// On problems, functions append them to `problems` and return nullopt. Returned dimensions are
+// within the ranges of config_limits.h. All functions are thread-safe.
 #pragma once
 
 #include <optional>

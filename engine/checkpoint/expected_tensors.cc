@@ -10,7 +10,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// The name of a module in both layouts.
+// A module's name in each layout.
 struct Module {
   std::string upstream;
   std::string diffusers;
@@ -19,7 +19,7 @@ struct Module {
     return {absl::StrCat(upstream, upstream.empty() ? "" : ".", std::string(upstream_child)),
             absl::StrCat(diffusers, diffusers.empty() ? "" : ".", std::string(diffusers_child))};
   }
-  // A tensor with the same name in both layouts.
+  // For a child with the same name in both layouts.
   Module Child(std::string_view child) const { return Child(child, child); }
 };
 
@@ -33,7 +33,8 @@ class SpecList {
     Tensor(module.Child("weight"), std::move(shape));
   }
 
-  // Linear layer or convolution: the first extent is that of the bias.
+  // Adds weight and bias of a linear layer or convolution; the bias has the weight's first
+  // dimension.
   void WeightAndBias(const Module& module, Shape shape) {
     const int64_t out = shape.front();
     Weight(module, std::move(shape));
@@ -58,7 +59,7 @@ void AddAttention(SpecList& list, const Module& attention, const TransformerConf
   }
 }
 
-// The video autoencoder's parts, which encoder and decoder share.
+// The parts of the video autoencoder that encoder and decoder share.
 class VaeSpecs {
  public:
   explicit VaeSpecs(const VaeConfig& config)
@@ -109,10 +110,10 @@ class VaeSpecs {
       }
       if (stage + 1 == Stages()) break;
       const Module resample = DecoderLayer(decoder, stage, blocks);
-      // 2.1 halves the channels where it doubles the pixels.
+      // The 2.1 VAE halves the channels when it doubles the resolution.
       width = IsNested() ? out : out / 2;
       Resample(resample, out, width);
-      // The decoder goes the encoder's way back.
+      // The decoder mirrors the encoder.
       if (config_.temporal_downsample[Stages() - 2 - stage]) {
         TimeConvolution(resample, out, 2 * out);
       }
@@ -120,8 +121,8 @@ class VaeSpecs {
     Head(decoder, width, pixels_);
   }
 
-  // Layer `block` of a stage; the one after its residual blocks is the resampling. 2.1 numbers the
-  // layers of all stages in one list.
+  // Layer `block` of a stage; after the residual blocks comes the resampling layer. The 2.1 VAE
+  // numbers the layers of all stages consecutively.
   Module EncoderLayer(const Module& encoder, size_t stage, int block) const {
     const int layers = config_.num_res_blocks + 1;
     if (!IsNested()) {

@@ -16,7 +16,7 @@ using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kTimesteps = "denoising_step_list";
 
-// Reads the fields that both layouts share, and lets `read_rest` read and check the layout's own.
+// Reads the fields common to both layouts; `read_rest` reads and checks the layout's own.
 template <typename ReadRest>
 std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
   if (!IsGiven(path)) return std::nullopt;
@@ -60,7 +60,7 @@ std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path, Proble
 
 std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Problems& problems) {
   return Read(path, problems, [](JsonFields& fields, FewStepConfig& config) {
-    if (!fields.Has(kTimesteps)) return false;  // an ordinary checkpoint
+    if (!fields.Has(kTimesteps)) return false;  // not a few-step checkpoint
     if (const std::string name = fields.Text("_class_name");
         name != "FlowMatchEulerDiscreteScheduler") {
       fields.Refuse(absl::StrCat("the scheduler is a ", Printable(name), ", but \"",
@@ -68,7 +68,7 @@ std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Probl
                                  "\" is for FlowMatchEulerDiscreteScheduler"));
     }
     config.shift = fields.Number("shift");
-    // Each would give other noise levels than timesteps and shift do.
+    // Each of these would change the noise levels that timesteps and shift give.
     for (const char* const key :
          {"use_dynamic_shifting", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
           "invert_sigmas", "stochastic_sampling"}) {

@@ -1,5 +1,5 @@
-// Reads the schedule of a few-step (distilled) checkpoint. The published layouts have no place for
-// it; docs/operate/checkpoints.md says in which files it lies. All functions are thread-safe.
+// Reads the schedule of a few-step (distilled) checkpoint. No published layout has such a file;
+// docs/operate/checkpoints.md names the files that may hold it. All functions are thread-safe.
 #pragma once
 
 #include <optional>
@@ -11,15 +11,15 @@
 
 namespace wan {
 
-// Reads few_step.json of upstream's layout, which lies beside the components and has the members of
-// LightX2V ("denoising_step_list", "sample_shift", ...). Returns nullopt without a problem if there
-// is no such file; appends every problem of a wrong file and returns nullopt.
+// Reads few_step.json in upstream's layout. It lies beside the components and has LightX2V's field
+// names ("denoising_step_list", "sample_shift", ...). Returns nullopt without a problem if the file
+// is absent; if it is wrong, appends every problem and returns nullopt.
 std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path,
                                                  std::vector<absl::Status>& problems);
 
-// Reads scheduler/scheduler_config.json of the layout of diffusers. It must be that of a
-// FlowMatchEulerDiscreteScheduler if it has a "denoising_step_list"; without that list it returns
-// nullopt without a problem. Problems as above.
+// Reads scheduler/scheduler_config.json in diffusers' layout. Returns nullopt without a problem if
+// it has no "denoising_step_list"; with one, the scheduler must be FlowMatchEulerDiscreteScheduler.
+// Reports problems as ReadOriginalFewStep does.
 std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path,
                                                   std::vector<absl::Status>& problems);
 

@@ -1,5 +1,5 @@
-// Reads generation_defaults.json from a checkpoint's folder, in either layout; the published
-// layouts have no such file. Its members are those of a request (docs/operate/checkpoints.md).
+// Reads generation_defaults.json from a checkpoint's folder. The file is our own, and both layouts
+// may have it. It has the fields of a request (docs/operate/checkpoints.md).
 #pragma once
 
 #include <optional>
@@ -11,9 +11,9 @@
 
 namespace wan {
 
-// Returns nullopt without a problem if there is no such file. If its form is wrong (unknown
-// members, wrong types), it appends every problem and returns nullopt. Planning checks whether the
-// values make a request that the model accepts. Thread-safe.
+// Returns nullopt without a problem if there is no such file. If it has unknown fields or wrong
+// types, appends every problem and returns nullopt. Whether the model accepts the values is checked
+// in planning. Thread-safe.
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems);
 

@@ -18,18 +18,18 @@ namespace {
 
 using nlohmann::json;
 
-// diffusers' key in a file's metadata, and what it writes before the settings of a component.
+// The metadata key that diffusers uses; within it a prefix names the component.
 constexpr const char kDiffusersKey[] = "lora_adapter_metadata";
 constexpr std::string_view kComponentPrefix = "transformer.";
 
-// The names of one setting in plain metadata, in small letters without '_' and '-'.
+// Spellings of one setting in plain metadata, lower case, without '_' and '-'.
 constexpr std::array<std::string_view, 5> kAlphaKeys = {"loraalpha", "alpha", "networkalpha",
                                                         "ssnetworkalpha", "linearalpha"};
 constexpr std::array<std::string_view, 7> kRankKeys = {
     "r", "rank", "lorarank", "loradim", "networkdim", "networkrank", "ssnetworkdim"};
 constexpr std::array<std::string_view, 2> kStabilisedKeys = {"userslora", "rslora"};
 
-// Kohya's own keys.
+// Keys that only kohya's tools use.
 constexpr const char kKohyaAlpha[] = "ss_network_alpha";
 constexpr const char kKohyaModule[] = "ss_network_module";
 constexpr const char kKohyaArguments[] = "ss_network_args";
@@ -50,7 +50,7 @@ bool Contains(const std::array<std::string_view, kSize>& names, std::string_view
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// The texts that kohya's tools write for a missing value, or one that differs by module.
+// Kohya's tools write these texts for a value that is missing or differs between modules.
 bool IsNoValue(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
   return small == "none" || small == "null" || small == "dynamic";
@@ -66,8 +66,8 @@ bool IsSet(const json& settings, const char* key) {
   return found != settings.end() && !found->is_null();
 }
 
-// musubi-tuner's converter multiplies alpha into the matrices, removes the alphas, and leaves
-// kohya's metadata as it was. Kohya's own files have an alpha for every module.
+// Files converted by musubi-tuner: alpha is multiplied into the matrices and the alpha tensors are
+// removed, but kohya's metadata still states it. Kohya's own files have an alpha for every module.
 bool HasMergedAlpha(const TensorFile& file) {
   const auto& tensors = file.tensors;
   return file.metadata.contains(kKohyaModule) &&
@@ -77,7 +77,7 @@ bool HasMergedAlpha(const TensorFile& file) {
                       [](const auto& t) { return t.name.ends_with(".alpha"); });
 }
 
-// PEFT treats patterns as regular expressions; in practice they are names of modules.
+// PEFT treats patterns as regular expressions; in practice they are module names.
 absl::StatusOr<std::string> NameInPattern(std::string pattern, const std::string& where) {
   pattern = absl::StrReplaceAll(pattern, {{"\\.", "."}});
   if (pattern.find_first_of("*+?[](){}|\\$") == std::string::npos &&
@@ -90,7 +90,7 @@ absl::StatusOr<std::string> NameInPattern(std::string pattern, const std::string
 
 }  // namespace
 
-// Collects the settings from all places where they can stand.
+// Collects the settings from every place that may hold them.
 class LoraAlpha::Reader {
  public:
   explicit Reader(const TensorFile& file) : file_(file) {}
@@ -146,7 +146,7 @@ class LoraAlpha::Reader {
     return absl::OkStatus();
   }
 
-  // Some trainers put PEFT's settings under a key of their own.
+  // Some trainers store PEFT's settings under another key.
   absl::Status ReadUnknown(const std::string& key, const std::string& text) {
     const absl::StatusOr<json> settings = ParseJson(text, file_.path);
     const bool is_ours =
@@ -177,13 +177,13 @@ class LoraAlpha::Reader {
       return Wrong(absl::StrCat(where, " is \"", Printable(text),
                                 "\"; must be a finite number, for example 16"));
     }
-    // Kohya's way to say that alpha is the rank.
+    // Kohya writes 0 if alpha equals the rank.
     if (key == kKohyaAlpha && value == 0) return absl::OkStatus();
     (is_alpha ? alphas_ : ranks_).push_back({std::move(where), value});
     return absl::OkStatus();
   }
 
-  // PEFT's settings, each with or without the component's prefix.
+  // Reads PEFT's settings, each with or without the component's prefix.
   absl::Status ReadObject(const json& object, const std::string& where) {
     json settings = json::object();
     for (const auto& [key, value] : object.items()) {
@@ -227,7 +227,7 @@ class LoraAlpha::Reader {
       }
       absl::StatusOr<std::string> name = NameInPattern(module, absl::StrCat(where, ": ", key));
       if (!name.ok() && &list == &rank_patterns_) {
-        compares_ranks_ = false;  // the ranks are those of the tensors in any case
+        compares_ranks_ = false;  // the tensors' own ranks are used anyway
         return absl::OkStatus();
       }
       if (!name.ok()) return name.status();
@@ -301,7 +301,7 @@ double LoraAlpha::Factor(const LoraPair& pair) const {
 }
 
 absl::Status LoraAlpha::CheckPairs(std::span<const LoraPair> pairs) const {
-  // Tensors of 16 bits round their alpha.
+  // Alphas in 16-bit tensors are rounded.
   constexpr double kTolerance = 0.005;
   const LoraPair* other_alpha = nullptr;
   const LoraPair* other_rank = nullptr;

@@ -1,6 +1,6 @@
-// Reads the settings that scale a LoRA's factors where the file has no alpha of its own for a
-// module. They are in the metadata of the file, or in PEFT's adapter_config.json; docs/use/lora.md
-// lists the names that trainers give them.
+// Reads the settings that scale a LoRA's factors when a module has no alpha tensor of its own. They
+// come from the file's metadata or from PEFT's adapter_config.json; docs/use/lora.md lists the
+// names that trainers use.
 #pragma once
 
 #include <cstdint>
@@ -16,37 +16,37 @@
 
 namespace wan {
 
-// A pair of factors as the file has it.
+// A pair of low-rank matrices in the file.
 struct LoraPair {
-  std::string module;            // in the file's words
-  int64_t rank = 1;              // of its matrices
-  std::optional<double> stored;  // its own alpha, from a tensor of the file
+  std::string module;            // module name as the file spells it
+  int64_t rank = 1;              // rank of its matrices
+  std::optional<double> stored;  // its own alpha, if the file has such a tensor
 };
 
 class LoraAlpha {
  public:
   // Reads the settings of `file` from its metadata and from the adapter_config.json at
-  // `config_path`, which may be empty. Without either, alpha is the rank. DATA_LOSS for settings of
-  // the wrong types, and if two of them give different values; UNIMPLEMENTED for adapters other
+  // `config_path`, which may be empty. If neither has settings, alpha equals the rank. DATA_LOSS
+  // for settings of wrong types or two that contradict each other; UNIMPLEMENTED for adapters other
   // than LoRA.
   static absl::StatusOr<LoraAlpha> Read(const TensorFile& file, const std::string& config_path);
 
-  // Returns the factor of up * down: alpha / rank, or alpha / sqrt(rank) if it is rank-stabilised.
+  // Returns the factor of up * down: alpha / rank, or alpha / sqrt(rank) for rank-stabilised LoRAs.
   double Factor(const LoraPair& pair) const;
 
-  // Compares the settings with all pairs of the file. DATA_LOSS if not one of them has the alpha,
-  // or not one the rank, that the settings give: then they belong to another file. Single pairs may
-  // differ, as those of convolutions do.
+  // Checks the settings against all pairs of the file. DATA_LOSS if no pair at all has the alpha,
+  // or none the rank, of the settings: they belong to another file then. Some pairs may differ, for
+  // example those of convolutions.
   absl::Status CheckPairs(std::span<const LoraPair> pairs) const;
 
  private:
-  // One value, and where it stands: "lora_alpha of its metadata".
+  // A value and its source, for example "lora_alpha of its metadata".
   struct Setting {
     std::string where;
     double value = 0;
   };
   struct Pattern {
-    std::string module;  // the whole name, or its ending
+    std::string module;  // module name, or the end of one
     double value = 0;
 
     friend bool operator==(const Pattern&, const Pattern&) = default;
@@ -54,13 +54,13 @@ class LoraAlpha {
   class Reader;
 
   static std::optional<double> Match(const std::vector<Pattern>& patterns, std::string_view module);
-  // The scale of a pair by the settings.
+  // The alpha that the settings give for a pair.
   std::optional<double> AlphaOf(const LoraPair& pair) const;
   std::optional<double> RankOf(const LoraPair& pair) const;
 
   std::string path_;
   bool rank_stabilised_ = false;
-  // LyCORIS stores alpha * sqrt(rank) as a rank-stabilised module's alpha.
+  // LyCORIS stores alpha * sqrt(rank) instead of alpha for rank-stabilised modules.
   bool stores_stabilised_ = false;
   std::optional<Setting> alpha_;
   std::optional<Setting> rank_;

@@ -25,7 +25,7 @@ namespace {
 constexpr const char kPeftModel[] = "adapter_model.safetensors";
 constexpr const char kPeftConfig[] = "adapter_config.json";
 
-// One module's tensors of the file, null where it has none.
+// The tensors that the file has for one module; null if absent.
 struct ModuleParts {
   std::map<LoraPart, const StoredTensor*> parts;
 
@@ -55,8 +55,8 @@ double HalfToDouble(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// Nullopt for more than one element, other dtypes, and what is not finite. The errors of
-// MappedFile::Read.
+// Returns nullopt if the tensor has more than one element, another dtype, or a value that is not
+// finite. Fails as MappedFile::Read does.
 absl::StatusOr<std::optional<double>> ScalarOf(const MappedFile& file, const StoredTensor& tensor) {
   if (ElementCount(tensor.shape) != 1) return std::nullopt;
   const absl::StatusOr<std::vector<std::byte>> bytes = file.Copy(tensor.bytes);
@@ -87,7 +87,7 @@ absl::StatusOr<std::optional<double>> ScalarOf(const MappedFile& file, const Sto
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// The models that LoRAs are made for, by the width of their residual stream.
+// Names the Wan model whose hidden size is `width`; empty if none.
 std::string ModelOfWidth(int64_t width) {
   switch (width) {
     case 1536:
@@ -101,7 +101,7 @@ std::string ModelOfWidth(int64_t width) {
   }
 }
 
-// Turns the tensors of one file into terms, and collects problems.
+// Builds the terms of one file from its tensors, and collects problems.
 class TermBuilder {
  public:
   TermBuilder(const TensorFile& file, const TransformerConfig& config, const LoraAlpha& alpha)
@@ -149,7 +149,7 @@ class TermBuilder {
     }
   }
 
-  // Checks that need all tensors in their places.
+  // Runs the checks that need all tensors.
   void CheckWhole() {
     if (result_.terms.empty()) {
       problems_.push_back(
@@ -170,8 +170,8 @@ class TermBuilder {
     }
   }
 
-  // Reads with system calls: a look into the mapping would end the process if somebody shortened
-  // the file.
+  // Reads with system calls, because access through the mapping raises SIGBUS if the file was
+  // truncated.
   void CheckFinite(const StoredTensor& tensor) {
     constexpr size_t kPiece = size_t{1} << 20;
     for (size_t done = 0; done < tensor.bytes.size();) {
@@ -220,7 +220,7 @@ class TermBuilder {
     }
   }
 
-  // The term's factor; nullopt, with the problem noted, if there is no such term.
+  // Returns the term's factor; on a problem records it and returns nullopt.
   std::optional<double> AddLowRank(const std::string& module, const StoredTensor& up,
                                    const StoredTensor& down, const StoredTensor* alpha) {
     LoraTerm term;
@@ -246,7 +246,7 @@ class TermBuilder {
                              ": the ranks differ"));
       return std::nullopt;
     }
-    // In the file's names, which adapter_config.json uses.
+    // Under the file's own name, because adapter_config.json uses that.
     LoraPair& pair =
         pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {
@@ -331,7 +331,7 @@ class TermBuilder {
   std::vector<absl::Status> problems_;
 };
 
-// The folder's own LoRA files are the best help.
+// Suggests one of the LoRA files in the folder.
 absl::Status NoPeftFolder(const std::string& path) {
   std::vector<std::string> found;
   std::error_code error;
@@ -357,7 +357,7 @@ absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const Transformer
   }
   const absl::StatusOr<TensorFile> file = ReadSafetensors(file_path.string());
   if (!file.ok()) return file.status();
-  // Only PEFT's own name says that the settings beside it are this file's.
+  // adapter_config.json describes this file only if the file has PEFT's own name.
   const std::filesystem::path config_path = file_path.parent_path() / kPeftConfig;
   const bool has_config = file_path.filename() == kPeftModel && IsGiven(config_path.string());
   std::vector<ModelFile> files = {

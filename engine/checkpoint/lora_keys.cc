@@ -15,12 +15,12 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBias = ".bias";
 
-// Prefixes of a module's dotted name, in any order and number: of diffusers, PEFT, ComfyUI,
-// DiffSynth, and the trainers' wrappers.
+// Prefixes that diffusers, PEFT, ComfyUI, DiffSynth and trainers' wrappers put before a dotted
+// module name; several may follow each other in any order.
 constexpr std::array<std::string_view, 6> kPrefixes = {
     "base_model.model.", "diffusion_model.", "transformer.", "pipe.dit.", "model.", "module."};
 
-// Kohya and LyCORIS write underscores for the dots after these prefixes; the longer one comes
+// After these prefixes Kohya and LyCORIS write underscores instead of dots. Longer prefixes come
 // first.
 constexpr std::array<std::string_view, 3> kFlatPrefixes = {"lora_unet__", "lora_unet_", "lycoris_"};
 
@@ -43,7 +43,7 @@ constexpr std::array<Ending, 14> kEndings = {{
     {".alpha", LoraPart::kAlpha},
     {".diff", LoraPart::kDifference},
     {".diff_b", LoraPart::kBiasDifference},
-    // The tensor of a block's modulation, although its name looks like the block's own.
+    // Changes the block's modulation, although the key reads as if it were the block itself.
     {".diff_m", LoraPart::kDifference},
 }};
 constexpr std::string_view kModulationEnding = ".diff_m";
@@ -53,7 +53,7 @@ struct Foreign {
   std::string_view what;
 };
 
-// Ways to change weights that are not served, by what their keys have.
+// Adapter kinds that are not supported, and the text in a key that shows them.
 constexpr std::array<Foreign, 8> kForeign = {{
     {".dora_scale", "a part of a DoRA"},
     {".lora_magnitude_vector", "a part of a DoRA"},
@@ -65,8 +65,8 @@ constexpr std::array<Foreign, 8> kForeign = {{
     {".reshape_weight", "a new shape of a weight"},
 }};
 
-// The modules of the image branch under upstream's and diffusers' flat names: those of each block,
-// and those that a model has once.
+// Modules of the image branch under upstream's and diffusers' flat names: first those in every
+// block, then those outside the blocks.
 constexpr std::array<std::string_view, 6> kImageBranchOfBlock = {
     "cross_attn_k_img", "cross_attn_v_img", "cross_attn_norm_k_img",
     "attn2_add_k_proj", "attn2_add_v_proj", "attn2_norm_added_k"};
@@ -86,7 +86,7 @@ std::string Flat(std::string_view name) {
   return absl::StrReplaceAll(absl::string_view(name.data(), name.size()), {{".", "_"}});
 }
 
-// A flat name "blocks_7_REST", cut in two.
+// The number and the rest of a flat name "blocks_7_REST".
 struct BlockPart {
   int64_t block = 0;
   std::string_view rest;

@@ -1,4 +1,4 @@
-// The half of config_reader.h for upstream's layout.
+// The functions of config_reader.h for upstream's layout.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -16,7 +16,8 @@ namespace {
 
 using Problems = std::vector<absl::Status>;
 
-// Extents of tensors by name. A missing tensor gives 0 and makes the shapes insufficient.
+// Reads dimensions from tensor shapes by name. A missing tensor gives 0 and marks the shapes as
+// insufficient.
 class Shapes {
  public:
   Shapes(const TensorFiles& files, const std::string& where, Problems& problems)
@@ -26,13 +27,13 @@ class Shapes {
     }
   }
 
-  // Extent `axis` of a tensor that must have `rank` axes.
+  // Size of dimension `axis` of a tensor that must have `rank` dimensions.
   int64_t Extent(std::string_view name, size_t rank, size_t axis) {
     const auto found = shapes_.find(name);
     const std::string tensor = absl::StrCat("tensor ", std::string(name));
     if (found == shapes_.end()) {
       sufficient_ = false;
-      // Otherwise it may lie in the file that could not be read.
+      // If files could not be read, the tensor may be in one of them.
       if (complete_) problems_.push_back(Absent(where_, absl::StrCat(tensor, " is missing")));
       return 0;
     }
@@ -48,8 +49,8 @@ class Shapes {
 
   bool sufficient() const { return sufficient_; }
 
-  // One more than the largest N of the names "blocks.N.": a block counts with one of its tensors,
-  // so that another that is missing will be missed.
+  // The largest N of all names "blocks.N." plus 1. One tensor is enough for a block to count, so
+  // that its other tensors are reported if missing.
   int64_t Blocks() const {
     constexpr std::string_view kPrefix = "blocks.";
     int64_t blocks = 0;

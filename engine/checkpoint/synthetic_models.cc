@@ -25,7 +25,7 @@ VaeConfig PublishedVae(VaeKind kind) {
   return kind == VaeKind::kWan22 ? Vae(kind, 160, 256) : Vae(kind, 96, 96);
 }
 
-// Sets what does not depend on the size: patches, sinusoid, text.
+// Makes a config of the given size; patches, sinusoid and text length are the same for all sizes.
 TransformerConfig Transformer(const ModelFamily& family, const PublishedSize& size,
                               const VaeConfig& vae, const TextEncoderConfig& text) {
   return {.dim = size.dim,
@@ -42,7 +42,7 @@ TransformerConfig Transformer(const ModelFamily& family, const PublishedSize& si
           .model_type = std::string(family.upstream_type)};
 }
 
-// One of upstream's: UMT5-XXL and bf16 are common to them.
+// A model that upstream published; all have UMT5-XXL and bf16 weights.
 SyntheticModel Published(const ModelFamily& family) {
   SyntheticModel model{.name = std::string(NameOf(family.id)),
                        .family = family.id,

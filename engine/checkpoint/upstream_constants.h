@@ -1,4 +1,4 @@
-// Constants that upstream keeps in its code and not in its checkpoints (Wan2.2 at commit 42bf4cf).
+// Constants that are in upstream's code but not in its checkpoints (Wan2.2 at commit 42bf4cf).
 #pragma once
 
 #include <cstdint>
@@ -9,11 +9,11 @@ namespace wan {
 
 inline constexpr int64_t kTextLength = 512;  // wan/configs/shared_config.py
 
-// Constants of a kind of VAE (wan/modules/vae2_1.py, vae2_2.py): stages, patches, and the
-// statistics of its 16 or 48 latent channels. Widths and strides are left at 0.
+// Stages, patches and latent statistics (16 or 48 channels) of a kind of VAE, from
+// wan/modules/vae2_1.py and vae2_2.py. Leaves widths and strides at 0.
 VaeConfig UpstreamVae(VaeKind kind);
 
-// Sets both strides, which follow from patches and stages.
+// Derives both strides from patches and stages.
 void SetStrides(VaeConfig& config);
 
 }  // namespace wan

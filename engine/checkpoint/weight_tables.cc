@@ -14,7 +14,6 @@ namespace {
 
 class NamedTensors : public WeightSource {
  public:
-  // Sorts by name.
   explicit NamedTensors(std::vector<TensorInfo> tensors) : tensors_(std::move(tensors)) {
     std::sort(tensors_.begin(), tensors_.end(),
               [](const TensorInfo& a, const TensorInfo& b) { return a.name < b.name; });
@@ -94,7 +93,7 @@ Stored IndexByName(const TensorFiles& files, Naming naming) {
     }
   }
   if (naming == Naming::kDiffusers) {
-    // The token table has two names in transformers' encoder; a file has one or both.
+    // The token embedding has two names in transformers' encoder; a file has one or both.
     if (auto tied = stored.extract("encoder.embed_tokens.weight"); !tied.empty()) {
       tied.key() = "shared.weight";
       stored.insert(std::move(tied));

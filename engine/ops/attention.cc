@@ -14,12 +14,12 @@
 namespace wan {
 namespace {
 
-// The limits of cuDNN's attention. It also refuses a single query and a single key.
+// The limits of cuDNN's attention. It also refuses one query with one key.
 constexpr int64_t kLargestCudnnHead = 128;
 constexpr int64_t kCudnnHeadMultiple = 8;
 
-// The Hopper kernel's only head, and the fewest keys for which it was measured to be the faster
-// one.
+// The only head size of the Hopper kernel, and the fewest keys for which it was measured to be
+// faster than cuDNN.
 constexpr int kHopperCapability = 90;
 constexpr int64_t kHopperHead = 128;
 constexpr int64_t kFewestHopperKeys = 1024;
@@ -33,12 +33,12 @@ AttentionKernel KernelFor(const at::Tensor& query, const at::Tensor& key) {
                                 .compute_capability = ComputeCapability(query.device())});
 }
 
-// Copies have rows that lie at multiples of 16 bytes, since heads are a multiple of 8 channels.
+// A copy has aligned rows, because heads are a multiple of 8 channels.
 at::Tensor WithAlignedRows(const at::Tensor& tensor) {
   return HasAlignedRows(tensor) ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
 }
 
-// False if the kernel cannot write `out`.
+// Returns false if the kernel cannot write `out`.
 bool HopperAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      at::Tensor& out) {
   return GetCudaOps().attention(WithAlignedRows(query), WithAlignedRows(key),
@@ -52,7 +52,7 @@ at::Tensor LibraryAttention(AttentionKernel kernel, const at::Tensor& query, con
                                             value.transpose(1, 2))
         .transpose(1, 2);
   }
-  // cuDNN's function checks no strides when called directly, and would read other memory.
+  // When called directly, cuDNN's function checks no strides and could read out of bounds.
   const at::Tensor q = WithAlignedRows(query).transpose(1, 2);
   const at::Tensor k = WithAlignedRows(key).transpose(1, 2);
   const at::Tensor v = WithAlignedRows(value).transpose(1, 2);

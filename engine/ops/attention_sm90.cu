@@ -1,11 +1,11 @@
-// Attention (attention.h) for compute capability 9.0, heads of 128 channels, bf16.
+// Attention (attention.h) in bf16 for heads of 128 channels on compute capability 9.0.
 //
-// A cluster of two blocks works on 256 queries of one head and passes over all keys and values,
-// 176 at a time, keeping a running softmax. In a block one thread loads tiles with tensor copies,
-// each half a tile for both blocks of the cluster, and two warp groups of 64 queries compute. They
-// take turns: while one keeps the tensor cores busy, the other computes exponentials. A turn is the
-// scores of one tile and the outputs of the tile before. Blocks stay for all their tiles;
-// neighbouring clusters have the same head, so that its keys and values come from the cache.
+// A cluster of two blocks works on 256 queries of one head and passes over all keys and values, 176
+// at a time, keeping a running softmax. In a block one thread loads tiles by TMA, each block half a
+// tile for both, and two warp groups of 64 queries compute. The warp groups take turns: while one
+// uses the tensor cores, the other computes exponentials. In its turn a group computes the scores
+// of one tile and the outputs of the previous one. Blocks are persistent; neighbouring clusters
+// have the same head, so its keys and values come from L2.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -31,18 +31,18 @@ using namespace sm90;
 constexpr int kHeadDim = 128;
 constexpr int kClusterBlocks = 2;
 constexpr int kWarpGroup = 128;
-constexpr int kGroups = 2;  // that compute
+constexpr int kGroups = 2;  // warp groups that compute
 constexpr int kGroupRows = 64;
 constexpr int kBlockRows = kGroups * kGroupRows;
 constexpr int kClusterRows = kClusterBlocks * kBlockRows;
 constexpr int kThreads = (1 + kGroups) * kWarpGroup;
-constexpr int kStages = 2;  // tiles of keys, and as many of values, in shared memory
+constexpr int kStages = 2;  // tiles of keys in shared memory, and as many of values
 
-// A tensor copy swizzles rows of at most 128 bytes, so a tile is two boxes of 64 columns.
+// TMA swizzles rows of at most 128 bytes, so a tile is two boxes of 64 columns.
 constexpr int kBoxColumns = 64;
 constexpr uint32_t kRowBytes = kBoxColumns * 2;
 constexpr uint32_t kQueryBox = kGroupRows * kRowBytes;
-constexpr uint32_t kQueryBytes = 2 * kQueryBox;  // of a group
+constexpr uint32_t kQueryBytes = 2 * kQueryBox;  // bytes of a group's queries
 constexpr uint32_t kTileBox = kKeys * kRowBytes;
 constexpr uint32_t kTileBytes = 2 * kTileBox;
 
@@ -58,12 +58,13 @@ constexpr uint32_t kValuesAt = kKeysAt + kStages * kTileBytes;
 constexpr uint32_t kBarriersAt = kValuesAt + kStages * kTileBytes;
 constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlignment;
 
-// Registers of a thread, in place of the 168 it starts with: 24 + 2 * 240 <= 3 * 168.
+// Registers per thread of the loading and the computing warps; 168 at launch: 24 + 2 * 240 <= 3 *
+// 168.
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
-// Counts of a turn's products with the values: those issued before the wait for the scores, and
-// those left when the other group may begin. The search for the maximum runs between the others.
+// Products with the values that are issued before the wait for the scores, and those that remain
+// when the other group may begin. The search for the maximum runs between the other products.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 constexpr int kSearchSlots = kSteps - kStepsAhead;
@@ -73,14 +74,14 @@ struct Problem {
   __nv_bfloat16* out;
   int64_t out_batch_stride, out_row_stride, out_head_stride;
   int queries, keys, heads;
-  int row_tiles;  // tiles of kClusterRows queries of a head
-  int tiles;      // tiles of all heads and batch entries
+  int row_tiles;  // tiles of kClusterRows queries per head
+  int tiles;      // tiles over all heads and batch entries
   int key_tiles;
   float scale;  // scale of the scores, times log2(e)
 };
 
 struct Tile {
-  int row, head, batch;  // `row` is the block's first
+  int row, head, batch;  // `row` is the block's first query
 };
 
 __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int rank) {
@@ -90,7 +91,7 @@ __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int ran
           group - batch * problem.heads, batch};
 }
 
-// The place of the next tile in a ring of kStages, and the parity of its phase.
+// The stage of the next tile in the ring of kStages, and the parity of its phase.
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -124,14 +125,14 @@ struct SharedMemory {
   for (int i = 0; i < kStages; ++i) {
     BarrierInit(WAN_BARRIER(key_full, i), 1);
     BarrierInit(WAN_BARRIER(value_full, i), 1);
-    // A block loads for both, so it waits for both.
+    // A block's loads fill both blocks, so it waits until both are done with the stage.
     BarrierInit(WAN_BARRIER(key_empty, i), kWarps * kGroups * kClusterBlocks);
     BarrierInit(WAN_BARRIER(value_empty, i), kWarps * kGroups * kClusterBlocks);
   }
   BarrierInitFence();
 }
 
-// One thread of a block.
+// The loop of a block's loading thread.
 [[maybe_unused]] __device__ __forceinline__ void LoadTiles(const Problem& problem,
                                                            const SharedMemory& shared, int rank,
                                                            int first, int step) {
@@ -146,8 +147,7 @@ struct SharedMemory {
   };
   for (int tile = first; tile < problem.tiles; tile += step) {
     const Tile at = Locate(problem, tile, rank);
-    // Loads from the last tile to the first, and values one tile later than keys, in their order of
-    // use.
+    // Loads tiles in order of use: from the last to the first, values one tile later than keys.
 #pragma unroll 1
     for (int i = problem.key_tiles - 1; i >= -1; --i) {
       if (i >= 0) {
@@ -178,8 +178,8 @@ struct SharedMemory {
   }
 }
 
-// Writes a group's 64 rows, as far as there are queries. Four threads hold pairs of a row's values;
-// they exchange pairs so that each writes 16 bytes at a time.
+// Writes a group's 64 rows, except those beyond the last query. Four threads hold pairs of a row's
+// values and exchange them, so that each writes 16 bytes at a time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {
@@ -200,7 +200,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
         const int i = 16 * j + 4 * k + 2 * half;
         v[k] = PackBf16(out[i] * inverse, out[i + 1] * inverse);
       }
-      // A transposition of four by four, in two steps.
+      // Transposes four by four values in two steps.
 #pragma unroll
       for (int k = 0; k < 4; k += 2) {
         const uint32_t got = __shfl_xor_sync(~0u, quad & 1 ? v[k] : v[k + 1], 1);
@@ -219,7 +219,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
   }
 }
 
-// A warp group: group 0 or 1 of a block.
+// The loop of a warp group that computes: `group` 0 or 1 of a block.
 [[maybe_unused]] __device__ __forceinline__ void ComputeTiles(const Problem& problem,
                                                               const SharedMemory& shared, int rank,
                                                               int first, int step, int group) {
@@ -263,7 +263,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // The last tile of keys comes first, because only there keys may be missing.
+    // Begin with the last tile of keys, the only one that may be incomplete.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();
@@ -293,8 +293,8 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
       ProductFence();
       multiply_keys();
       BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
-      // A warp that issues a product is held up until those before it are nearly done, so the
-      // search for the maximum runs between products.
+      // A warp that issues a product stalls until earlier ones are nearly done, so search for the
+      // maximum between products.
       ProductFence();
 
 #pragma unroll
@@ -341,13 +341,13 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     value.Next();
     WriteRows(problem, at, group, out, inverse0, inverse1);
   }
-  // Takes the other group's last arrival, so that none stays pending.
+  // Consume the other group's last arrival, so that none stays pending.
   if (group == 0) take_turn();
 }
 
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
     AttentionKernel(const __grid_constant__ Problem problem) {
-  // Other architectures have an empty kernel.
+  // The kernel is empty on other architectures.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ uint8_t memory[];
   const SharedMemory shared{(SharedAddress(memory) + kSwizzleAlignment - 1) &
@@ -355,7 +355,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
   const int rank = blockIdx.x % kClusterBlocks;
   const int first = blockIdx.x / kClusterBlocks;
   const int step = gridDim.x / kClusterBlocks;
-  // Shuffled, so that the compiler knows that the value is uniform in a warp.
+  // The shuffle tells the compiler that the value is uniform in a warp.
   const int group = __shfl_sync(~0u, threadIdx.x / kWarpGroup, 0);
   if (threadIdx.x == 0) InitBarriers(shared);
   ClusterSync();
@@ -367,17 +367,17 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
     ComputeTiles(problem, shared, rank, first, step, group - 1);
   }
-  // The other block may still write here and arrive at barriers here.
+  // The other block may still write to this one's shared memory and arrive at its barriers.
   ClusterSync();
 #endif
 }
 
-// Describes [batch, rows, heads, 128] to tensor copies of `box_rows` rows of half a head; rows
-// beyond the tensor read as zeros. Returns false if the driver refuses, as for strides that are not
-// multiples of 16 bytes.
+// Makes a TMA descriptor of [batch, rows, heads, 128] for boxes of `box_rows` rows of half a head;
+// rows beyond the tensor read as zeros. Returns false if the driver refuses, for example strides
+// that are not multiples of 16 bytes.
 bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& map) {
   static const EncodeTensorMap encode = FindEncodeTensorMap();
-  // The stride of a dimension of size 1 is never used, but checked.
+  // The driver checks the stride of a dimension of size 1, although it is never used.
   const auto stride = [&](int dimension) {
     return static_cast<cuuint64_t>(
         tensor.size(dimension) > 1 ? tensor.stride(dimension) * tensor.element_size() : kRowBytes);

@@ -12,8 +12,8 @@ namespace wan {
 // space_factor].
 //
 // The C * time_factor * space_factor^2 values of a cell are ordered by channel, then frame, row and
-// column within the cell; out_channels divides their number, and each output is the mean of a run
-// of them. If time_factor does not divide T, frames of zeros stand before the first.
+// column within the cell. out_channels divides their number; each output is the mean of consecutive
+// values. If time_factor does not divide T, zero frames are put before the first frame.
 at::Tensor AverageDown3d(const at::Tensor& x, int64_t out_channels, int64_t time_factor,
                          int64_t space_factor);
 

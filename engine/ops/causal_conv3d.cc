@@ -12,10 +12,10 @@ namespace {
 
 constexpr int64_t kChannels = 1;
 constexpr int64_t kTime = 2;
-// Fewest channels of a result for which filling up the input's channels pays.
+// Fewest result channels for which padding the input's channels pays off.
 constexpr int64_t kLeastFilledUpTo = 96;
 
-// Appends channels of zeros to an input or a kernel that has fewer.
+// Pads an input or a kernel with zero channels.
 at::Tensor WithChannels(const at::Tensor& x, int64_t channels) {
   const int64_t missing = channels - x.size(kChannels);
   if (missing == 0) return x;
@@ -44,7 +44,7 @@ CausalConv3d::CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t ti
   if (time_stride != 1 || !weight.is_cuda()) return;
   const int64_t chunk = kFusedChannelBytes / weight.element_size();
   const int64_t whole_chunks = (channels_ + chunk - 1) / chunk * chunk;
-  // Only pixels and latents are filled up.
+  // With few result channels padding costs more than the fused kernel gains.
   if (whole_chunks != channels_ && weight.size(0) < kLeastFilledUpTo) return;
   fused_ = HasFusedConvolution(WithChannels(weight, whole_chunks), Spread::kNone, allow_tf32);
   if (fused_) channels_ = whole_chunks;
@@ -81,8 +81,8 @@ CausalWindow CausalConv3d::OpenWindow(const at::Tensor& history, int64_t frames,
     window.new_frames_.push_back(run.narrow(kChannels, 0, channels));
   };
   if (history.defined()) window.runs_.push_back(history);
-  // The last frames are written directly into the next history; with few frames, some of the past
-  // frames move up.
+  // The chunk's last frames are written directly into the next history; if the chunk is short,
+  // older frames move up.
   const int64_t kept = std::max<int64_t>(history_frames_ - frames, 0);
   if (frames > history_frames_) add_new(allocate(frames - history_frames_));
   if (history_frames_ == 0) return window;
@@ -144,7 +144,7 @@ at::Tensor CausalConv3d::SpreadFrames(const at::Tensor& x, at::Tensor& history) 
 
 void CausalConv3d::Remember(const at::Tensor& x, at::Tensor& history) const {
   const at::Tensor last = x.narrow(kTime, x.size(kTime) - history_frames_, history_frames_);
-  // The frames are copied out: a view would keep the whole window, three times as much, alive.
+  // Copy: a view would keep the whole window alive, three times as much memory.
   if (!history.defined()) history = at::empty_like(last);
   history.copy_(last);
 }

@@ -10,12 +10,12 @@ namespace wan {
 
 at::Tensor ChannelRmsNorm(const at::Tensor& x, const at::Tensor& gamma);
 
-// Writes the SiLU of the norm, y * sigmoid(y), to `out`. `out` must have the shape of x and must
-// not overlap it; it may be strided, and fp16 where x is fp32.
+// Writes the SiLU of the norm, y * sigmoid(y), to `out`, which has the shape of x and must not
+// overlap it. `out` may be strided, and may be fp16 if x is fp32.
 void ChannelRmsNormSilu(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
-// Computes the same in plain ATen, for any device and layout. ChannelRmsNormSilu uses it on a CPU,
-// and tests compare the kernel with it.
+// A plain ATen version for any device and layout. ChannelRmsNormSilu uses it on a CPU, and tests
+// compare the kernel with it.
 void ChannelRmsNormSiluReference(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// ChannelRmsNormSilu (channel_rms_norm.h) in one pass over memory, for pixels whose channels lie
-// together. A pixel has too few channels for a block: a part of a warp holds it in registers.
+// ChannelRmsNormSilu (channel_rms_norm.h) in one pass over memory, for channels-last tensors.
+// Pixels have too few channels to occupy a block, so a part of a warp holds one in registers.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -17,13 +17,13 @@ constexpr int kMaxVectorsPerLane = 4;
 constexpr float kSmallestLength = 1e-12f;
 
 __device__ __forceinline__ float Silu(float y, float) { return y / (1.0f + expf(-y)); }
-// Rounding to 11 bits or fewer hides the error of the fast functions.
+// Rounding to at most 11 bits hides the error of the fast intrinsics.
 template <typename T>
 __device__ __forceinline__ float Silu(float y, T) {
   return __fdividef(y, 1.0f + __expf(-y));
 }
 
-// kLanes neighbouring lanes of a warp have a pixel.
+// kLanes neighbouring lanes of a warp share a pixel.
 template <typename T, typename Out, int kLanes, int kVectors>
 __global__ void __launch_bounds__(kThreads)
     NormSiluKernel(const T* __restrict__ x, const T* __restrict__ gamma, Out* __restrict__ out,
@@ -94,7 +94,7 @@ void LaunchLanes(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor&
   }
 }
 
-// Chooses the fewest idle lanes, and among those the fewest lanes.
+// Picks the lanes per pixel: as few idle lanes as possible, then as few lanes as possible.
 template <typename T, typename Out = T>
 void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const int64_t all = x.size(1) / kVector;
@@ -122,8 +122,8 @@ bool StartsAtVector(const at::Tensor& x) {
   return reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Consecutive pixels with their channels innermost: [1, C, T, H, W] in channels-last order, or a
-// run of frames of such a tensor.
+// Whether x consists of consecutive pixels with channels innermost: [1, C, T, H, W] in
+// channels-last order, or consecutive frames of one.
 bool IsPixelRows(const at::Tensor& x) {
   if (x.dim() != 5 || x.size(0) != 1 || x.stride(1) != 1) return false;
   int64_t expected = x.size(1);

@@ -1,4 +1,4 @@
-// Products of a warp group for convolution_sm90.cuh: both matrices in shared memory, fp32 sums.
+// Warp-group products for convolution_sm90.cuh: both matrices in shared memory, fp32 accumulators.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -8,9 +8,9 @@
 
 namespace wan::sm90 {
 
-// Product<T, N>::Add: d[64 x N] = a * b^T, plus d where `accumulate` is not 0, over 32 bytes of the
-// rows of a (64) and b (N). float means TF32. A thread holds of d, for every eight columns, two
-// neighbours in one row and two in the row eight below.
+// Product<T, N>::Add: d[64 x N] = a * b^T, plus d if `accumulate` is not 0, for 32 bytes of each
+// row of a (64 rows) and b (N rows). For every eight columns of d, a thread holds two neighbours in
+// one row and two in the row eight below.
 template <typename T, int kColumns>
 struct Product;
 

@@ -1,5 +1,5 @@
-// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32: a product
-// of matrices whose rows are pixels, with fp32 sums. convolution_sm90.cuh has the kernel.
+// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32: a matrix
+// product whose rows are pixels, with fp32 sums.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -25,12 +25,12 @@ constexpr int kFewChannels = 16;
 CUtensorMapDataType MapType(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   if (dtype == at::kHalf) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  // The copy rounds; the tensor cores would cut off.
+  // This type rounds during the copy; the tensor cores would truncate.
   return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
 }
 
-// Describes a dense tensor of four dimensions, the fastest first, to tensor copies of boxes of kRow
-// bytes by `box`.
+// Makes a TMA descriptor of a dense 4D tensor, fastest dimension first, for boxes of kRow bytes by
+// `box`.
 bool DescribeTensor(const at::Tensor& tensor, const int64_t (&sizes)[4], const int (&box)[3],
                     CUtensorMap& map) {
   static const EncodeTensorMap encode = FindEncodeTensorMap();
@@ -53,7 +53,7 @@ bool DescribeTensor(const at::Tensor& tensor, const int64_t (&sizes)[4], const i
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Channels of the result in a tile; 0 for a number that no tile divides.
+// Result channels per tile; 0 if no tile size divides `channels`.
 int TileChannels(int64_t channels) {
   for (const int tile : {192, 128, 96}) {
     if (channels % tile == 0) return tile;
@@ -88,7 +88,7 @@ bool IsDense(const at::Tensor& x, at::ScalarType dtype) {
          reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Fills in the addend, if its shape fits.
+// Fills in the addend. Returns false if its shape does not fit.
 bool DescribeAddend(const FusedConvolution& convolution, const at::Tensor& out,
                     ConvolutionProblem& p) {
   const at::Tensor& addend = convolution.addend;

@@ -1,12 +1,11 @@
 // The device half of convolution_sm90.cu: one block's work on tiles of a convolution's result.
 //
-// A tile is 2 x 8 x 16 pixels (one patch of 8 x 16 for each of two warp groups that compute) by kN
-// channels. Its products run over the taps of the kernel and chunks of kRow bytes of the input's
-// channels. A stage in shared memory has, for one chunk and one frame and column of the kernel, the
-// weights of its kTaps rows, and each group's pixels under them: the taps of a column read the same
-// 8 + kTaps - 1 rows of pixels, each from another row on, so that these are loaded once. Tensor
-// copies bring zeros for what lies outside the frame. One thread loads; blocks stay for all their
-// tiles, and neighbouring blocks share pixels or weights, which the cache then has.
+// A tile is 2 x 8 x 16 pixels (a patch of 8 x 16 for each of two computing warp groups) by kN
+// channels. Its products run over kernel taps and over chunks of kRow bytes of the input's
+// channels. A stage in shared memory belongs to one chunk, kernel frame and kernel column. It has
+// the weights of the column's kTaps rows, and for each group the 8 + kTaps - 1 rows of pixels that
+// those taps share, so each is loaded once. TMA reads zeros outside the frame. One thread loads.
+// Blocks are persistent, and neighbouring blocks share pixels or weights through L2.
 #pragma once
 
 #include <cuda.h>
@@ -21,14 +20,14 @@
 namespace wan::sm90 {
 
 constexpr int kConvolutionGroup = 128;  // threads of a warp group
-constexpr int kConvolutionGroups = 2;   // that compute
+constexpr int kConvolutionGroups = 2;   // warp groups that compute
 constexpr int kConvolutionThreads = (1 + kConvolutionGroups) * kConvolutionGroup;
 constexpr int kPatchRows = 8;
 constexpr int kPatchColumns = 16;
-constexpr int kMostRuns = 3;  // of frames of the input
+constexpr int kMostRuns = 3;  // most runs of input frames
 
-// Bytes of a pixel's channels, or of a weight's, in a stage. Twice as many leave room for two
-// stages only, which is 20 % slower.
+// Bytes of channels per pixel or weight in a stage. Twice as many leave room for only two stages,
+// which is 20 % slower.
 constexpr int kRow = kFusedChannelBytes;
 
 struct ConvolutionProblem {
@@ -39,21 +38,21 @@ struct ConvolutionProblem {
   const void* addend;  // may be null
   void* out;
   int leading_zeros;
-  int kernel_frames, kernel_columns;  // the rows are the kernel function's
+  int kernel_frames, kernel_columns;  // kernel rows are a template argument
   int pad_rows, pad_columns;
-  int chunks;            // of kRow bytes of the input's channels
-  int channels;          // of the result
-  int time_spread;       // 1 or 2 frames of the result for each of the input
-  int pixel_spread;      // 1 or 2 rows and columns likewise
-  int tiles_of_a_phase;  // of kN channels; a phase is a place that the spread leads to
-  int channel_tiles;     // over all phases
+  int chunks;            // chunks of kRow bytes of the input's channels
+  int channels;          // result channels
+  int time_spread;       // result frames per input frame: 1 or 2
+  int pixel_spread;      // result rows (and columns) per input row: 1 or 2
+  int tiles_of_a_phase;  // tiles of kN channels per position in the spread
+  int channel_tiles;     // tiles of kN channels over all positions
   int frames, height, width;
   int row_patches, column_patches;
   int patches;
   int tiles;
-  // With pixel_spread 2, `addend` has addend_channels and is spread as well: channel c of the
-  // result gets its channel addend_step * c + an offset, and each of its frames is added to
-  // addend_made frames of the result.
+  // With pixel_spread 2 `addend` has addend_channels and is spread as well: result channel c gets
+  // addend channel addend_step * c plus an offset, and each addend frame goes to addend_made result
+  // frames.
   int addend_step, addend_channels, addend_time_factor, addend_made;
 };
 
@@ -68,7 +67,7 @@ struct ConvolutionStage {
   static constexpr int kRoom = 226 * 1024;
   static constexpr int kMost = 8;
   static constexpr int kCount = kRoom / kBytes > kMost ? kMost : kRoom / kBytes;
-  // After the stages in shared memory come two barriers for each stage: filled, and free again.
+  // Two barriers per stage follow the stages in shared memory: filled, and free.
   static constexpr uint32_t kShared = kCount * (kBytes + 16) + kAlignment;
   static_assert(kPatch % 512 == 0 && kTap % 512 == 0 && kBytes % kAlignment == 0,
                 "rows of 64 bytes are swizzled in groups of eight");
@@ -86,8 +85,8 @@ __device__ __forceinline__ Patch LocatePatch(const ConvolutionProblem& p, int pa
   return {frame, row * kPatchRows, (rest - row * p.column_patches) * kPatchColumns};
 }
 
-// A tile's place: the pair of patches, the channels, and the channels' position in a cell of frames
-// or pixels.
+// A tile's position: the pair of patches, the channels, and where in a cell of spread frames or
+// pixels they go.
 struct ConvolutionTile {
   int pair, channel_tile, phase;
   __device__ __forceinline__ ConvolutionTile(const ConvolutionProblem& p, int tile)
@@ -105,7 +104,7 @@ struct ConvolutionTile {
   }
 };
 
-// A matrix of rows of kRow bytes in shared memory, swizzled by a tensor copy.
+// Descriptor of a matrix in shared memory with rows of kRow bytes that TMA has swizzled.
 __device__ __forceinline__ uint64_t SwizzledRowsAt(uint32_t address) {
   constexpr uint64_t kSwizzle64 = uint64_t{2} << 62;
   constexpr uint64_t kRowsApart = 8 * kRow;
@@ -131,7 +130,7 @@ struct StageRing {
   }
 };
 
-// One thread of a block.
+// The loop of a block's loading thread.
 template <typename T, int kN, int kTaps>
 __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t base) {
   using Stage = ConvolutionStage<kN, kTaps>;
@@ -143,7 +142,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
     const int pad_columns = p.pad_columns - tile.Column(p);
     Patch patches[kConvolutionGroups];
     for (int g = 0; g < kConvolutionGroups; ++g) {
-      // The last pair may lack a patch.
+      // The last pair may have only one patch.
       patches[g] = LocatePatch(p, min(tile.pair * kConvolutionGroups + g, p.patches - 1));
     }
     for (int kt = 0; kt < p.kernel_frames; ++kt) {
@@ -153,7 +152,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
           BarrierExpect(ring.Filled(), Stage::kBytes);
 #pragma unroll
           for (int g = 0; g < kConvolutionGroups; ++g) {
-            // Frames of zeros precede the first run.
+            // Zero frames precede the first run.
             const int frame = patches[g].frame + kt - p.leading_zeros;
             const int run = frame < p.run_ends[0] ? 0 : frame < p.run_ends[1] ? 1 : 2;
             const int first = run == 0 ? 0 : p.run_ends[run - 1];
@@ -173,8 +172,8 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
   }
 }
 
-// Four lanes in a row of a matrix hold two neighbours of each of four runs of eight columns; after
-// this each holds a whole run.
+// Four lanes hold a matrix row's values, two neighbours of each of four runs of eight columns; they
+// exchange them so that each holds one run.
 __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
 #pragma unroll
   for (int distance = 1; distance <= 2; distance *= 2) {
@@ -196,15 +195,15 @@ __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
   }
 }
 
-// Returns the addend of the eight channels from `channel` on, for the result's pixel at `at`;
-// `frame`, `row` and `column` are the input's.
+// Returns the addend of the eight channels from `channel` on for the result's pixel `at`; `frame`,
+// `row` and `column` are positions in the input.
 template <typename T>
 __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const ConvolutionTile& tile,
                                            int64_t at, int frame, int row, int column,
                                            int channel) {
   const T* addend = static_cast<const T*>(p.addend);
   if (p.pixel_spread == 1) return LoadVector(addend + at);
-  // As in AddDuplicateUp3d: a cell is ordered by frame, row and column, and channels of `addend`
+  // As AddDuplicateUp3d does: cells are ordered by frame, row and column, and channels of `addend`
   // repeat if there are too few.
   const int in_cell =
       frame % p.addend_made + p.addend_time_factor - p.addend_made;  // the cell's last frames
@@ -249,7 +248,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
       const int64_t pixel =
           out_row * p.width * p.pixel_spread + column * p.pixel_spread + tile.Column(p);
       if constexpr (kN < 32) {
-        // Path for few channels, such as colours.
+        // For few channels, such as RGB.
 #pragma unroll
         for (int j = 0; j < kN / 4; ++j) {
           const int channel = first_channel + j / 2 * 8 + 2 * quad + j % 2;
@@ -287,7 +286,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
   }
 }
 
-// A warp group that computes.
+// The loop of a warp group that computes.
 template <typename T, typename Out, int kN, int kTaps>
 __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uint32_t base,
                                                 int group) {
@@ -300,7 +299,7 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
   for (int index = blockIdx.x; index < p.tiles; index += gridDim.x) {
     const ConvolutionTile tile(p, index);
     float sums[2][kN / 2];
-    uint32_t read = 0;  // the stage before, which products may still read
+    uint32_t read = 0;  // previous stage, which products may still read
     for (int step = 0; step < steps; ++step) {
       BarrierWait(ring.Filled(), ring.parity);
       const uint64_t patch = SwizzledRowsAt(ring.Memory() + group * Stage::kPatch);
@@ -329,7 +328,8 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
   }
 }
 
-// Registers of a thread, in place of the 168 it starts with: 24 + 2 * 240 <= 3 * 168.
+// Registers per thread of the loading and the computing warps; 168 at launch: 24 + 2 * 240 <= 3 *
+// 168.
 template <typename T, typename Out, int kN, int kTaps>
 __global__ void __launch_bounds__(kConvolutionThreads, 1)
     ConvolutionKernel(const __grid_constant__ ConvolutionProblem p) {

@@ -1,8 +1,8 @@
-// The table of the transformer's kernels in the CUDA plug-in. Until the plug-in is loaded
-// (engine/device), and where a kernel does not support its arguments, the operators use ATen.
+// The table of the transformer's kernels in the CUDA plug-in. The operators use ATen until the
+// plug-in is loaded (engine/device), and for arguments that a kernel does not support.
 //
-// Every entry has the contract of the operator of the same name. If it does not support dtype,
-// layout or size, it writes nothing and returns false.
+// Each entry has the contract of the operator of that name, but returns false and writes nothing if
+// it does not support dtype, layout or size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,7 +10,7 @@
 namespace wan {
 
 struct CudaOps {
-  // attention.h, into `out` of the query's shape, contiguous. It supports compute capability 9.0.
+  // AttentionInto (attention.h). Needs compute capability 9.0.
   bool (*attention)(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                     at::Tensor& out) = nullptr;
   // layer_norm_modulate.h
@@ -24,8 +24,8 @@ struct CudaOps {
   bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
                         const at::Tensor& rotary) = nullptr;
 
-  // No operator: returns ten times the major number plus the minor number of a GPU's compute
-  // capability, for example 90.
+  // Returns ten times the major plus the minor number of a GPU's compute capability, for example
+  // 90.
   int (*compute_capability)(int device) = nullptr;
 };
 

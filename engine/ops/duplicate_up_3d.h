@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Returns whether AddDuplicateUp3d supports the widths: out_channels * time_factor * space_factor^2
-// values of a cell come from in_channels values, each repeated r times, where r is 1 or the product
-// of the last of the three factors.
+// Returns whether AddDuplicateUp3d supports the channel counts: in_channels values, each repeated r
+// times, must make the out_channels * time_factor * space_factor^2 values of a cell, where r is 1
+// or the product of the last of these three factors.
 bool SupportsDuplicateUp3d(int64_t in_channels, int64_t out_channels, int64_t time_factor,
                            int64_t space_factor);
 
@@ -18,7 +18,7 @@ bool SupportsDuplicateUp3d(int64_t in_channels, int64_t out_channels, int64_t ti
 // W * space_factor], to y. Value i of a cell of y (ordered by channel, then frame, row and column
 // within the cell) gets channel i / r of x.
 //
-// y may lack the first time_factor - 1 frames (if T is 1), as the first chunk of a video does.
+// If T is 1, y may lack the first time_factor - 1 frames, as the first chunk of a video does.
 void AddDuplicateUp3d(at::Tensor& y, const at::Tensor& x, int64_t time_factor,
                       int64_t space_factor);
 

@@ -1,7 +1,6 @@
-// A convolution together with what stands around it in the autoencoders: its input comes in several
-// pieces, its bias and an addend are added before the only rounding, and its result may be spread
-// over neighbouring frames or pixels. Without the kernel for Hopper GPUs each of these steps is a
-// pass over memory.
+// A convolution fused with its neighbours in the autoencoders: the input may be in several pieces,
+// bias and an addend are added before the only rounding, and the result may be spread over
+// neighbouring frames or pixels. Without the Hopper kernel, each of these is a pass over memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,62 +10,64 @@
 
 namespace wan {
 
-// The meaning of a result's channels.
+// What the channels of a result are.
 enum class Spread {
-  // Channels.
+  // Ordinary channels.
   kNone,
-  // Two frames: channels i * C ... (i + 1) * C - 1 are frame 2 t + i.
+  // Two frames: channels i * C ... (i + 1) * C - 1 are result frame 2 t + i. (i + 1) * C - 1 are
+  // frame 2 t + i.
   kFrames,
-  // A cell of two rows and two columns: channels i * C ... (i + 1) * C - 1 are row i / 2 and column
-  // i % 2 of the cell. The kernel has two rows and columns, and those of cell row r and cell column
-  // c read the input from row y - 1 + r and column x - 1 + c on.
+  // A cell of 2 x 2 pixels: channels i * C ... (i + 1) * C - 1 are its row i / 2 and column i % 2.
+  // (i + 1) * C - 1 are row i / 2 and column i % 2 of the cell. The kernel is 2 x 2; for row r and
+  // column c of the cell it reads the input from row y - 1 + r and column x - 1 + c on.
   kPixels,
 };
 
-// Every tensor of five dimensions is dense in ConvolutionLayout. All are of one dtype, but a kernel
-// of 3x3x3 and its input may be fp16 where bias, addend and result are fp32.
+// Tensors of five dimensions are dense in ConvolutionLayout. All have one dtype, except that a
+// 3x3x3 kernel and its input may be fp16 while bias, addend and result are fp32.
 struct FusedConvolution {
-  // [out, in, kt, kh, kw]. Rows and columns keep their number: zeros stand around the input.
+  // [out, in, kt, kh, kw]. Zero padding keeps height and width.
   at::Tensor weight;
-  at::Tensor bias;  // [out without what is spread]
-  // The input [1, in, n, H, W] in one to three runs of frames.
+  at::Tensor bias;  // [C], where C is out divided by the number of spread frames or pixels
+  // The input [1, in, n, H, W], split into one to three runs of frames.
   std::vector<at::Tensor> frames;
-  // Frames of zeros before the input.
+  // Number of zero frames before the input.
   int64_t leading_zeros = 0;
   Spread spread = Spread::kNone;
-  // Undefined, or added to the result: of the result's shape, which may be the result itself; with
-  // Spread::kPixels the input of AddDuplicateUp3d (duplicate_up_3d.h) with this factor of time.
+  // Added to the result if defined. Has the result's shape and may be the result itself; with
+  // Spread::kPixels it is instead the input of AddDuplicateUp3d (duplicate_up_3d.h) with this time
+  // factor.
   at::Tensor addend;
   int64_t addend_time_factor = 1;
 };
 
-// The channels of an input fill whole chunks of this many bytes where HasFusedConvolution is true.
+// HasFusedConvolution requires that an input pixel's channels fill a multiple of this many bytes.
 inline constexpr int64_t kFusedChannelBytes = 64;
 
-// Returns whether ConvolveFused runs as one kernel for kernels of this dtype, shape and place;
-// `allow_tf32` as in Convolution. If not, use ordinary convolutions, which are faster than the
+// Returns whether ConvolveFused has a kernel for weights of this dtype, shape and device;
+// `allow_tf32` as in Convolution. Otherwise use ordinary convolutions, which are faster than the
 // reference.
 bool HasFusedConvolution(const at::Tensor& weight, Spread spread, bool allow_tf32);
 
-// Returns whether an addend with this many channels can be added with Spread::kPixels.
+// Returns whether Spread::kPixels supports an addend with this many channels.
 inline constexpr bool CanAddDuplicate(int64_t addend_channels, int64_t out_channels) {
   return addend_channels == out_channels || addend_channels == 2 * out_channels;
 }
 
-// Returns whether the device has the kernel at all.
+// Returns whether the device has any fused kernel.
 bool HasFusedConvolutions(at::Device device);
 
-// Writes the convolution to `out`, dense in ConvolutionLayout: [1, C, T, H, W] where
-// T = leading zeros + frames - kt + 1, twice as many for Spread::kFrames; [1, C, T, 2 H, 2 W] for
-// Spread::kPixels. Throws c10::Error if HasFusedConvolution is false for the kernel.
+// Writes the convolution to `out`, which is dense in ConvolutionLayout: [1, C, T, H, W] where T =
+// leading zeros + frames - kt + 1 (twice as many for Spread::kFrames), or [1, C, T, 2 H, 2 W] for
+// Spread::kPixels. Throws c10::Error if HasFusedConvolution is false for the weight.
 void ConvolveFused(const FusedConvolution& convolution, at::Tensor& out);
 
-// Computes the same in plain ATen in the tensors' own dtype, for tests.
+// A plain ATen version in the tensors' own dtype, for tests.
 at::Tensor ConvolveFusedReference(const FusedConvolution& convolution);
 
-// The kernel [4 C, in, 1, 2, 2] whose convolution with Spread::kPixels is that of `weight`
-// [C, in, 3, 3] over the nearest-neighbour enlargement of the input: the two rows or columns of
-// `weight` that meet the same pixel are added up, in fp32.
+// Returns the kernel [4 C, in, 1, 2, 2] for Spread::kPixels that equals `weight` [C, in, 3, 3]
+// applied after nearest-neighbour upsampling: rows or columns of `weight` that meet the same pixel
+// are summed in fp32.
 at::Tensor KernelOverEnlargement(const at::Tensor& weight);
 
 }  // namespace wan

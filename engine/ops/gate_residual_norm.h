@@ -8,13 +8,14 @@
 
 namespace wan {
 
-// y [rows, dim] fp32 or bf16; x [rows, dim] fp32, updated in place; gate [n, dim] fp32, undefined
-// for 1; the rest as in layer_norm_modulate.h. `out` may be y itself. Sums and norm are fp32.
+// y [rows, dim] fp32 or bf16; x [rows, dim] fp32, updated in place; gate [n, dim] fp32, or
+// undefined for a gate of 1; other arguments as in layer_norm_modulate.h. `out` may be y itself.
+// Sums and norm are computed in fp32.
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
 
-// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
+// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                                const at::Tensor& scale, const at::Tensor& shift,
                                const at::Tensor& index, double eps, at::Tensor& out);

@@ -9,20 +9,20 @@
 namespace wan {
 
 struct LayerNormArguments {
-  float* x = nullptr;  // updated if there is a y
+  float* x = nullptr;  // updated in place if y is given
   int64_t x_stride = 0;
   int64_t y_stride = 0;
   int64_t out_stride = 0;
   int64_t dim = 0;
   float eps = 0;
-  RowTable gate;  // data is nullptr without a gate
+  RowTable gate;  // data is nullptr if there is no gate
   RowTable scale;
   RowTable shift;
   const int32_t* index = nullptr;  // nullptr if all tables have one row
 };
 
-// Y is the dtype of the addend of x before the norm; void without one. `y` and `out` may be the
-// same memory: a thread reads its values of a row before it writes them.
+// Y is the dtype of y, which is added to x before the norm; void if there is none. `y` and `out`
+// may be the same memory: a thread reads its part of a row before it writes it.
 template <typename Y, typename Out>
 __global__ void __launch_bounds__(kMaxThreads)
     LayerNormKernel(LayerNormArguments args, const Y* y, Out* out) {
@@ -57,7 +57,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   BlockSum(sum, shared_sum);
   const float mean = sum[0] / static_cast<float>(args.dim);
 
-  // From the values themselves, not from sums of squares: a residual stream has means far from 0.
+  // Two passes instead of a sum of squares, because a residual stream has means far from 0.
   float squares[1] = {0};
 #pragma unroll
   for (int k = 0; k < kVector; ++k) {

@@ -1,4 +1,4 @@
-// A layer norm, followed by a scale and a shift that many rows share:
+// A layer norm followed by a scale and a shift, which rows may share:
 //
 //   out[r] = (x[r] - mean) / sqrt(variance + eps) * scale[i] + shift[i]     with i = index[r]
 //
@@ -9,15 +9,15 @@
 
 namespace wan {
 
-// x [rows, dim] fp32; scale, shift [n, dim] fp32, each of them with one row for all or a row for
-// every value of `index`, int32 [rows], which may be undefined if both have one row; out [rows,
-// dim] fp32 or bf16, apart from x. All are contiguous in their last dimension and on one device.
+// x [rows, dim] fp32; scale and shift [n, dim] fp32, each with one row for all or one row per value
+// of `index`; index int32 [rows], or undefined if both have one row; out [rows, dim] fp32 or bf16,
+// not overlapping x. All are on one device and contiguous in the last dimension.
 //
-// `scale` is the whole factor: where upstream computes 1 + scale, it includes the 1.
+// `scale` is the full factor: it includes the 1 of upstream's 1 + scale.
 void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                        const at::Tensor& index, double eps, at::Tensor& out);
 
-// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
+// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void LayerNormModulateReference(const at::Tensor& x, const at::Tensor& scale,
                                 const at::Tensor& shift, const at::Tensor& index, double eps,
                                 at::Tensor& out);

@@ -9,8 +9,8 @@ namespace wan {
 // are fp32. `out` does not overlap x.
 void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias, at::Tensor& out);
 
-// Computes gelu(x weight^T + bias) with the tanh approximation. On CUDA in bf16 the GELU is part of
-// the product and applied before the sum is rounded.
+// Computes gelu(x weight^T + bias) with the tanh approximation. On CUDA in bf16 the GELU is fused
+// and applied before the sum is rounded.
 void LinearGelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                 at::Tensor& out);
 

@@ -1,28 +1,29 @@
-// The softmax of attention_sm90.cu: of 64 rows of scores that a warp group has in its registers,
-// one tile of keys after the other.
+// The softmax of attention_sm90.cu, over 64 rows of scores in a warp group's registers, one tile of
+// keys at a time.
 //
-// The tensor cores wait for this code, and a scheduler has one warp for it. Its speed depends on
-// the number of instructions, and on that none waits for the one before. An exponential takes about
-// 30 cycles until its result can be used, and 8 until the next one can start, so what uses a result
-// has to come some exponentials later. The compiler would move it closer; it moves nothing over a
-// `pmevent`, which does nothing else (it raises an event for a profiler).
+// The tensor cores wait for this code, and each scheduler has one warp for it. So it must have few
+// instructions, and none that depends on the one directly before. An exponential's result is ready
+// after about 30 cycles, and the next can start after 8, so a result is used some exponentials
+// later. The compiler would move the use closer, but it moves nothing across a `pmevent`, which
+// otherwise only raises a profiler event.
 #pragma once
 
 #include <cstdint>
 
 namespace wan::sm90 {
 
-constexpr int kKeys = 176;           // keys of a tile
-constexpr int kScores = kKeys / 2;   // scores of a thread
-constexpr int kFours = kScores / 4;  // two neighbours in each of its two rows
-constexpr int kSteps = kKeys / 16;   // products of the probabilities with the values
-constexpr int kOutputs = 64;         // outputs of a thread
-constexpr int kBlocks = kFours / 2;  // exponentials between two scheduling barriers: eight
-constexpr int kLag = 3;              // fours between an exponential and its use
+constexpr int kKeys = 176;          // keys per tile
+constexpr int kScores = kKeys / 2;  // scores per thread and tile
+constexpr int kFours =
+    kScores / 4;  // groups of four scores: two neighbours in each of a thread's two rows
+constexpr int kSteps = kKeys / 16;   // products with the values per tile
+constexpr int kOutputs = 64;         // outputs per thread
+constexpr int kBlocks = kFours / 2;  // scheduling barriers: one per eight exponentials
+constexpr int kLag = 3;              // groups of four between an exponential and its use
 
 __device__ __forceinline__ void SchedulingBarrier() { asm volatile("pmevent 1;" ::: "memory"); }
 
-// Tells the compiler that the registers may change here, as they do while products run.
+// Makes the compiler assume that the registers change here, as they do while products run.
 template <int kCount>
 __device__ __forceinline__ void Pin(float (&values)[kCount]) {
 #pragma unroll
@@ -61,18 +62,18 @@ __device__ __forceinline__ float RowSum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// Works on registers of its caller: scores, which become exponentials; the probabilities in bf16,
-// as the product with the values takes them; and the output so far. In members with two elements,
-// [0] is for the thread's upper row and [1] for the row eight below.
+// Works on the caller's registers: scores, which become exponentials; probabilities in bf16, laid
+// out for the product with the values; and the outputs so far. In members with two elements, [0]
+// belongs to the thread's upper row and [1] to the row eight below.
 class OnlineSoftmax {
  public:
-  // Scores are multiplied by `scale`, which has log2(e) in it.
+  // Scores are multiplied by `scale`, which includes log2(e).
   __device__ __forceinline__ OnlineSoftmax(float (&scores)[kScores],
                                            uint32_t (&probabilities)[kSteps][4],
                                            float (&out)[kOutputs], float scale)
       : scores_(scores), probabilities_(probabilities), out_(out), scale_(scale) {}
 
-  // Computes the probabilities of a row's first tile; there is no output to scale.
+  // Computes the probabilities of the first tile, when there is no output to rescale yet.
   __device__ __forceinline__ void First() {
     float low[2] = {scores_[0], scores_[2]};
     float high[2] = {scores_[1], scores_[3]};
@@ -92,13 +93,13 @@ class OnlineSoftmax {
     Exponentials</*kFirst=*/true>();
   }
 
-  // Part `slot` of kSlots of the search for the maximum of any other tile, to be called in order
+  // Does part `slot` of kSlots of the search for a later tile's maximum. Call the parts in order,
   // between products.
   template <int kSlots>
   __device__ __forceinline__ void SearchMaximum(int slot) {
 #pragma unroll
     for (int i = slot * kFours / kSlots; i < (slot + 1) * kFours / kSlots; ++i) {
-      // As integers: floats that are not negative keep their order, and a GPU compares three
+      // Compares as integers: non-negative floats keep their order, and a GPU compares three
       // integers in one instruction.
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
@@ -117,7 +118,7 @@ class OnlineSoftmax {
     SchedulingBarrier();
   }
 
-  // After the whole search, updates the rows' maximum and the factor for the earlier sums.
+  // Call it after the whole search. Updates the rows' maxima and the factor for earlier sums.
   __device__ __forceinline__ void UpdateMaximum() {
     int largest[2];
 #pragma unroll
@@ -130,7 +131,7 @@ class OnlineSoftmax {
       }
     }
     float maximum[2] = {__int_as_float(largest[0]), __int_as_float(largest[1])};
-    // If a row has only negative scores, integers order floats in reverse.
+    // If a row has only negative scores, their integers have the reverse order.
     if (__any_sync(~0u, min(largest[0], largest[1]) < 0)) {
       float low[2] = {scores_[0], scores_[2]};
 #pragma unroll
@@ -150,8 +151,8 @@ class OnlineSoftmax {
     }
   }
 
-  // Computes the tile's probabilities and scales the output so far to them. No product may be
-  // running on either.
+  // Computes the tile's probabilities and rescales the outputs so far. No product may be using
+  // either.
   __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
 
   // Returns 1 / the sum of a row's exponentials. Call it after the last tile.

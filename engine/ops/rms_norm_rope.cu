@@ -10,12 +10,12 @@ namespace wan {
 namespace {
 
 struct Rotary {
-  const float* table = nullptr;  // [tokens, head_dim]; nullptr for no rotation
+  const float* table = nullptr;  // [tokens, head_dim]; nullptr: no rotation
   int64_t tokens = 1;
   int head_dim = kVector;
 };
 
-// Turns 8 neighbouring channels, which lie in one head.
+// Rotates 8 neighbouring channels of one head.
 __device__ Vector Rotate(const Vector& v, const float* cos, const float* sin) {
   const float4 c4 = *reinterpret_cast<const float4*>(cos);
   const float4 s4 = *reinterpret_cast<const float4*>(sin);
@@ -32,7 +32,7 @@ __device__ Vector Rotate(const Vector& v, const float* cos, const float* sin) {
   return result;
 }
 
-// A block works on all parts of one row, so that their loads are under way together.
+// A block handles all parts of one row, so that their loads overlap.
 template <typename T, int kParts>
 __global__ void __launch_bounds__(kMaxThreads)
     RmsNormRopeKernel(T* x, int64_t stride, int dim, const float* weight, float eps,

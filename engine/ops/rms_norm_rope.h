@@ -8,15 +8,14 @@
 
 namespace wan {
 
-// x [rows, parts * dim] fp32 or bf16, contiguous in its last dimension: `parts` vectors of `dim`
-// side by side, for example queries and keys inside the product of a packed projection. weight
-// [parts, dim] fp32.
+// x [rows, parts * dim] fp32 or bf16, contiguous in the last dimension: `parts` vectors of `dim`
+// side by side, for example queries and keys from a packed projection.
 //
-// rotary [tokens, head_dim] fp32 as RotaryTable (rotary_table.h) makes it; row r of x takes its row
-// r mod tokens. If it is undefined, only the norm is applied.
+// rotary [tokens, head_dim] fp32 is made by RotaryTable (rotary_table.h); row r of x uses its row r
+// mod tokens. If it is undefined, only the norm is applied.
 void RmsNormRope(at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& rotary);
 
-// Computes the same in plain ATen. A CPU uses it, and tests compare the kernel with it.
+// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void RmsNormRopeReference(at::Tensor& x, const at::Tensor& weight, double eps,
                           const at::Tensor& rotary);
 

@@ -1,5 +1,5 @@
-// Shared code of the kernels over rows of activations: a block of threads works on one row, each
-// thread on 8 neighbouring values, read and written 16 bytes at a time and kept in fp32.
+// Shared code of kernels over rows of activations: a block handles one row, a thread 8 neighbouring
+// values, which it loads and stores as 16 bytes (in bf16) and keeps in fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,7 @@ __device__ inline Vector LoadVector(const __nv_bfloat16* p) {
   Vector result;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    // bf16 is the upper half of fp32; the first of a pair lies in the lower half of the word.
+    // bf16 is the upper half of fp32; the first of a pair is in the lower half of the word.
     result.values[2 * i] = __uint_as_float(pairs[i] << 16);
     result.values[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
   }
@@ -64,7 +64,7 @@ __device__ inline void StoreVector(__nv_bfloat16* p, const Vector& v) {
   *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
 }
 
-// Values too large for fp16 become infinite.
+// Values beyond fp16's range become infinite.
 __device__ inline void StoreVector(__half* p, const Vector& v) {
   __half2 pairs[4];
 #pragma unroll
@@ -72,8 +72,8 @@ __device__ inline void StoreVector(__half* p, const Vector& v) {
   *reinterpret_cast<uint4*>(p) = *reinterpret_cast<const uint4*>(pairs);
 }
 
-// The sum over a block of one number per thread, for each of kCount numbers. Every thread gets it.
-// `shared` holds a number per warp for each; two calls in a row need two of them.
+// Sums each of kCount numbers over the threads of a block; every thread gets the sums. `shared` has
+// kCount numbers per warp; two consecutive calls need different ones.
 template <int kCount>
 __device__ inline void BlockSum(float (&sums)[kCount], float (*shared)[kWarp]) {
 #pragma unroll
@@ -100,17 +100,17 @@ __device__ inline void BlockSum(float (&sums)[kCount], float (*shared)[kWarp]) {
   }
 }
 
-// Threads of a block that works on a row of `dim` values.
+// Threads of a block for rows of `dim` values.
 inline int ThreadsForRow(int64_t dim) {
   return static_cast<int>((dim / kVector + kWarp - 1) / kWarp * kWarp);
 }
 
-// True if a block can work on rows of `dim` values.
+// Whether a block can handle rows of `dim` values.
 inline bool RowFitsBlock(int64_t dim) {
   return dim > 0 && dim % kVector == 0 && dim / kVector <= kMaxThreads;
 }
 
-// True if `t` is [rows, columns] of a dtype that vectors are loaded from, and every row starts at a
+// Whether `t` is [rows, columns] of a dtype that vectors can be loaded from, with every row at a
 // multiple of 16 bytes.
 inline bool HasVectorRows(const at::Tensor& t) {
   const int64_t row_bytes = t.stride(0) * t.element_size();
@@ -119,13 +119,13 @@ inline bool HasVectorRows(const at::Tensor& t) {
          (t.scalar_type() == at::kFloat || t.scalar_type() == at::kBFloat16);
 }
 
-// A table [n, dim] of vectors, one for all rows or one for each value of a row index.
+// A table [n, dim]: one vector for all rows, or one per value of a row index.
 struct RowTable {
   const float* data = nullptr;
-  int64_t stride = 0;  // 0 if there is one vector
+  int64_t stride = 0;  // elements between vectors; 0 if there is one vector
 };
 
-// True if `table` can be used with `index` for rows of `dim` values.
+// Whether `table` can be used with `index` for rows of `dim` values.
 inline bool IsRowTable(const at::Tensor& table, const at::Tensor& index, int64_t dim) {
   return HasVectorRows(table) && table.scalar_type() == at::kFloat && table.size(1) == dim &&
          (table.size(0) == 1 || (index.defined() && index.scalar_type() == at::kInt));

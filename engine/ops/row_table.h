@@ -1,4 +1,4 @@
-// Tables of vectors; every row of an activation uses one vector.
+// Tables of vectors, one of which applies to each row of an activation.
 #pragma once
 
 #include <ATen/core/Tensor.h>

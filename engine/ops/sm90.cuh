@@ -1,6 +1,5 @@
-// The instructions of sm_90a that attention_sm90.cu and convolution_sm90.cuh are made of: barriers
-// in shared memory, tensor copies and products of warp groups. Device code only; unused functions
-// are not compiled.
+// Wrappers for the sm_90a instructions that attention_sm90.cu and convolution_sm90.cuh use:
+// barriers in shared memory, TMA copies and warp-group products. Device code only.
 #pragma once
 
 #include <cuda.h>
@@ -14,14 +13,14 @@ __device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// The address that lies as far into the shared memory of block `rank` of the cluster.
+// The address with the same offset in the shared memory of block `rank` of the cluster.
 __device__ __forceinline__ uint32_t ClusterAddress(uint32_t address, uint32_t rank) {
   uint32_t result;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
   return result;
 }
 
-// A phase of the barrier at `barrier` ends after `arrivals` arrivals and the bytes they announced.
+// A phase of the barrier ends after `arrivals` arrivals and the bytes that they announced.
 __device__ __forceinline__ void BarrierInit(uint32_t barrier, int arrivals) {
   asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(barrier), "r"(arrivals));
 }
@@ -34,19 +33,19 @@ __device__ __forceinline__ void BarrierArrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// The same in any block of the cluster; the address is one of ClusterAddress.
+// The same for a barrier of any block of the cluster; pass an address from ClusterAddress.
 __device__ __forceinline__ void BarrierArriveInCluster(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives and announces bytes that copies will write.
+// Arrives and announces `bytes` that copies will write.
 __device__ __forceinline__ void BarrierExpect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
 }
 
-// Waits for the end of the phase of this parity; a new barrier is in a phase of parity 0, and the
-// one before it, of parity 1, counts as ended.
+// Waits until the phase of this parity ends. A new barrier is in phase 0; waiting for parity 1
+// returns at once.
 __device__ __forceinline__ void BarrierWait(uint32_t barrier, uint32_t parity) {
   asm volatile(
       "{\n"
@@ -59,8 +58,7 @@ __device__ __forceinline__ void BarrierWait(uint32_t barrier, uint32_t parity) {
       : "memory");
 }
 
-// Synchronizes all threads of the cluster; their earlier writes to shared memory are visible
-// afterwards.
+// Synchronizes all threads of the cluster and makes their earlier writes to shared memory visible.
 __device__ __forceinline__ void ClusterSync() {
   asm volatile(
       "barrier.cluster.arrive.aligned;\n"
@@ -68,7 +66,7 @@ __device__ __forceinline__ void ClusterSync() {
           : "memory");
 }
 
-// Barriers of a block by number, for kThreads threads that synchronize or arrive.
+// Named barriers of a block, for kThreads threads that synchronize or arrive.
 template <int kThreads>
 __device__ __forceinline__ void NamedSync(int number) {
   asm volatile("bar.sync %0, %1;" ::"r"(number), "n"(kThreads) : "memory");
@@ -79,8 +77,8 @@ __device__ __forceinline__ void NamedArrive(int number) {
   asm volatile("bar.arrive %0, %1;" ::"r"(number), "n"(kThreads) : "memory");
 }
 
-// Copies the box at these coordinates of a tensor of four dimensions to shared memory and counts
-// its bytes at the barrier.
+// Copies the box at these coordinates of a 4D tensor to shared memory and counts its bytes at the
+// barrier.
 __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                         int c0, int c1, int c2, int c3) {
   asm volatile(
@@ -90,7 +88,7 @@ __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uin
       : "memory");
 }
 
-// The same for every block of the cluster whose bit is in `blocks`, each at its own `to` and
+// The same for every block of the cluster whose bit in `blocks` is set, each at its own `to` and
 // `barrier`.
 __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap* map,
                                                  uint32_t barrier, int c0, int c1, int c2, int c3,
@@ -102,9 +100,9 @@ __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap*
       : "memory");
 }
 
-// Describes a matrix of bf16 in shared memory whose rows of 128 bytes a tensor copy has swizzled.
-// Groups of eight rows lie 1024 bytes apart; `columns_apart` is the distance of blocks of 64
-// columns, where the product reads the matrix along its rows.
+// Descriptor of a bf16 matrix in shared memory with rows of 128 bytes that TMA has swizzled. Groups
+// of eight rows are 1024 bytes apart; `columns_apart` is the distance between blocks of 64 columns,
+// used only if the product reads along rows.
 __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_apart) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   constexpr uint64_t kRowsApart = 1024;
@@ -112,10 +110,10 @@ __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_
          ((address & 0x3FFFF) >> 4);
 }
 
-// The difference that moves such a description on by this many bytes.
+// What to add to such a descriptor to advance it by `bytes`.
 __device__ __forceinline__ constexpr uint64_t MatrixStep(uint32_t bytes) { return bytes >> 4; }
 
-// To be called before the first product that uses registers written by other instructions.
+// Call it before the first product that uses registers written by other instructions.
 __device__ __forceinline__ void ProductFence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }
@@ -124,7 +122,7 @@ __device__ __forceinline__ void ProductCommit() {
   asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
 }
 
-// Waits until at most kGroups committed groups of products are not complete.
+// Waits until at most kGroups committed groups of products are incomplete.
 template <int kGroups>
 __device__ __forceinline__ void ProductWait() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(kGroups) : "memory");
@@ -140,8 +138,8 @@ __device__ __forceinline__ void ProductWait() {
 #define WAN_REGISTERS_88(d) \
   WAN_REGISTERS_64(d), WAN_REGISTERS_8(d, 64), WAN_REGISTERS_8(d, 72), WAN_REGISTERS_8(d, 80)
 
-// d[64 x 176] (+)= a[64 x 16] * b[176 x 16]^T, both in shared memory. A thread holds of d, for
-// every eight columns, two neighbours in one row and two in the row eight below.
+// d[64 x 176] (+)= a[64 x 16] * b[176 x 16]^T, with a and b in shared memory. For every eight
+// columns of d, a thread holds two neighbours in one row and two in the row eight below.
 __device__ __forceinline__ void Product64x176(float (&d)[88], uint64_t a, uint64_t b,
                                               int accumulate) {
   asm volatile(
@@ -161,8 +159,8 @@ __device__ __forceinline__ void Product64x176(float (&d)[88], uint64_t a, uint64
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// d[64 x 128] (+)= a[64 x 16] * b[16 x 128]: `a` from registers, laid out as d is, in pairs of
-// bf16; `b` in shared memory, read along its rows.
+// d[64 x 128] (+)= a[64 x 16] * b[16 x 128]: `a` in registers as pairs of bf16, laid out as d is;
+// `b` in shared memory, read along its rows.
 __device__ __forceinline__ void Product64x128(float (&d)[64], const uint32_t (&a)[4], uint64_t b,
                                               int accumulate) {
   asm volatile(

@@ -1,5 +1,5 @@
-// The driver's function that describes a tensor to the copies of a Hopper GPU. The plug-in is not
-// linked with the driver, so it is asked for. For the files of kernels for compute capability 9.0.
+// Finds the driver function that makes TMA descriptors. The plug-in is not linked with the driver,
+// so it looks it up at run time. For kernels of compute capability 9.0.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -14,8 +14,8 @@ using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32
                                      const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-// Returns the function, or null where the driver has none. Throws c10::Error if the driver cannot
-// be asked. Any thread may call it.
+// Returns the function, or null if the driver does not have it. Throws c10::Error if the lookup
+// fails. Any thread may call it.
 inline EncodeTensorMap FindEncodeTensorMap() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result;

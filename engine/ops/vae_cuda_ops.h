@@ -1,5 +1,5 @@
-// The table of the autoencoders' kernels in the CUDA plug-in, whose static initialisers fill it
-// when it is loaded. Until then, and where an entry does not support its arguments, the operators
+// The table of the autoencoders' kernels, filled by the static initialisers of the CUDA plug-in
+// when it is loaded. Before that, and for arguments that an entry does not support, the operators
 // use ATen.
 #pragma once
 
@@ -10,13 +10,11 @@
 namespace wan {
 
 struct VaeCudaOps {
-  // ChannelRmsNormSilu (channel_rms_norm.h) for x and out that keep the channels of a pixel
-  // together. If it does not support their layout or size, it writes nothing and returns
-  // false.
+  // ChannelRmsNormSilu (channel_rms_norm.h) for channels-last x and out. Returns false and writes
+  // nothing for other layouts or sizes.
   bool (*channel_rms_norm_silu)(const at::Tensor& x, const at::Tensor& gamma,
                                 const at::Tensor& out) = nullptr;
-  // HasFusedConvolution and ConvolveFused (fused_convolution.h). They support compute capability
-  // 9.0. fused_convolution returns false, and has written nothing, for what it does not support.
+  // HasFusedConvolution and ConvolveFused (fused_convolution.h). Both need compute capability 9.0.
   bool (*supports_fused_convolution)(const at::Tensor& weight, Spread spread,
                                      bool allow_tf32) = nullptr;
   bool (*fused_convolution)(const FusedConvolution& convolution, at::Tensor& out) = nullptr;

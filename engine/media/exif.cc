@@ -11,7 +11,7 @@ using namespace std::string_view_literals;
 constexpr int kAsStored = 1;
 constexpr int kLastOrientation = 8;
 
-// Reads numbers of a TIFF file in its byte order; reads 0 beyond the end.
+// Reads numbers of a TIFF file in the file's byte order; beyond the end it reads 0.
 class TiffReader {
  public:
   TiffReader(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
@@ -44,7 +44,7 @@ int ExifOrientation(std::string_view exif) {
   constexpr int kEntryBytes = 12;
   constexpr uint32_t kOrientationTag = 0x0112;
   constexpr uint32_t kShort = 3;
-  constexpr uint32_t kLong = 4;  // by the standard it is a short, but some programs write a long
+  constexpr uint32_t kLong = 4;  // the standard says short, but some programs write a long
   const uint64_t directory = tiff.Number(4, 4);
   const uint32_t entries = tiff.Number(directory, 2);
   for (uint32_t i = 0; i < entries; ++i) {

@@ -1,13 +1,13 @@
-// Decodes picture files into the pixels that they show.
+// Decodes picture files into pixels as a viewer shows them.
 //
-// Wan2.2 reads an image with Pillow's Image.open(file).convert("RGB"). The pixels here equal those
-// for every picture that is opaque, has at most 8 bits a sample, and is stored as it is shown.
-// Others are decoded as a browser shows them:
-//   - a picture is turned and mirrored as its EXIF orientation says (ImageOps.exif_transpose);
-//   - what is transparent is blended over a background (stored_image.h);
-//   - samples of 16 bits become v / 257, rounded.
-// Colour profiles and gamma are ignored, as by upstream. An animated PNG gives its default image.
-// All functions are thread-safe.
+// Upstream reads images with Pillow's Image.open(file).convert("RGB"). The pixels here are the same
+// if the picture is opaque, has at most 8 bits per sample and needs no rotation. Others are decoded
+// as browsers show them:
+//   - they are rotated and mirrored as EXIF says (ImageOps.exif_transpose);
+//   - transparent pixels are blended over a background (stored_image.h);
+//   - 16-bit samples become v / 257, rounded.
+// Colour profiles and gamma are ignored, as upstream does. Of an animated PNG the default image is
+// read. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,40 +20,40 @@
 
 namespace wan {
 
-// The limits are compared before any pixel is decoded and before memory for pixels is allocated.
+// Limits are checked before any pixel is decoded or memory for pixels is allocated.
 struct ImageLimits {
   int64_t max_bytes = 32 << 20;
   int64_t max_pixels = 64'000'000;
-  // Most bytes that a decoder may keep for the whole picture in addition to its pixels. A JPEG of
-  // several scans keeps two bytes for each coefficient: 52 megapixels with full chroma, all sizes
-  // with 4:2:0, pass.
+  // Most bytes that a decoder may hold for a whole picture besides the pixels. JPEGs with several
+  // scans need two bytes per coefficient: 52 megapixels pass with full chroma, and all sizes with
+  // 4:2:0.
   int64_t max_working_bytes = 300 << 20;
 };
 
 struct MeasuredImage {
-  InputImage facts;            // complete except for `blended_over`, which needs the pixels
-  int64_t decoding_bytes = 0;  // the most memory that DecodeImage takes, an upper bound
+  InputImage facts;            // all but `blended_over`, which needs the pixels
+  int64_t decoding_bytes = 0;  // upper bound of the memory that DecodeImage takes
 };
 
-// Reads the facts of a PNG, JPEG or WebP file without decoding its pixels. It walks over the file's
-// bytes at most once, with bounded memory. Accepts every file that DecodeImage accepts, with the
-// same facts, and also files whose pixels are damaged or missing. Errors are those of DecodeImage.
+// Reads the properties of a PNG, JPEG or WebP file without decoding pixels. Reads the bytes at most
+// once, in bounded memory. Accepts every file that DecodeImage accepts, with the same facts, and
+// also files with damaged or missing pixels. Errors are those of DecodeImage.
 absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
 
-// Accepts the files that DecodeImage accepts, with the same facts and the same errors, but keeps no
-// pixels. The largest pictures take about a second, and memory as docs/operate/limits.md says: less
-// than a MiB for most, and at most what a decoder keeps.
+// Decodes as DecodeImage does, with the same facts and errors, but keeps no pixels. The largest
+// pictures take about a second. Memory is below 1 MiB for most pictures and bounded by the
+// decoder's own (docs/operate/limits.md).
 absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& background = {},
                                       const ImageLimits& limits = {});
 
 struct DecodedImage {
   RgbImage image;
-  InputImage facts;  // facts of the file, and the steps applied to it
+  InputImage facts;  // properties of the file, and the steps applied to it
 };
 
 // Decodes a PNG, JPEG or WebP file. INVALID_ARGUMENT, with the reason, for another format, an
-// animated WebP file, a broken or truncated file, and a file beyond the limits. CANCELLED soon
-// after a stop request.
+// animated WebP, a broken or truncated file, or one beyond the limits. CANCELLED soon after a stop
+// request.
 absl::StatusOr<DecodedImage> DecodeImage(std::string_view bytes, const Color& background = {},
                                          const ImageLimits& limits = {},
                                          const std::stop_token& stop = {});

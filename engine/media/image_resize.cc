@@ -12,7 +12,7 @@ namespace wan {
 namespace {
 
 constexpr double kLanczosRadius = 3;
-// Fixed point of the weights. 8 bits of pixel and 2 of overshoot fit above it in an int.
+// Fractional bits of the weights; an int also has room for 8 bits of pixel and 2 of overshoot.
 constexpr int kWeightBits = 32 - 8 - 2;
 
 double Sinc(double x) {
@@ -28,7 +28,7 @@ double Lanczos(double x) {
 // The inputs of one output position: [first, first + weights.size()).
 struct Tap {
   int first = 0;
-  std::vector<int> weights;  // in fixed point; the sum is one
+  std::vector<int> weights;  // in fixed point; their sum is 1
 };
 
 Tap MakeTap(double center, double radius, double stretch, int in_size) {
@@ -52,7 +52,7 @@ Tap MakeTap(double center, double radius, double stretch, int in_size) {
 
 std::vector<Tap> MakeTaps(int in_size, int out_size) {
   const double scale = static_cast<double>(in_size) / out_size;
-  // When it shrinks the kernel grows, so that no input is skipped.
+  // The kernel widens when shrinking, so that no input is skipped.
   const double stretch = std::max(scale, 1.0);
   std::vector<Tap> taps;
   taps.reserve(static_cast<size_t>(out_size));
@@ -62,7 +62,7 @@ std::vector<Tap> MakeTaps(int in_size, int out_size) {
   return taps;
 }
 
-// Weighted sum of pixels `stride` bytes apart, per channel.
+// Computes the weighted sum, per channel, of pixels `stride` bytes apart.
 void ApplyTap(const Tap& tap, const uint8_t* in, size_t stride, uint8_t* out) {
   constexpr int kHalf = 1 << (kWeightBits - 1);
   int sums[3] = {kHalf, kHalf, kHalf};
@@ -122,12 +122,12 @@ absl::Status Check(const RgbImage& image, ImageSize size) {
                                                  kMaxImageSide));
 }
 
-// The largest multiple of `multiple` that is not above `value`.
+// Rounds `value` down to a multiple of `multiple`.
 int FloorToMultiple(double value, int multiple) {
   return static_cast<int>(value - std::fmod(value, multiple));
 }
 
-// Ratio of the widths of two shapes scaled to one height, wider to narrower.
+// At equal heights, how many times as wide the wider shape is as the other.
 double RatioGap(double ratio, ImageSize size) {
   const double other = static_cast<double>(size.width) / size.height;
   return std::max(ratio / other, other / ratio);
@@ -173,8 +173,7 @@ ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
 }
 
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple) {
-  // Before rounding down, the sides had the image's ratio, and each was longer by less than one
-  // multiple.
+  // Before rounding down, the sides had the image's ratio and each was less than `multiple` longer.
   const auto least_height = int64_t{size.width} * image.height;
   const auto most_height = (int64_t{size.width} + multiple) * image.height;
   return int64_t{size.height} * image.width <= most_height &&
@@ -192,7 +191,7 @@ RgbImage CropToRatio(const RgbImage& image, ImageSize size) {
 
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
-  // A side that keeps its length is left alone: the kernel's weights are then 0 and 1 anyway.
+  // Skip a side that keeps its length: its weights would be 0 and 1.
   RgbImage wide = image.width == size.width ? image : ResizeWidth(image, size.width);
   if (wide.height == size.height) return wide;
   return ResizeHeight(wide, size.height);
@@ -202,7 +201,7 @@ absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
   const double scale = std::max(static_cast<double>(size.width) / image.width,
                                 static_cast<double>(size.height) / image.height);
-  // nearbyint rounds halves to even, as Python's round() does.
+  // nearbyint rounds halves to even, like Python's round().
   const ImageSize covering = {static_cast<int>(std::nearbyint(image.width * scale)),
                               static_cast<int>(std::nearbyint(image.height * scale))};
   if (covering.width > kMaxImageSide || covering.height > kMaxImageSide ||

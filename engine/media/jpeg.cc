@@ -17,8 +17,8 @@ JpegErrors& ErrorsOf(j_common_ptr cinfo) { return *reinterpret_cast<JpegErrors*>
   std::longjmp(errors.escape, 1);
 }
 
-// Warnings (level -1) that mean lost or invented pixels. Others, such as stray bytes between
-// markers, many cameras provoke.
+// Whether a warning (level -1) means lost or invented pixels. Many cameras cause harmless ones, for
+// example stray bytes between markers.
 bool MeansDamage(int code) {
   constexpr int kCodes[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC,
                             JWRN_ARITH_BAD_CODE};

@@ -1,11 +1,11 @@
-// Turns libjpeg's errors into statuses. Only the JPEG files of this directory may include it.
+// Turns libjpeg's errors into statuses. For the JPEG files of this directory only.
 //
-// libjpeg reports a fatal error by a call that must not return. Every function that calls into it
-// therefore has one form: it calls setjmp first, and the frames that longjmp leaves hold no object
-// with a destructor.
+// libjpeg reports a fatal error through a handler that must not return. So every function that
+// calls libjpeg calls setjmp first, and no frame that longjmp leaves has an object with a
+// destructor.
 #pragma once
 
-// jpeglib.h needs FILE and size_t before it.
+// jpeglib.h needs the headers with FILE and size_t before it.
 // clang-format off
 #include <csetjmp>
 #include <cstddef>
@@ -16,12 +16,12 @@
 namespace wan {
 
 struct JpegErrors {
-  jpeg_error_mgr manager;  // first: libjpeg's pointer to it is a pointer to the whole
+  jpeg_error_mgr manager;  // first member: libjpeg's pointer to it also points to the whole struct
   std::jmp_buf escape;
-  char message[JMSG_LENGTH_MAX];  // of the fatal error, or of the first damage
-  bool damaged;                   // the data is broken, though libjpeg could go on
+  char message[JMSG_LENGTH_MAX];  // text of the fatal error, or of the first damage
+  bool damaged;                   // the data is broken, but libjpeg could continue
 
-  // Readies the handlers; the result goes into cinfo.err.
+  // Prepares the handlers; assign the result to cinfo.err.
   jpeg_error_mgr* Install();
 
   // Ends the current call into libjpeg.

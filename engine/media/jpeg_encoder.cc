@@ -7,8 +7,7 @@
 namespace wan {
 namespace {
 
-// Lets libjpeg allocate the result; libjpeg's memory, the result included, is freed by the
-// destructor.
+// Encodes with libjpeg; the destructor frees its memory, including the result.
 class JpegWriter {
  public:
   JpegWriter() { cinfo_.err = errors_.Install(); }

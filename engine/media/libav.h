@@ -1,5 +1,5 @@
-// Owning pointers for FFmpeg's objects, and statuses for its errors. Only the files of this
-// directory may include it.
+// Owning pointers for FFmpeg's objects, and statuses for its errors. For the files of this
+// directory only.
 #pragma once
 
 extern "C" {
@@ -27,8 +27,8 @@ using FramePtr = std::unique_ptr<AVFrame, LibavDeleter>;
 using PacketPtr = std::unique_ptr<AVPacket, LibavDeleter>;
 using SwsContextPtr = std::unique_ptr<SwsContext, LibavDeleter>;
 
-// Keeps the errors that the libraries log on this thread while the object lives. Without such an
-// object these errors are dropped; they are never printed. Objects must not be nested.
+// Keeps the errors that FFmpeg's libraries log on this thread while the object lives. Without an
+// object they are dropped; they are never printed. Objects must not be nested.
 class LibavLog {
  public:
   LibavLog();
@@ -36,7 +36,7 @@ class LibavLog {
   LibavLog(const LibavLog&) = delete;
   LibavLog& operator=(const LibavLog&) = delete;
 
-  // The first error that was logged, without its line end; empty if there was none.
+  // The first error that was logged, without its newline; empty if none.
   const std::string& first_error() const { return first_error_; }
 
  private:

@@ -1,5 +1,4 @@
-// The code that all video formats share: it opens a muxer and an encoder, feeds them frames, and
-// closes them.
+// Shared by all video formats: opens a muxer and an encoder, feeds them frames, and closes them.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +16,7 @@ namespace wan {
 
 // Describes one kind of video file.
 struct LibavVideoKind {
-  const char* container;  // FFmpeg's name
+  const char* container;  // FFmpeg's name of the muxer
   const char* encoder;
   AVPixelFormat pixel_format;
   AVColorSpace color_space;
@@ -27,18 +26,18 @@ struct LibavVideoKind {
   double seconds_per_keyframe;  // 0: every frame is a keyframe
   std::vector<std::pair<const char*, std::string>> encoder_options;
   std::vector<std::pair<const char*, std::string>> container_options;
-  int threads = 0;  // 0: as many as the encoder finds useful
+  int threads = 0;  // 0: the encoder chooses
 };
 
-// Converts RGB24 into a frame of the kind's pixel format.
+// Converts RGB24 into a frame of the encoder's pixel format.
 class FrameConverter {
  public:
   virtual ~FrameConverter() = default;
   virtual void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) = 0;
 };
 
-// Opens a writer for this kind of file. `format` must be within the bounds of OpenVideoWriter,
-// whose errors it returns.
+// Opens a writer for this kind of file. `format` must be within OpenVideoWriter's limits; errors
+// are the same.
 absl::StatusOr<std::unique_ptr<VideoWriter>> OpenLibavVideoWriter(
     const LibavVideoKind& kind, std::unique_ptr<FrameConverter> converter, const std::string& path,
     const VideoFormat& format);

@@ -1,4 +1,4 @@
-// H.264 in MP4: what browsers, phones and editors play.
+// Writes H.264 in MP4, which browsers, phones and editors play.
 #include <string>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace wan {
 namespace {
 
-// RGB to BT.709, limited range, chroma averaged over 2x2.
+// Converts RGB to BT.709, limited range, with chroma averaged over 2x2.
 class Yuv420Converter final : public FrameConverter {
  public:
   explicit Yuv420Converter(SwsContextPtr scaler) : scaler_(std::move(scaler)) {}
@@ -40,10 +40,10 @@ SwsContextPtr MakeScaler(const VideoFormat& format) {
   return code < 0 ? nullptr : std::move(scaler);
 }
 
-// The index goes to the front, so that a player can begin before it has the whole file. It is
-// complete only at the end. If the number of frames is known, enough space is reserved: per frame 8
-// bytes for its time, 4 for its size, 4 as a keyframe and, in a run of its own, 12 and 8 for the
-// run. Otherwise the muxer moves all pictures once they are written.
+// The index goes to the front, so that players can start before they have the whole file. The index
+// is known only at the end. If the number of frames is given, space is reserved: per frame 8 bytes
+// for its time, 4 for its size, 4 if it is a keyframe, and 12 and 8 if it is a chunk of its own.
+// Otherwise the muxer moves all pictures at the end.
 std::pair<const char*, std::string> IndexOption(const VideoFormat& format) {
   constexpr int64_t kIndexBytes = 2048;
   constexpr int64_t kFrameIndexBytes = 36;

@@ -33,8 +33,8 @@ struct ByteSource {
   size_t offset = 0;
 };
 
-// Reads one file. libpng reports a fatal error by a jump, so every function here that calls into it
-// begins with setjmp and keeps no object with a destructor on its stack.
+// Reads one file. libpng reports fatal errors with longjmp, so every function that calls it begins
+// with setjmp and keeps no object with a destructor on its stack.
 class PngReader {
  public:
   explicit PngReader(std::string_view bytes) : source_{bytes} {}
@@ -42,32 +42,31 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads up to the pixels. False: see message().
+  // Reads up to the pixels. If it returns false, message() tells why.
   bool ReadHeader();
 
-  // Sets the form of the pixels: 8 bits, red, green and blue, and opacity where the file has any.
+  // Sets the output's form: 8 bits; red, green, blue, and opacity if the file has any.
   bool ChooseOutput();
 
   // `rows` holds all rows without padding. Call it after ChooseOutput.
   bool ReadPixels(uint8_t* rows, const std::stop_token& stop);
 
-  // Reads all pixels and keeps none. A file without opacity needs no `row`: its pixels stay as they
-  // are stored. Otherwise each row is written to `row` in the form of ReadPixels; it holds four
-  // bytes per pixel of the longest row. `transparent` becomes true if any pixel is less than
-  // opaque.
+  // Reads all pixels and keeps none. `row` is unused for a file without opacity. Otherwise it
+  // receives each row in the form of ReadPixels and must hold four bytes per pixel of the longest
+  // row. `transparent` becomes true if any pixel is not opaque.
   bool DropPixels(uint8_t* row, bool* transparent);
 
-  // Sides have 31 bits.
+  // Sides fit in 31 bits.
   int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
   int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
   // The functions below describe the file; call them before ChooseOutput.
   int channels() const { return has_opacity() ? 4 : 3; }
-  // A palette's colours have 8 bits, however few its indexes have.
+  // Palette colours have 8 bits, whatever the size of their indexes.
   int bits_per_sample() const {
     return is_palette() ? 8 : static_cast<int>(png_get_bit_depth(png_, info_));
   }
   bool is_grey() const { return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0; }
-  // Whether pixels can be less than opaque.
+  // Whether pixels may be transparent.
   bool has_opacity() const {
     return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 ||
            png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
@@ -75,9 +74,9 @@ class PngReader {
   const char* message() const { return message_; }
 
  private:
-  // The transformations of ChooseOutput, but for the order of interlaced rows.
+  // Sets the transformations of ChooseOutput, except the order of interlaced rows.
   void ChooseSamples();
-  // As DropPixels, for one row.
+  // Does what DropPixels does, for one row.
   void DropRow(uint8_t* row, png_uint_32 width, bool* transparent);
   bool is_palette() const { return png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE; }
 
@@ -111,9 +110,10 @@ bool PngReader::ReadHeader() {
   if (info_ == nullptr) return false;
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &source_, OnRead);
-  // CheckImageSize judges the size, with a message of ours.
+  // CheckImageSize checks the size, with our own message.
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  // Texts and profiles may decompress to a thousand times their size, and no pixel depends on them.
+  // Skip texts and profiles: they may decompress to a thousand times their size, and no pixel
+  // depends on them.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
@@ -121,7 +121,7 @@ bool PngReader::ReadHeader() {
 }
 
 void PngReader::ChooseSamples() {
-  // Palettes become RGB, grey of 1, 2 and 4 bits becomes 8, transparent colours become opacity.
+  // Palettes become RGB, grey below 8 bits becomes 8 bits, transparent colours become opacity.
   png_set_expand(png_);
   png_set_gray_to_rgb(png_);
   png_set_scale_16(png_);  // v / 257, rounded
@@ -165,7 +165,7 @@ bool PngReader::DropPixels(uint8_t* row, bool* transparent) {
   if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE) {
     for (png_uint_32 y = 0; y < height; ++y) DropRow(row, width, transparent);
   } else {
-    // libpng does not join the passes here, so it returns the rows of each pass.
+    // libpng does not merge the passes here but returns each pass's rows.
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
       const png_uint_32 columns = PNG_PASS_COLS(width, pass);
       const png_uint_32 rows = columns == 0 ? 0 : PNG_PASS_ROWS(height, pass);

@@ -1,4 +1,4 @@
-// A picture in memory, as media's functions take and return it.
+// A picture in memory, as functions of media/ take and return it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// The largest side, in pixels, that the image functions accept. It is libjpeg's limit.
+// The largest side, in pixels, that image functions accept: libjpeg's limit. It is libjpeg's limit.
 inline constexpr int kMaxImageSide = 65500;
 
 struct ImageSize {
@@ -19,7 +19,7 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-// An 8-bit RGB picture. Rows run from the top; each has width * 3 bytes and no padding.
+// An 8-bit RGB picture. Rows run from the top, width * 3 bytes each, without padding.
 struct RgbImage {
   int width = 0;
   int height = 0;
@@ -28,8 +28,8 @@ struct RgbImage {
   friend bool operator==(const RgbImage&, const RgbImage&) = default;
 };
 
-// Returns INVALID_ARGUMENT unless both sides are from 1 to kMaxImageSide and `rgb24` holds exactly
-// width * height pixels. Thread-safe.
+// Returns INVALID_ARGUMENT unless both sides are from 1 to kMaxImageSide and `rgb24` has width *
+// height * 3 bytes. Thread-safe.
 absl::Status CheckPixels(std::span<const uint8_t> rgb24, int width, int height);
 
 }  // namespace wan

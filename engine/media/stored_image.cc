@@ -7,28 +7,28 @@
 namespace wan {
 namespace {
 
-// 255 is odd, so that no quotient lies halfway between two numbers.
+// Rounding has no ties, because 255 is odd.
 uint8_t Mix(int color, int background, int opacity) {
   return static_cast<uint8_t>((color * opacity + background * (kOpaque - opacity) + kOpaque / 2) /
                               kOpaque);
 }
 
-// The position of a turned picture's pixels in the stored picture.
+// Where a shown picture's pixels are in the stored picture.
 struct Turning {
   bool exchanges_sides;  // rows become columns
   bool from_right;       // shown rows begin at the right end of the stored ones
   bool from_bottom;      // shown columns begin at the bottom of the stored ones
 };
 
-// By EXIF orientation, from 1.
+// Indexed by EXIF orientation - 1.
 constexpr Turning kTurnings[] = {
     {false, false, false},  // as it is stored
     {false, true, false},   // mirrored, left to right
     {false, true, true},    // turned by 180 degrees
     {false, false, true},   // mirrored, top to bottom
-    {true, false, false},   // mirrored at the diagonal from the upper left
+    {true, false, false},   // mirrored along the diagonal from the upper left
     {true, false, true},    // turned clockwise by 90 degrees
-    {true, true, true},     // mirrored at the diagonal from the upper right
+    {true, true, true},     // mirrored along the diagonal from the upper right
     {true, true, false},    // turned counterclockwise by 90 degrees
 };
 
@@ -58,7 +58,7 @@ RgbImage Turn(RgbImage image, int exif_orientation) {
   const Turning& turning = kTurnings[exif_orientation - 1];
   if (exif_orientation == 1) return image;
   const ptrdiff_t row = static_cast<ptrdiff_t>(image.width) * 3;
-  // The steps in `image` from one shown pixel to the next in its row, and from row to row.
+  // Byte distances in `image` between neighbours of a shown row, and between shown rows.
   const ptrdiff_t across = turning.from_right ? -3 : 3;
   const ptrdiff_t down = turning.from_bottom ? -row : row;
   const ptrdiff_t step = turning.exchanges_sides ? down : across;

@@ -1,4 +1,4 @@
-// Writes RGB frames to video files. docs/design/media.md describes the formats and their reasons.
+// Writes RGB frames to video files. docs/design/media.md explains the formats.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ struct VideoFormat {
   int height = 0;
   int fps = 0;            // frames per second
   H264Options h264 = {};  // for kMp4
-  // Most frames that will be written; 0: unknown. Setting it saves the second pass over a kMp4
-  // file, which moves the pictures after the index.
+  // Upper limit of frames; 0: unknown. If it is set, a kMp4 file needs no second pass that moves
+  // the pictures behind the index.
   int frames = 0;
 };
 
@@ -30,12 +30,11 @@ class VideoWriter {
   virtual ~VideoWriter() = default;
 
   // Appends a frame: rows from the top, each of width * 3 bytes (R, G, B). INVALID_ARGUMENT if
-  // `rgb24` has another size or the format's number of frames is exceeded; otherwise it returns
-  // the errors of OpenVideoWriter.
+  // `rgb24` has another size or format.frames is exceeded; otherwise the errors of OpenVideoWriter.
   virtual absl::Status Write(std::span<const uint8_t> rgb24) = 0;
 
-  // Writes the frames that the encoder still holds and the index, and closes the file. Until then
-  // the file is not playable. FAILED_PRECONDITION if no frame was written.
+  // Writes the frames that the encoder still holds, and the index, and closes the file. Before this
+  // call the file is not playable. FAILED_PRECONDITION if no frame was written.
   virtual absl::Status Finish() = 0;
 };
 

@@ -13,8 +13,8 @@
 namespace wan {
 namespace {
 
-// A WebP file is a RIFF file: "RIFF", the number of the bytes that follow, "WEBP", and chunks, each
-// of a name, a size, and as many bytes, to which one is added if the size is odd.
+// A WebP file is a RIFF file: "RIFF", the number of bytes that follow, "WEBP", and chunks. A chunk
+// has a name, its size, and that many bytes, padded to an even number.
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kChunkHeaderBytes = 8;
 
@@ -24,8 +24,8 @@ uint32_t LittleEndian32(std::string_view bytes) {
   return value;
 }
 
-// Returns the content of the first chunk with this name; empty if there is none. `file` has a whole
-// header.
+// Returns the content of the first chunk with this name; empty if there is none. `file` must have a
+// complete header.
 std::string_view FindChunk(std::string_view file, std::string_view name) {
   uint64_t at = kHeaderBytes;
   while (at + kChunkHeaderBytes <= file.size()) {
@@ -38,8 +38,8 @@ std::string_view FindChunk(std::string_view file, std::string_view name) {
   return {};
 }
 
-// Returns the orientation in the file's EXIF data; 1 if its header announces none. Like libwebp's
-// own demuxer, it ignores EXIF data that the header does not announce.
+// Returns the orientation in the EXIF data; 1 if the header announces no EXIF data. As libwebp's
+// demuxer does, it ignores EXIF data that is not announced.
 int OrientationOf(std::string_view file) {
   constexpr char kExifFlag = 0x08;
   const std::string_view header = FindChunk(file, "VP8X");
@@ -70,7 +70,7 @@ absl::Status ToStatus(VP8StatusCode code) {
 
 // A file with valid headers.
 struct WebpFile {
-  std::string_view bytes;  // without bytes after the end that the header gives
+  std::string_view bytes;  // up to the end that the header gives
   WebPDecoderConfig config;
 
   int width() const { return config.input.width; }
@@ -83,8 +83,7 @@ absl::StatusOr<WebpFile> ReadHeaders(std::string_view bytes) {
     return Broken("it does not begin with RIFF");
   }
   const uint64_t whole = uint64_t{LittleEndian32(bytes.substr(4, 4))} + kChunkHeaderBytes;
-  // libwebp would accept a file that is cut after its pixels, without chunks such as the
-  // orientation.
+  // libwebp would accept a file that is truncated after its pixels and lacks chunks such as EXIF.
   if (whole > bytes.size()) return Broken("it is cut off");
   WebpFile file;
   file.bytes = bytes.substr(0, whole);
@@ -116,7 +115,8 @@ absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes) {
   header.exif_orientation = OrientationOf(file->bytes);
   constexpr int kLossless = 2;
   const int64_t pixels = int64_t{header.width} * header.height;
-  // Lossless files are unpacked with all pixels at once; of others only the opacity is.
+  // libwebp unpacks all pixels of a lossless file at once (4 bytes each), but only the opacity of
+  // others (2 bytes).
   header.working_bytes = file->config.input.format == kLossless ? pixels * 4
                          : header.channels == 4                 ? pixels * 2
                                                                 : 0;
@@ -134,7 +134,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
     config.options.scaled_width = (file->width() + kEighth - 1) / kEighth;
     config.options.scaled_height = (file->height() + kEighth - 1) / kEighth;
   } else {
-    // Uses the output form with the least memory that still has opacity.
+    // The output format with the least memory that still has opacity.
     config.output.colorspace = MODE_YUVA;
   }
   const absl::Cleanup free_output = [&] { WebPFreeDecBuffer(&config.output); };

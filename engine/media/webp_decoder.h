@@ -1,4 +1,4 @@
-// Reads WebP files with libwebp, as Pillow does. Only image_decode.cc calls it; other code uses
+// Reads WebP files with libwebp, as Pillow does. Only image_decode.cc may call it; other code uses
 // engine/media/image_decode.h.
 #pragma once
 
@@ -10,15 +10,14 @@
 
 namespace wan {
 
-// All of them take a file that has WebP's signature, and return the errors of DecodeImage. Call
-// CheckWebp and DecodeWebp only for a file whose size, by MeasureWebp, is within the limits.
+// All functions take a file with WebP's signature, and return the errors of DecodeImage. Call
+// CheckWebp and DecodeWebp only if MeasureWebp's size is within the limits.
 
-// Reads the headers of the file and its chunks. Refuses animations, because a caller of one frame
-// would not expect which of them is taken.
+// Reads the headers of the file and of its chunks. Refuses animations, because a caller wants one
+// frame and could not tell which one it gets.
 absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes);
 
-// Decodes everything, but keeps no colour in full size. Returns whether any pixel is less than
-// opaque.
+// Decodes everything, but keeps no colours at full size. Returns whether any pixel is not opaque.
 absl::StatusOr<bool> CheckWebp(std::string_view bytes);
 
 absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& stop);

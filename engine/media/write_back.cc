@@ -6,8 +6,7 @@
 namespace wan {
 namespace {
 
-// Bytes between two requests: large enough for efficient writes, small enough to leave little for
-// the end.
+// Bytes per request: enough for efficient writes, few enough to leave little for the fsync.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 }  // namespace

@@ -14,12 +14,11 @@ namespace wan {
 enum class Spread {
   // Ordinary channels.
   kNone,
-  // Two frames: channels i * C ... (i + 1) * C - 1 are result frame 2 t + i. (i + 1) * C - 1 are
-  // frame 2 t + i.
+  // Two frames: channels i * C ... (i + 1) * C - 1 are result frame 2 t + i.
   kFrames,
   // A cell of 2 x 2 pixels: channels i * C ... (i + 1) * C - 1 are its row i / 2 and column i % 2.
-  // (i + 1) * C - 1 are row i / 2 and column i % 2 of the cell. The kernel is 2 x 2; for row r and
-  // column c of the cell it reads the input from row y - 1 + r and column x - 1 + c on.
+  // The kernel is 2 x 2; for row r and column c of the cell it reads the input from row y - 1 + r
+  // and column x - 1 + c on.
   kPixels,
 };
 

@@ -1,4 +1,4 @@
-// Marks between the operators of one transformer block, from which its profile is made.
+// Times the operators of one transformer block for its profile.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,20 +15,20 @@
 
 namespace wan {
 
-// A transformer calls Begin and End while it queues a block's work; nothing waits. The caller of
-// VideoTransformer::MarkBlock reads the marks when the device has done that work. Not thread-safe.
+// A transformer calls Begin and End while it queues a block's work; neither waits. Whoever called
+// VideoTransformer::MarkBlock reads the times once the device has done that work. Not thread-safe.
 class BlockMarks {
  public:
-  // The block's first operator begins after the work that is queued now. `operators`, which End
-  // numbers, have the work of all `texts` texts.
+  // Marks the start of the block's first operator: after the work that is queued now. `operators`
+  // has work and names for all `texts` texts, in the order of End's indexes.
   void Begin(const c10::Device& device, int block, int texts, std::vector<BlockOperator> operators);
 
-  // Operator `index` ends after the work that is queued now. It began where the one before it
-  // ended.
+  // Marks the end of operator `index`: after the work that is queued now. The operator began where
+  // the previous one ended.
   void End(size_t index);
 
-  // Returns the operators' times, or null if no block was marked. On a GPU the caller must have
-  // waited for the device since the last End.
+  // Returns the operators' times, or null if no block was marked. On a GPU the caller must first
+  // wait for the device.
   std::shared_ptr<const BlockProfile> Profile(std::string part) const;
 
  private:

@@ -37,7 +37,7 @@ class GroupText final : public TextConditioning {
   }
   const VideoTransformer* owner() const { return owner_; }
 
-  // For each rank, the texts of its half.
+  // For each rank, the texts that its half computes.
   std::vector<std::shared_ptr<const TextConditioning>> parts;
 
  private:
@@ -74,11 +74,11 @@ class GroupTransformer final : public VideoTransformer {
   }
 
  private:
-  // The division of a batch: among halves, and in each half among its ranks.
+  // How a batch is divided between halves, and each half among its ranks.
   struct Division {
     int64_t halves = 1;
-    int64_t ranks = 1;   // of a half
-    int64_t videos = 1;  // of a half
+    int64_t ranks = 1;   // ranks per half
+    int64_t videos = 1;  // videos per half
 
     int64_t HalfOf(int rank) const { return rank / ranks; }
     int64_t PlaceOf(int rank) const { return rank % ranks; }
@@ -89,21 +89,21 @@ class GroupTransformer final : public VideoTransformer {
     return {halves, ranks / halves, batch / halves};
   }
 
-  // Calls `work` on every rank's thread and device, and turns what LibTorch throws there into
-  // statuses. A stop request on `gate` and the failure of a rank both request a stop on the token
-  // that `work` gets. After a failure it waits until no device computes any more.
+  // Calls `work` on every rank's thread and device, and turns LibTorch's exceptions into statuses.
+  // The token that `work` gets is stopped by a stop request on `gate` and by another rank's
+  // failure. After a failure it returns only once no device is computing any more.
   absl::Status RunOnAll(
       std::string_view doing, const WorkGate& gate,
       const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
       const RankThreads::OnFailure& on_failure);
 
-  // Counts a tensor that a rank has sent to another one.
+  // Counts a tensor that `rank` sent to another rank.
   void CountSent(size_t rank, const at::Tensor& tensor) const {
     ExchangeMeter* const meter = ranks_[rank].exchanges.get();
     if (meter != nullptr) meter->CountSent(static_cast<uint64_t>(tensor.nbytes()));
   }
 
-  // The communicators of the `count` ranks from `first` on.
+  // Returns the communicators of `count` ranks, starting at `first`.
   CommunicatorGroup& CommunicatorsOf(int64_t first, int64_t count);
 
   std::vector<GroupRank> ranks_;
@@ -150,7 +150,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   const std::array<int64_t, 3>& patch = config().patch_size;
   int64_t tokens = latents.dim() == 5 ? 1 : 0;
   for (int axis = 0; tokens > 0 && axis < 3; ++axis) tokens *= latents.size(2 + axis) / patch[axis];
-  // The first rank reports a wrong shape.
+  // With a wrong shape one rank computes, and reports it.
   const int64_t sharing = std::max<int64_t>(1, std::min(division.ranks, tokens));
   std::vector<CommunicatorGroup*> talks(static_cast<size_t>(division.halves));
   if (sharing > 1) {
@@ -160,8 +160,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     }
   }
 
-  // Each rank's copy is queued here, before any forward. Queued by the rank's thread, it would wait
-  // on the first device for work that was queued there meanwhile.
+  // Queue all copies here, before any forward: queued by a rank's thread, a copy would wait for
+  // forwards that the first device has queued meanwhile.
   std::vector<at::Tensor> inputs;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t half = division.HalfOf(static_cast<int>(rank));
@@ -170,7 +170,7 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     if (rank > 0) CountSent(0, inputs.back());
   }
   std::vector<at::Tensor> flows(static_cast<size_t>(division.halves));
-  // Measures from the end of the first device's own work until it has the other half's flow.
+  // Measures how long the first device waits for the other half's flow after its own work.
   std::optional<DeviceWait> wait;
   const auto forward = [&](int rank, const std::stop_token& stop) -> absl::Status {
     const int64_t half = division.HalfOf(rank);
@@ -206,13 +206,13 @@ absl::Status GroupTransformer::RunOnAll(
     std::string_view doing, const WorkGate& gate,
     const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
     const RankThreads::OnFailure& on_failure) {
-  // A rank that fails stops the others, as the caller does.
+  // A failing rank stops the others, and so does the caller.
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&stop] { stop.request_stop(); });
   const auto run = [&](int rank) {
     const at::Device device = ranks_[rank].device;
     const c10::DeviceGuard on_device(device);
-    // On the rank's own thread, because the device is asked through the thread's current device.
+    // Runs on the rank's own thread, because device checks use the thread's current device.
     return CatchTorchErrors(absl::StrCat(std::string(doing), " on ", device.str(), " (rank ", rank,
                                          " of ", ranks_.size(), ")"),
                             [&] { return work(rank, stop.get_token()); });
@@ -222,13 +222,13 @@ absl::Status GroupTransformer::RunOnAll(
     stop.request_stop();
   });
   if (status.ok()) return status;
-  // Peers may still copy from this forward's tensors, which the caller may free and unmap.
+  // Wait: other ranks may still be copying from this forward's tensors, which the caller may free.
   for (const GroupRank& rank : ranks_) {
     if (rank.device.is_cpu()) continue;
     try {
       at::accelerator::synchronizeDevice(rank.device.index());
     } catch (const c10::Error&) {
-      // The device is lost: nothing runs on it any more, and `status` says so.
+      // The device is lost, so nothing runs on it; `status` says so.
     }
   }
   return status;

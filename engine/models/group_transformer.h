@@ -1,5 +1,5 @@
-// A transformer that computes on several devices at once. The denoising loop uses it like one that
-// computes on one device.
+// A transformer that computes on several devices at once. To the denoising loop it looks like a
+// transformer on one device.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,26 +18,26 @@ namespace wan {
 struct GroupRank {
   at::Device device = at::kCPU;
   std::unique_ptr<RankTransformer> transformer;
-  // Counts the rank's exchanges with the others; null: not counted.
+  // Counts the rank's exchanges with other ranks; null: not counted.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
-// Makes the communicators of the ranks of `devices`, one rank per device.
+// Makes the communicators of one rank per device.
 using CommunicatorFactory =
     std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
 
-// Returns a transformer over `ranks`, which hold the same weights; it takes latents on any device
-// and returns flows to that. It runs on the calling thread and on a thread for each further rank.
+// Returns a transformer over `ranks`, which must hold the same weights. It takes latents on any
+// device and returns flows there. Uses the calling thread for the first rank and one thread for
+// each other rank.
 //
-// A batch of two, the forwards with and without the prompt, is divided between the two halves of an
-// even number of ranks: they exchange nothing while they compute, and the flows have the bits of
-// two forwards of one video each. Within a half, and with a batch of one, the ranks divide the
-// tokens and the heads among them (RankTransformer::ShareTokens); no more of them
-// take part than there are tokens.
+// With an even number of ranks, a batch of two (with and without the prompt) is divided between two
+// halves of the ranks. They exchange nothing while they compute, and the flows have the bits of two
+// forwards of one video each. Within a half, and with a batch of one, the ranks divide tokens and
+// heads (RankTransformer::ShareTokens); at most one rank per token takes part.
 //
-// If one rank throws or returns an error, the call ends on all: it returns that status, or the
-// one of CatchTorchErrors on the rank's device, and no device computes for it any more. A stop is
-// agreed upon. `make_communicators` is called for a half or the whole when that is needed first.
+// If one rank fails, the call ends on all. It returns that rank's status (from CatchTorchErrors if
+// LibTorch threw), and no device is computing any more. Ranks agree on a stop. `make_communicators`
+// is called when a half or the whole group first needs them.
 std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators);
 

@@ -26,11 +26,11 @@ class TextEncoder {
   virtual const TextEncoderConfig& config() const = 0;
 
   // Returns the hidden states [ids.size(), dim] in the model's dtype on its device. `ids` are the
-  // tokens of one text with the end mark, without padding. Upstream pads to 512 ids, masks the
-  // padding and drops its rows, which changes no other row.
+  // tokens of one text, including the end mark but no padding. Upstream pads to 512 tokens, masks
+  // the padding and drops its rows; the other rows are the same.
   //
   // INVALID_ARGUMENT if there are no ids, or one is outside [0, vocab_size). CANCELLED after a stop
-  // request; every layer passes `gate`.
+  // request, because every layer passes `gate`.
   virtual absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids,
                                             const WorkGate& gate = {}) = 0;
 

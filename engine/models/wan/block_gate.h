@@ -1,4 +1,4 @@
-// Passes a gate (work_gate.h) within a block of the transformer.
+// Passes a gate (work_gate.h) inside a transformer block.
 #pragma once
 
 #include <algorithm>
@@ -11,27 +11,26 @@
 
 namespace wan {
 
-// Passes a gate inside a block. The self-attention of a long video alone keeps a GPU busy for as
-// long as a stop may take. Blocks of short videos pass once, because there the launches take the
-// time.
+// The self-attention of a long video alone keeps a GPU busy for as long as a stop may take, so such
+// blocks pass the gate several times. Blocks of short videos pass it once, because there launches
+// take most of the time.
 class BlockGate {
  public:
-  // `flops` are those of a block that is computed by `ranks` ranks.
+  // `flops` are those of a whole block, which `ranks` ranks share.
   BlockGate(const WorkGate& gate, const BlockFlops& flops, int64_t ranks)
       : gate_(gate),
         flops_{flops.self_attention / static_cast<double>(ranks),
                flops.rest / static_cast<double>(ranks)} {}
 
-  // Passes the gate between two parts of the self-attention of a very long video. One kernel of it
-  // would take longer than a stop may take. `flops` are those of the part, which this rank
-  // computed.
+  // Passes the gate between two parts of a very long video's self-attention, which in one kernel
+  // would take longer than a stop may. `flops` are those of the part on this rank.
   absl::Status AfterAttentionPart(double flops) {
     passed_ += flops;
     return gate_.Pass(flops);
   }
   absl::Status AfterSelfAttention() {
     if (!IsSplit() && passed_ == 0) return absl::OkStatus();
-    // A rank with more heads than the mean has passed all of it.
+    // A rank with more heads than average may have passed more than this.
     return gate_.Pass(std::max(flops_.self_attention - std::exchange(passed_, 0), 0.0));
   }
   absl::Status AfterFeedForward() const {
@@ -45,7 +44,7 @@ class BlockGate {
 
   const WorkGate& gate_;
   const BlockFlops flops_;
-  double passed_ = 0;  // of this block's self-attention
+  double passed_ = 0;  // flops of this block's self-attention that were passed so far
 };
 
 }  // namespace wan

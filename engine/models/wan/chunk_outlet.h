@@ -1,4 +1,4 @@
-// Hands decoded chunks to the sink, and detects those that are not finite.
+// Hands decoded chunks to the sink, and detects chunks with values that are not finite.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,50 +13,48 @@
 
 namespace wan {
 
-// Takes the chunks of one pass in order, as the decoder returns them, on the thread that queues
-// them, and looks at each before values beyond [-1, 1] are cut off, which would hide an infinite
-// one. The host learns whether a chunk is finite only when the device has computed it, and waiting
-// for that before the next chunk is queued would leave the device without work; so the host asks
-// when it has queued the next one. Exceptions of LibTorch pass through.
+// Takes the chunks of one pass in order, on the thread that queues their work. Checks each chunk
+// before it is clamped to [-1, 1], which would hide infinite values. Whether a chunk is finite is
+// known only when the device has computed it. To keep the device busy, the host asks only after it
+// has queued the next chunk. Exceptions of LibTorch pass through.
 class ChunkOutlet {
  public:
-  // `has_wider`: whether a wider precision takes over where a chunk is not finite. Then a chunk is
-  // handed on only when it is known to be finite, while the next one is computed. Otherwise chunks
-  // are handed on at once, and one that is not finite is an error, which comes one chunk later.
-  // Chunks before `first` are dropped, because an earlier pass has handed them on. `sink` gets
-  // frames as VideoAutoencoder::FrameSink says; it must outlive the object.
+  // `has_wider`: whether a wider precision can take over. If so, a chunk is handed on only when it
+  // is known to be finite, while the device computes the next one. Otherwise chunks are handed on
+  // at once, and a chunk that is not finite is reported one chunk later. Chunks before `first` are
+  // dropped, because an earlier pass handed them on. `sink` gets frames as
+  // VideoAutoencoder::FrameSink says; it must outlive the object.
   ChunkOutlet(bool has_wider, int64_t first, const VideoAutoencoder::FrameSink& sink);
 
-  // Takes the next chunk, floating-point [3, n, H, W], whose work is queued on the current stream
-  // of its device. Returns whether the pass goes on, which it does not where a wider precision has
-  // to take over, or the error of the sink, or DATA_LOSS (IsNotFinite). Call it no more after any
-  // of these.
+  // Takes the next chunk, floating-point [3, n, H, W], whose work is queued on its device's current
+  // stream. Returns true to go on, false if a wider precision must take over, the sink's error, or
+  // DATA_LOSS (IsNotFinite). After anything but true do not call it again.
   absl::StatusOr<bool> Add(at::Tensor decoded);
 
-  // Hands on the pending chunk. Call it after the last chunk, unless the pass was given up. Returns
-  // the errors of Add.
+  // Hands on the pending chunk. Call it after the last chunk, unless the pass was abandoned.
+  // Returns the errors of Add.
   absl::Status Finish();
 
-  // The number of chunks that were handed on or dropped. If a wider precision has to take over, it
-  // is the index of the chunk that is not finite; neither that chunk nor a later one was handed on.
+  // How many chunks were handed on or dropped. If a wider precision must take over, this is the
+  // index of the chunk that is not finite, the first one that was not handed on.
   int64_t reached() const { return reached_; }
 
  private:
   // The latest chunk, whose check is pending.
   struct Pending {
     int64_t chunk = 0;
-    at::Tensor decoded;  // undefined if it was handed on
+    at::Tensor decoded;  // undefined if it was already handed on
   };
 
   FiniteCheck& CheckOf(int64_t chunk) { return checks_[static_cast<size_t>(chunk % 2)]; }
-  // Waits until the device has computed the chunk. Returns as Add does.
+  // Waits until the device has computed the chunk. Its result means the same as Add's.
   absl::StatusOr<bool> Judge(Pending pending);
   absl::Status HandOn(at::Tensor decoded);
 
   const bool has_wider_;
   const int64_t first_;
   const VideoAutoencoder::FrameSink& sink_;
-  std::array<FiniteCheck, 2> checks_;  // one for the chunk that is pending and one for the next
+  std::array<FiniteCheck, 2> checks_;  // for the pending chunk and the next one
   std::optional<Pending> pending_;
   int64_t added_ = 0;
   int64_t reached_ = 0;

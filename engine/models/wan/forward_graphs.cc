@@ -67,8 +67,8 @@ bool ForwardGraphs::Record(Entry& entry, const ForwardCall& call, const ForwardI
     entry.graph = recorder_->Record([&] { entry.output = compute(entry.inputs); });
     return true;
   } catch (const c10::Error&) {
-    // There is too little memory, or the work cannot be recorded. If the device is lost, the next
-    // work fails.
+    // Either memory is short or the work cannot be recorded. A lost device makes the next work
+    // fail.
     entry.inputs = {};
     entry.output.reset();
     entry.refused = true;
@@ -88,7 +88,7 @@ const at::Tensor& ForwardGraphs::CopyText(int64_t batch, const at::Tensor& text,
 }
 
 void ForwardGraphs::Trim() {
-  // The latest graph stays, however large it is.
+  // Never drop the latest graph, however large it is.
   while (entries_.size() > 1 && (entries_.size() > kMostGraphs || Bytes() > kMostBytes)) {
     entries_.pop_back();
     std::erase_if(texts_, [&](const auto& text) {

@@ -16,10 +16,10 @@ constexpr double kFarthest = 128;
 at::Tensor RelativePositionBuckets(int64_t length, int64_t num_buckets) {
   const int64_t half = num_buckets / 2;
   const int64_t exact = half / 2;
-  // The buckets of all distances from 0 on, in which the table of pairs is looked up.
+  // Buckets by distance, to be looked up for all pairs.
   const at::Tensor distance = at::arange(length, at::kLong);
-  // In fp32, as the models were trained: a logarithm that is whole in exact arithmetic (at 16, 32,
-  // 64) must fall on the same side.
+  // Computed in fp32, as in training: logarithms that are exact integers (at 16, 32, 64) must round
+  // to the same side.
   const at::Tensor fraction = (distance.to(at::kFloat) / exact).log() / std::log(kFarthest / exact);
   const at::Tensor wide = (exact + (fraction * (half - exact)).to(at::kLong)).clamp_max(half - 1);
   const at::Tensor bucket = at::where(distance < exact, distance, wide);

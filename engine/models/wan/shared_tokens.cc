@@ -28,8 +28,8 @@ Share SharedTokens::PieceOf(size_t rank, int64_t piece) const {
   return PieceOfHeads(heads_[rank], piece, pieces_);
 }
 
-// Tokens are the first dimension of sent and received tensors, so that each rank's part is one
-// piece of memory for any batch.
+// Tensors are sent and received with tokens as the first dimension, so that each rank's part is
+// contiguous for any batch.
 
 absl::StatusOr<SharedTokens::HeadsOnTheirWay> SharedTokens::SendHeads(const at::Tensor& packed,
                                                                       int64_t piece) const {
@@ -45,7 +45,7 @@ absl::StatusOr<SharedTokens::HeadsOnTheirWay> SharedTokens::SendHeads(const at::
     const Share heads = PieceOf(rank, piece);
     const at::Tensor part = tokens_first.narrow(3, heads.first, heads.count);
     if (rank == rank_) {
-      send.push_back(receive.back().copy_(part));  // already in its place
+      send.push_back(receive.back().copy_(part));  // this rank's part needs no exchange
     } else {
       send.push_back(part.contiguous());
     }
@@ -93,8 +93,7 @@ absl::StatusOr<at::Tensor> SharedTokens::AttendByHeads(const at::Tensor& packed,
   if (!heads.ok()) return heads.status();
   absl::StatusOr<TokensOnTheirWay> tokens;
   for (int64_t piece = 0; piece < pieces_; ++piece) {
-    // During the attention of one piece the next piece arrives and the results of the previous one
-    // leave.
+    // While a piece is computed, the next one arrives and the previous results are sent.
     absl::StatusOr<HeadsOnTheirWay> next;
     if (piece + 1 < pieces_) {
       next = SendHeads(packed, piece + 1);

@@ -1,5 +1,5 @@
-// One rank's part of a forward that several ranks compute together: it has some of the tokens and,
-// for the self-attention, all tokens of some of the heads (DeepSpeed-Ulysses, arXiv 2309.14509).
+// One rank's part of a shared forward: some of the tokens and, for self-attention, all tokens of
+// some heads (DeepSpeed-Ulysses, arXiv 2309.14509).
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,30 +15,29 @@
 
 namespace wan {
 
-// Used by one forward. Rows of a batch are all tokens of its first entry, then those of the next.
+// Used for one forward. Rows are all tokens of the first batch entry, then those of the next.
 class SharedTokens {
  public:
-  // The attention of some heads, queries, keys and values side by side:
-  // [batch, tokens, 3, heads, head_dim] -> [batch, tokens, heads, head_dim].
+  // Computes the attention of some heads from queries, keys and values side by side:
   using HeadsAttention = absl::FunctionRef<absl::StatusOr<at::Tensor>(const at::Tensor& packed)>;
 
-  // Null: this rank computes everything. From `fewest_overlapped` tokens on, heads are exchanged in
-  // pieces beside the attention of others (engine/costs/wan/shared_tokens_cost.h).
+  // `peers` null: this rank computes everything. From `fewest_overlapped` tokens on, heads are
+  // exchanged in pieces during the attention of others (engine/costs/wan/shared_tokens_cost.h).
   SharedTokens(Communicator* peers, int64_t tokens, int64_t heads, int64_t fewest_overlapped);
 
   bool IsAlone() const { return peers_ == nullptr; }
   int64_t ranks() const { return static_cast<int64_t>(tokens_.size()); }
 
-  // The number of this rank's tokens, of one entry of the batch.
+  // The number of this rank's tokens per batch entry.
   int64_t tokens() const { return OwnTokens().count; }
 
-  // [batch * all tokens, ...] -> [batch * own tokens, ...].
+  // Returns this rank's rows: [batch * all tokens, ...] -> [batch * own tokens, ...].
   at::Tensor OwnRows(const at::Tensor& rows, int64_t batch) const;
 
-  // Gives each rank its heads of all tokens, for which it calls `attention`, once or several times,
-  // and brings back the results of all heads for its own tokens: [batch, own tokens, 3, heads,
-  // head_dim] -> [batch, own tokens, heads, head_dim]. Returns the status on which the ranks agree,
-  // or the error of `attention`.
+  // Sends each rank all tokens of its heads, calls `attention` for them (once or several times),
+  // and returns the results of all heads for this rank's tokens: [batch, own tokens, 3, heads,
+  // head_dim] -> [batch, own tokens, heads, head_dim]. On failure returns the status on which the
+  // ranks agree, or the error of `attention`.
   absl::StatusOr<at::Tensor> AttendByHeads(const at::Tensor& packed,
                                            HeadsAttention attention) const;
 
@@ -46,29 +45,30 @@ class SharedTokens {
   absl::StatusOr<at::Tensor> AllRows(const at::Tensor& rows, int64_t batch) const;
 
  private:
-  // A piece that arrives while another one is computed.
+  // Heads that are arriving while another piece is computed.
   struct HeadsOnTheirWay {
     at::Tensor packed;  // [tokens, batch, 3, heads of the piece, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
   struct TokensOnTheirWay {
-    std::vector<at::Tensor> from;  // for each rank, [own tokens, batch, its heads, head_dim]
+    std::vector<at::Tensor> from;  // per rank: [own tokens, batch, its heads, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
 
   const Share& OwnTokens() const { return tokens_[rank_]; }
   absl::StatusOr<HeadsOnTheirWay> SendHeads(const at::Tensor& packed, int64_t piece) const;
   absl::StatusOr<TokensOnTheirWay> SendTokens(const at::Tensor& mixed, int64_t piece) const;
-  // Awaits them, and puts them where they belong in `own`, [batch, own tokens, heads, head_dim].
+  // Waits for the results and copies them to their heads in `own`, [batch, own tokens, heads,
+  // head_dim].
   absl::Status Receive(TokensOnTheirWay arriving, int64_t piece, at::Tensor& own) const;
-  // The heads of a rank that belong to a piece.
+  // The heads of `rank` that belong to `piece`.
   Share PieceOf(size_t rank, int64_t piece) const;
   absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
       const std::vector<at::Tensor>& send, const std::vector<at::Tensor>& receive) const;
 
   Communicator* const peers_;
   const size_t rank_;
-  const std::vector<Share> tokens_;  // for each rank
+  const std::vector<Share> tokens_;  // tokens of each rank
   const std::vector<Share> heads_;
   const int64_t pieces_;
 };

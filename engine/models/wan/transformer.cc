@@ -32,20 +32,20 @@
 namespace wan {
 namespace {
 
-// Shift, factor and gate of one norm and what follows it, a row for each distinct timestep.
+// Shift, factor and gate of one norm and the part after it; one row per distinct timestep.
 struct Modulation {
   at::Tensor shift;
   at::Tensor factor;
   at::Tensor gate;  // undefined for the head
 };
 
-// `table` is [timesteps, 3 * k, dim]; gives its k-th three.
+// `table` is [timesteps, 3 * k, dim]; returns its three vectors number `k`.
 Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
 }
 
-// Tables that depend on a video's tokens and not on the step. The texts of a job share them, so
-// that they are freed with the texts.
+// Tables that depend on a video's tokens but not on the step. The job's texts own them, so they are
+// freed with the texts.
 struct TokenTables {
   TokenGrid grid{};
   at::Tensor rotary;
@@ -64,11 +64,11 @@ class WanTextConditioning final : public TextConditioning {
   int64_t Bytes() const override { return static_cast<int64_t>(layers.nbytes()); }
 
   const VideoTransformer* owner() const { return owner_; }
-  // A number that no other text has.
+  // Unique among all texts.
   uint64_t id() const { return id_; }
   TokenTables& tables() const { return *tables_; }
 
-  // Keys and values of all blocks, [blocks, B, text_len, 2, heads, head_dim].
+  // Keys and values of all blocks: [blocks, B, text_len, 2, heads, head_dim].
   at::Tensor layers;
 
  private:
@@ -83,15 +83,15 @@ class WanTextConditioning final : public TextConditioning {
   const std::shared_ptr<TokenTables> tables_;
 };
 
-// The activations of one forward. They are hundreds of megabytes each for a long video, so every
-// block writes into the same ones.
+// The activations of one forward. Each takes hundreds of megabytes for a long video, so all blocks
+// reuse them.
 struct Activations {
   at::Tensor residual;  // fp32 [rows, dim]
-  at::Tensor narrow;    // [rows, dim]: a part's input, then its output
-  at::Tensor wide;      // bytes of the widest tensor inside a part
+  at::Tensor narrow;    // [rows, dim]: input of a part, then its output
+  at::Tensor wide;      // bytes for the widest tensor inside a part
 };
 
-// The first rows * columns elements of `memory` as a matrix.
+// Returns the first rows * columns elements of `memory` as a matrix.
 at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::ScalarType dtype) {
   const int64_t bytes = rows * columns * static_cast<int64_t>(at::elementSize(dtype));
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
@@ -144,27 +144,27 @@ class WanTransformer final : public RankTransformer {
   // Returns the rotary table of `grid`'s tokens.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
-  // The index of `rows` on the device, undefined if there is one timestep: which tokens share a
-  // timestep does not change from step to step.
+  // Returns `rows` as an index on the device, undefined if there is one timestep. It is kept,
+  // because the same tokens share a timestep in every step.
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
-  // The forward itself: it queues work on the device and copies nothing to it. It uses the blocks
-  // of `weights` one by one; null: all of them are there. Marks the middle block in `marks`, if
-  // there are any.
+  // The forward itself: only queues work on the device and copies nothing to it. Calls Use for each
+  // block of `weights`; null: all weights are on the device. Marks the middle block in `marks`
+  // unless that is null.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
                                      BlockMarks* marks) const;
 
-  // The time embedding of each timestep, [timesteps, dim].
+  // Returns the time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
-  // Each takes the normalised and modulated input from acts.narrow and leaves its result there.
-  // `rotary` has a row for each of this rank's tokens; `marks` is null in blocks without marks.
+  // Each part takes its normalised and modulated input from acts.narrow and leaves its result
+  // there. `rotary` has one row per token of this rank; `marks` is null except in the marked block.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
-  // The attention of queries, keys and values side by side, [B, n, 3, heads, head_dim]. Passes the
-  // gate between its parts, if it has more than one.
+  // Computes attention over queries, keys and values side by side, [B, n, 3, heads, head_dim]. If
+  // it has several parts, passes the gate between them.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts, BlockMarks* marks) const;
@@ -178,12 +178,12 @@ class WanTransformer final : public RankTransformer {
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
-  const std::unique_ptr<ForwardGraphs> graphs_;  // null: nothing can be recorded
+  const std::unique_ptr<ForwardGraphs> graphs_;  // null: no recording
   bool records_ = false;
   Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
-  BlockMarks* marks_ = nullptr;    // for the next forward
+  BlockMarks* marks_ = nullptr;    // marks of the next forward; null: none
 
-  // The tables that the latest prepared texts share, as long as these live.
+  // The tables of the last prepared texts, as long as those live.
   std::weak_ptr<TokenTables> tables_;
 };
 
@@ -262,7 +262,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
 
   ForwardInputs inputs;
   inputs.latents = latents.to(device_);
-  // A wait for the device here would leave it idle while the first kernels are launched.
+  // Copy without waiting: a wait would leave the device idle while the first kernels are launched.
   inputs.sinusoids =
       SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
           .to(device_, /*non_blocking=*/true);
@@ -276,7 +276,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       marks != nullptr) {
     return Compute(shape, inputs, weights_.memory.get(), gate, marks);
   }
-  // All weights must have arrived and been patched before a graph begins.
+  // A graph needs all weights to have arrived and been patched.
   weights_.memory->UseAll();
   at::Tensor flow = graphs_->Run(
       {shape, conditioning->id(), weights_.memory->Placement(),
@@ -289,7 +289,6 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
   return flow;
 }
 
-// It reads as the method does, from top to bottom.
 // NOLINTNEXTLINE(readability-function-size)
 absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    const ForwardInputs& inputs,
@@ -301,7 +300,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
-  // A block's own vectors of the modulation are needed before the block's turn.
+  // The last operator of the previous block already needs a block's modulation, so Use is called
+  // before it.
   const size_t count = weights_.blocks.size();
   const auto use_block = [&](size_t block) {
     if (weights == nullptr) return;
@@ -309,7 +309,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   };
   use_block(0);
   const at::Tensor time = EmbedTime(inputs.sinusoids);
-  // Six vectors for each timestep, to which every block adds its own.
+  // Six vectors per timestep, to which every block adds its own six.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
           .view({-1, 6, config_.dim});
@@ -339,7 +339,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
-    // Marks the middle block: the last has no next one, and the first may wait for the embeddings.
+    // The middle block is typical: the last has no successor, and the first may wait for the
+    // embeddings.
     BlockMarks* const block_marks = i == (count - 1) / 2 ? marks : nullptr;
     if (block_marks != nullptr) {
       block_marks->Begin(device_, static_cast<int>(i), static_cast<int>(batch),
@@ -371,7 +372,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     End(BlockStep::kFeedForwardResidual, block_marks);
   }
 
-  // The head is fp32; it adds the embedding, not the projection, to its own vectors.
+  // The head is fp32 and adds the time embedding, not its projection, to its own vectors.
   const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
   at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
   GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),
@@ -387,7 +388,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
   const at::Tensor key = heads.select(2, 1);
   const at::Tensor value = heads.select(2, 2);
   const int64_t tokens = heads.size(1);
-  if (heads.size(3) == 0) return query;  // there are more ranks than heads
+  if (heads.size(3) == 0) return query;  // this rank has none of the heads
   const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
   if (at_a_time >= tokens) return Attention(query, key, value);
   static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");

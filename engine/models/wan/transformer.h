@@ -1,5 +1,5 @@
-// The diffusion transformer of Wan2.2 in all sizes: upstream's WanModel (wan/modules/model.py).
-// docs/design/transformer.md says how a block is computed, and in which dtypes.
+// The diffusion transformer of all Wan2.2 models: upstream's WanModel (wan/modules/model.py).
+// docs/design/transformer.md describes how a block is computed and in which dtypes.
 #pragma once
 
 #include <memory>
@@ -18,29 +18,29 @@ namespace wan {
 
 struct TransformerOptions {
   at::Device device = at::kCPU;
-  // fp32 or bf16. It applies to the weights and products of the blocks and of the text projection,
-  // and to the inputs of the attention. Everything else is always fp32: residual stream, norms,
-  // modulation, time and patch embedding, head.
+  // fp32 or bf16. Dtype of the weights and products of blocks and text projection, and of attention
+  // inputs. The residual stream, norms, modulation, time and patch embedding, and head are always
+  // fp32.
   at::ScalarType dtype = at::kFloat;
-  // Receives the weights, so that they can be moved; null: they stay on the device.
+  // Takes the weights over, so that they can be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Largest self-attention that is one kernel; larger ones pass a gate between kernels. Unset: the
-  // default of the kind of device.
+  // The largest self-attention that runs as one kernel; larger ones pass a gate between kernels.
+  // Unset: the device kind's default.
   std::optional<AttentionLimits> attention_limits = {};
-  // From this many tokens on, ranks that share a forward exchange heads during the attention of
-  // other heads.
+  // From this many tokens on, ranks that share a forward exchange heads while the attention of
+  // other heads runs.
   int64_t fewest_overlapped_tokens = kFewestOverlappedTokens;
-  // Records the forwards of small videos, whose kernels take less time than their launches; null:
-  // none are recorded.
+  // Records forwards of small videos, whose kernels take less time than their launches; null:
+  // records nothing.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
 };
 
-// Copies the weights to options.device; `weights` is not needed afterwards. Returns the weight
-// loader's status if a tensor is missing or has another shape; INVALID_ARGUMENT if the dtype is
-// neither fp32 nor bf16; UNIMPLEMENTED if the config lacks the norms of queries and keys, or the
-// one before the cross-attention.
+// Copies the weights to options.device; `weights` is not needed afterwards. Returns the loader's
+// status if a tensor is missing or has another shape; INVALID_ARGUMENT if the dtype is neither fp32
+// nor bf16; UNIMPLEMENTED if the config lacks the norms of queries and keys or the norm before the
+// cross-attention.
 absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
     const WeightSource& weights, const TransformerConfig& config,
     const TransformerOptions& options);

@@ -15,7 +15,7 @@ LinearWeights GetLinear(WeightLoader& loader, const std::string& name, int64_t o
   return {loader.Get(name + ".weight", {out, in}, dtype), loader.Get(name + ".bias", {out}, dtype)};
 }
 
-// Several maps of one input as one product; `out` and `in` are of each.
+// Loads several linear maps of one input as one product; each is [out, in].
 LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
                         std::initializer_list<const char*> names, int64_t out, int64_t in) {
   std::vector<std::string> weights;
@@ -28,7 +28,8 @@ LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
           loader.GetStacked(biases, {out}, loader.dtype())};
 }
 
-// A table of [rows, dim] in which the rows named are scales: 1 is added, so that they are factors.
+// Loads a table [rows, dim] and adds 1 to the rows listed in `scales`, which turns them into
+// factors.
 at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t rows, int64_t dim,
                          std::initializer_list<int64_t> scales) {
   at::Tensor table = loader.Get(name, {1, rows, dim}, at::kFloat).squeeze(0);
@@ -36,8 +37,8 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
   return table;
 }
 
-// Keys and values of the text, which are computed before the first step and never again: a group
-// of their own, so that no step waits for them where weights are streamed.
+// Loads the text's keys and values. They are used only before the first step, so they have a group
+// of their own: with streamed weights no step waits for them.
 void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
                   TransformerBlockWeights& block) {
   loader.BeginGroup();

@@ -1,5 +1,5 @@
-// The weights of the transformer as Forward() uses them. Only this file decides which of them are
-// in the model's dtype and which in fp32.
+// The weights of the transformer as Forward() uses them. This file alone decides which are in the
+// model's dtype and which in fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,8 +19,8 @@ struct LinearWeights {
 };
 
 struct TransformerBlockWeights {
-  // fp32 [6, dim]: shift, factor and gate of the self-attention, then those of the feed-forward
-  // layers. The factor is upstream's scale plus 1.
+  // fp32 [6, dim]: shift, factor and gate of the self-attention, then of the feed-forward layers.
+  // The factor is upstream's scale plus 1.
   at::Tensor modulation;
 
   LinearWeights qkv;   // [3 * dim, dim]: queries, keys, values
@@ -50,15 +50,15 @@ struct TransformerWeights {
   at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
   LinearWeights head;          // fp32 [patch * out_channels, dim]
 
-  // Owns the memory of all the above. Its groups: the weights outside of the blocks; for each block
-  // those that PrepareText uses (cross_kv, cross_k_norm); for each block the rest.
+  // Owns the memory of all tensors above. Its groups: weights outside the blocks; per block, those
+  // of PrepareText (cross_kv, cross_k_norm); per block, the rest.
   std::shared_ptr<ComponentWeights> memory;
   size_t TextGroup(size_t block) const { return 1 + block; }
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
 // Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
-// Errors are in the loader's status.
+// Check the loader's status for errors.
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config);
 
 }  // namespace wan

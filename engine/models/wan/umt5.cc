@@ -19,7 +19,7 @@
 namespace wan {
 namespace {
 
-// Epsilon of every T5 norm: a constant of the architecture that checkpoints do not contain.
+// Epsilon of every T5 norm: part of the architecture, not of checkpoints.
 constexpr double kEps = 1e-6;
 
 struct Umt5Block {
@@ -49,7 +49,7 @@ class Umt5 final : public TextEncoder {
     return at::rms_norm(x, {config_.dim}, weight, kEps).to(dtype_);
   }
 
-  // `buckets` is [length * length].
+  // `buckets` has length * length elements.
   at::Tensor SelfAttention(const Umt5Block& block, const at::Tensor& x,
                            const at::Tensor& buckets) const;
   at::Tensor FeedForward(const Umt5Block& block, const at::Tensor& x) const;
@@ -61,7 +61,7 @@ class Umt5 final : public TextEncoder {
   std::vector<Umt5Block> blocks_;
   at::Tensor final_norm_;  // fp32 [dim]
   int64_t weight_bytes_ = 0;
-  // Its groups: the table and the last norm, then the blocks.
+  // Groups: the token table and the last norm, then one per block.
   std::shared_ptr<ComponentWeights> memory_;
 };
 
@@ -116,15 +116,15 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
       at::tensor(at::IntArrayRef(ids.data(), ids.size()), at::kLong).to(device_);
 
   memory_->Use(1, 1);
-  // The residual stream is fp32 whatever the dtype: in bf16 it is the largest source of error.
+  // The residual stream is always fp32, because in bf16 it would be the largest source of error.
   at::Tensor residual = at::embedding(token_table_, tokens).to(at::kFloat);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // The next text begins with the first block again.
+    // After the last block, the next text begins with the first one.
     memory_->Use(1 + i, 1 + (i + 1) % blocks_.size());
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
-    // A layer of 512 tokens has less work than a gate's minimum.
+    // A layer of 512 tokens has less work than the minimum between marks, so no flops are passed.
     if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);

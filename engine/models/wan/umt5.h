@@ -1,4 +1,4 @@
-// The encoder half of UMT5: upstream's T5EncoderModel (wan/modules/t5.py).
+// The encoder of UMT5: upstream's T5EncoderModel (wan/modules/t5.py).
 #pragma once
 
 #include <memory>
@@ -13,17 +13,17 @@ namespace wan {
 
 struct Umt5Options {
   at::Device device = at::kCPU;
-  // The dtype of weights, products and hidden states. Statistics of norms and the softmax are
-  // always fp32.
+  // The dtype of weights, products and hidden states. Norm statistics and the softmax are always
+  // fp32.
   at::ScalarType dtype = at::kFloat;
-  // Receives the weights, so that they can be moved; null: they stay on the device.
+  // Takes the weights over, so that they can be moved; null: they stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
 };
 
-// Copies the weights to options.device; `weights` is not needed afterwards. Returns the weight
-// loader's status if a tensor is missing or has another shape.
+// Copies the weights to options.device; `weights` is not needed afterwards. Returns the loader's
+// status if a tensor is missing or has another shape.
 absl::StatusOr<std::unique_ptr<TextEncoder>> LoadUmt5(const WeightSource& weights,
                                                       const TextEncoderConfig& config,
                                                       const Umt5Options& options);

@@ -29,7 +29,7 @@ absl::Status Wrong(const Parts&... what) {
   return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
 }
 
-// The conditions of 2.2's shortcuts, which have no weights, on the widths.
+// Checks the widths that the weightless shortcuts of VAE 2.2 need.
 absl::Status CheckShortcuts(const VaeConfig& config) {
   const std::vector<int64_t>& mult = config.dim_mult;
   const size_t steps = mult.size() - 1;
@@ -44,7 +44,7 @@ absl::Status CheckShortcuts(const VaeConfig& config) {
     }
   }
   for (size_t i = 0; i < steps; ++i) {
-    const size_t stage = steps - i;  // in the encoder's order
+    const size_t stage = steps - i;  // index in the encoder's order
     const int64_t in = i == 0 ? mult[steps] : mult[stage + 1];
     const int64_t time_factor = config.temporal_downsample[stage - 1] ? 2 : 1;
     if (!SupportsDuplicateUp3d(in, mult[stage], time_factor, /*space_factor=*/2)) {
@@ -55,7 +55,7 @@ absl::Status CheckShortcuts(const VaeConfig& config) {
   return absl::OkStatus();
 }
 
-// 2.1's decoder halves the channels with every step up.
+// Checks that VAE 2.1's decoder can halve its channels at each upsampling.
 absl::Status CheckHalving(const VaeConfig& config) {
   for (size_t i = 1; i < config.dim_mult.size(); ++i) {
     const int64_t width = config.decoder_base_dim * config.dim_mult[i];
@@ -108,8 +108,8 @@ absl::Status CheckConfig(const VaeConfig& config) {
   return absl::OkStatus();
 }
 
-// Building both halves once checks names and shapes and collects the weights. Each pass builds its
-// own half from these, in its precision.
+// Loading builds both halves once, to check names and shapes and collect the weights. Each pass
+// builds its own half from the collected weights, in its precision.
 class WanVae final : public VideoAutoencoder {
  public:
   WanVae(const VaeConfig& config, const VaeOptions& options, WeightLoader& loader)
@@ -118,7 +118,7 @@ class WanVae final : public VideoAutoencoder {
         mean_(Statistics(config.latents_mean)),
         std_(Statistics(config.latents_std)) {
     LoadedVaeWeights weights(loader, tensors_);
-    // A group for each half: one of the two is in use at a time. The first group is empty.
+    // One group per half, because only one is in use at a time. The first group is empty.
     loader.BeginGroup();
     VaeLayerFactory of_encoder(weights, /*allow_tf32=*/false);
     const VaeEncoder encoder(of_encoder, config);
@@ -165,7 +165,8 @@ class WanVae final : public VideoAutoencoder {
   static constexpr size_t kEncoderGroup = 1;
   static constexpr size_t kDecoderGroup = 2;
 
-  // The encoder or decoder in one precision. Its layers keep the tensors that they need.
+  // Makes the encoder or decoder in one precision. Its layers keep the tensors that they need. Its
+  // layers keep the tensors that they need.
   template <typename Half>
   Half Make(VaePrecision precision) const {
     CastVaeWeights weights(tensors_, DTypeOf(precision));
@@ -183,7 +184,7 @@ class WanVae final : public VideoAutoencoder {
     return computes ? pass.precision : VaePrecision::kFp32;
   }
 
-  // The next wider precision.
+  // The precision that takes over when `precision` has too small a range.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
   }
@@ -194,7 +195,7 @@ class WanVae final : public VideoAutoencoder {
     return wider;
   }
 
-  // Whether no value of fp32 is infinite or no number. Waits for the device.
+  // Whether all fp32 values are finite. Waits for the device. Waits for the device.
   static bool IsFinite(const at::Tensor& x) {
     FiniteCheck check;
     check.Begin(x);
@@ -220,9 +221,9 @@ class WanVae final : public VideoAutoencoder {
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
-  // Hands on the frames from latent frame `first` on; earlier ones were handed on before. Returns
-  // the latent frame at which the precision's range did not suffice, whose frames were not handed
-  // on, or the number of latent frames.
+  // Hands on the frames of latent frame `first` and later ones; earlier ones were already handed
+  // on. Returns how many latent frames are done: all of them, or as many as precede the one that
+  // exceeded the precision's range.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
     ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
@@ -260,8 +261,8 @@ class WanVae final : public VideoAutoencoder {
                        },
                        vae->options_.exchanges});
     }
-    // Copies all latents before anything is queued. Copies per chunk would wait on the first device
-    // for work that was queued there before.
+    // Copy all latents before anything is queued: a chunk's copy would wait for work that is queued
+    // on the first device by then.
     const at::Tensor there = latents.to(all.back()->options_.device);
     if (options_.exchanges != nullptr) options_.exchanges->CountSent(there.nbytes());
     const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
@@ -271,7 +272,7 @@ class WanVae final : public VideoAutoencoder {
     return RunVaePipeline(ranks, {latents.size(1), chunk, frames}, gate);
   }
 
-  // Latent frame i as the decoder takes it.
+  // Returns latent frame i with scale and dtype as the decoder needs them.
   at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision) const {
     const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
     return normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
@@ -310,7 +311,7 @@ class WanVae final : public VideoAutoencoder {
                        : std::string("undefined");
   }
 
-  // [z_dim, 1, 1, 1] in fp32.
+  // Returns `values` as [z_dim, 1, 1, 1] in fp32.
   at::Tensor Statistics(const std::vector<double>& values) const {
     return at::tensor(values, at::kDouble)
         .to(options_.device, at::kFloat)

@@ -13,13 +13,13 @@ int64_t InnermostWidth(const VaeConfig& config) {
   return config.decoder_base_dim * config.dim_mult.back();
 }
 
-// Channels after a step up from `width`: 2.1 halves them where it doubles the pixels.
+// Channels after upsampling: VAE 2.1 halves them when it doubles the resolution.
 int64_t UpsampledWidth(const VaeConfig& config, int64_t width) {
   return config.kind == VaeKind::kWan21 ? width / 2 : width;
 }
 
-// [1, 3 p p, n, h, w] -> [3, n, h * p, w * p], contiguous. A channel is a color, a column and a row
-// of the patch, in this order.
+// [1, 3 p p, n, h, w] -> [3, n, h * p, w * p], contiguous. Channels are ordered by colour, then
+// column, then row of the patch.
 at::Tensor UnfoldPatches(const at::Tensor& x, int64_t p) {
   const int64_t n = x.size(2);
   const int64_t height = x.size(3);
@@ -47,7 +47,7 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
     width = out;
   }
   if (index == last) return;
-  // Undoes the encoder's step last - 1 - index.
+  // Mirrors the encoder's downsampling number last - 1 - index.
   const bool temporal = config.temporal_downsample[last - 1 - index];
   has_shortcut_ = config.kind == VaeKind::kWan22;
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
@@ -55,7 +55,7 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
 
 absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                                          const WorkGate& gate) const {
-  // Without a shortcut, as in the last and largest stage, the input is freed as soon as it is used.
+  // Without a shortcut, as in the last and largest stage, the input is freed right after use.
   if (index == 0 && has_shortcut_) state.shortcut = state.x;
   const int64_t width = state.x.size(1);
   state.x = blocks_[index].Forward(state.x, cache);
@@ -92,7 +92,7 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
   const auto square = [](int64_t in, int64_t out) {
     return static_cast<double>(in) * static_cast<double>(out);
   };
-  double pixels = 1;  // work relative to the latents' pixels and frames
+  double pixels = 1;  // pixels and frames relative to the latents'
   int64_t width = InnermostWidth(config);
   std::vector<Step> steps;
   steps.push_back({.kind = Step::Kind::kIn, .work = 27 * square(config.z_dim, width)});
@@ -124,8 +124,8 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
 }
 
 std::vector<size_t> VaeDecoder::Divide(size_t parts) const {
-  // most[p][n]: the largest part if the first n steps make p + 1 parts, at best; begin[p][n]: where
-  // the last of these parts begins then.
+  // When the first n steps form p + 1 parts in the best way: most[p][n] is the work of the largest
+  // part, and begin[p][n] the first step of the last part.
   const size_t count = steps_.size();
   std::vector<double> sums(count + 1);
   for (size_t i = 0; i < count; ++i) sums[i + 1] = sums[i] + steps_[i].work;

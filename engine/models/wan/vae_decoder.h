@@ -1,4 +1,4 @@
-// The decoder of the Wan autoencoders, for one latent frame at a time. Part of vae.h.
+// The decoder of the Wan autoencoders, one latent frame at a time. Part of vae.h. Part of vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,10 +14,10 @@
 
 namespace wan {
 
-// The tensors that one step of the decoder hands to the next. The tensors are on one device.
+// The tensors that one step of the decoder passes to the next, on one device.
 struct DecoderState {
-  at::Tensor x;         // latents, then activations, at the end patches
-  at::Tensor shortcut;  // added by a later step; undefined: nothing
+  at::Tensor x;         // latents, then activations, finally pixel patches
+  at::Tensor shortcut;  // to be added by a later step; may be undefined
 };
 
 class VaeDecoder {
@@ -29,15 +29,15 @@ class VaeDecoder {
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
   // Decodes latents [z_dim, 1, h, w] to frames [3, n, h * s, w * s], contiguous and not clamped; n
-  // is 1 in the first chunk and stride_temporal afterwards. The latents must be in the weights'
-  // dtype and on their device, with their statistics applied. CANCELLED after a stop request,
-  // because every layer passes `gate`; the cache cannot be used any more then.
+  // is 1 in the first chunk and stride_temporal in later ones. The latents must have the weights'
+  // dtype and device, and the latent statistics must be applied. CANCELLED after a stop request,
+  // because every layer passes `gate`; the cache is unusable then.
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
-  // The same in parts, for devices that compute one after the other. Begin, then Run for all steps
-  // in order, then End give the bits of DecodeChunk; each device has a cache for all chunks, which
-  // NextChunk prepares for the next one.
+  // DecodeChunk in parts, for a pipeline of devices. Begin, Run for all steps in order, and End
+  // give the same bits. Each device has one cache for all chunks; NextChunk prepares it for the
+  // next.
   static DecoderState Begin(const at::Tensor& latents);
   absl::Status Run(size_t begin, size_t end, DecoderState& state, FeatureCache& cache,
                    const WorkGate& gate) const;
@@ -45,27 +45,27 @@ class VaeDecoder {
   static void NextChunk(FeatureCache& cache) { cache.first_chunk = false; }
 
   size_t steps() const { return steps_.size(); }
-  // Returns the first step of each of `parts` parts, which take about the same time. There are no
-  // more parts than steps.
+  // Divides the steps into `parts` parts that take about the same time; returns the first step of
+  // each. There must be at least as many steps as parts.
   std::vector<size_t> Divide(size_t parts) const;
 
  private:
-  // One of the layers, in their order.
+  // One layer of the decoder.
   struct Step {
     enum class Kind { kIn, kMiddle, kBlock, kUp, kOut };
     Kind kind = Kind::kIn;
-    size_t stage = 0;  // of a block and of an enlargement
+    size_t stage = 0;  // stage of a kBlock or kUp
     size_t block = 0;
-    double work = 0;  // of a chunk, in any unit
+    double work = 0;  // relative time per chunk
   };
 
-  // Residual blocks and, except in the last stage, an Upsample; in VAE 2.2 with AddDuplicateUp3d
-  // around them.
+  // Residual blocks and, except in the last stage, an Upsample. In VAE 2.2 AddDuplicateUp3d is the
+  // shortcut around them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    // Stores the addend of the enlargement in state.shortcut.
+    // Block 0 stores the stage's input in state.shortcut, for the Upsample.
     absl::Status RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                           const WorkGate& gate) const;
     void RunUp(DecoderState& state, FeatureCache& cache) const;

@@ -10,8 +10,8 @@ const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
 
 int64_t InnermostWidth(const VaeConfig& config) { return config.base_dim * config.dim_mult.back(); }
 
-// [3, n, H, W] -> [1, 3 p p, n, H / p, W / p]. A channel of the result is a color, a column and a
-// row of the patch, in this order.
+// [3, n, H, W] -> [1, 3 p p, n, H / p, W / p]. Channels of the result are ordered by colour, then
+// column, then row of the patch.
 at::Tensor FoldPatches(const at::Tensor& frames, int64_t p) {
   const int64_t n = frames.size(1);
   const int64_t height = frames.size(2) / p;

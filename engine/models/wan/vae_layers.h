@@ -1,7 +1,7 @@
 // The layers of the Wan autoencoders. Activations are [1, C, T, H, W] in ConvolutionLayout.
 //
-// A layer holds weights only, so it may serve several passes at once. The state that one chunk
-// leaves for the next is in a FeatureCache; each pass over a video has its own.
+// Layers hold only weights, so several passes can share them. What one chunk leaves for the next is
+// in a FeatureCache; each pass over a video has its own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,40 +21,42 @@
 
 namespace wan {
 
-// Returns the name of a stage's layer. `list` is "encoder.downsamples" or "decoder.upsamples", and
-// every stage but the last has `layers` layers. VAE 2.2 nests the lists
-// ("encoder.downsamples.1.downsamples.0"); VAE 2.1 numbers the layers of all stages in one list
+// Returns the checkpoint's name of a layer of a stage. `list` is "encoder.downsamples" or
+// "decoder.upsamples", and every stage but the last has `layers` layers. VAE 2.2 nests the lists
+// ("encoder.downsamples.1.downsamples.0"); VAE 2.1 numbers the layers of all stages consecutively
 // ("encoder.downsamples.3").
 std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
                            int layers, int layer);
 
-// The state of one pass over a video. All chunks pass through one cache, in order.
+// The state of one pass over a video. All chunks use the same cache, in order. All chunks pass
+// through one cache, in order.
 struct FeatureCache {
-  // `slots` is the value of VaeLayerFactory::slots() after the last layer was made.
+  // `slots` is VaeLayerFactory::slots() after the last layer was made.
   explicit FeatureCache(size_t slots) : history(slots) {}
 
-  // The first chunk is a single frame, which the layers that halve or double frames leave as it is.
+  // The first chunk is a single frame; layers that halve or double the number of frames skip it.
   bool first_chunk = true;
-  // The last frames for each convolution's slot; undefined until it has seen a frame.
+  // The last frames of each convolution's input, by slot; undefined until it has seen a frame.
   std::vector<at::Tensor> history;
 };
 
-// The source of layers' weights. Kernels of convolutions are in ConvolutionLayout.
+// Where layers get their weights. Convolution kernels are in ConvolutionLayout.
 class VaeWeights {
  public:
   virtual ~VaeWeights() = default;
 
   virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
-  // KernelOverEnlargement of such a kernel, made of its values in fp32. Call it only for weights
-  // whose values have arrived.
+  // Returns the KernelOverEnlargement of a kernel, computed from its fp32 values, which must have
+  // arrived.
   virtual at::Tensor GetEnlarged(const std::string& name) = 0;
 };
 
 // Tensors by name.
 using VaeTensors = std::map<std::string, at::Tensor>;
 
-// Weights as they are loaded; records them in `tensors`. Both must outlive the object.
+// Loads weights and records them in `tensors`. Both must outlive the object. Both must outlive the
+// object.
 class LoadedVaeWeights final : public VaeWeights {
  public:
   LoadedVaeWeights(WeightLoader& loader, VaeTensors& tensors)
@@ -69,8 +71,8 @@ class LoadedVaeWeights final : public VaeWeights {
   VaeTensors& tensors_;
 };
 
-// Weights that were loaded before, in a dtype: copies, unless they have it already. `tensors` must
-// outlive the object.
+// Weights that were loaded before, converted to a dtype (copied only if theirs differs). `tensors`
+// must outlive the object. `tensors` must outlive the object.
 class CastVaeWeights final : public VaeWeights {
  public:
   CastVaeWeights(const VaeTensors& tensors, at::ScalarType dtype)
@@ -85,31 +87,32 @@ class CastVaeWeights final : public VaeWeights {
   const at::ScalarType dtype_;
 };
 
-// Makes the layers of an encoder or decoder, with their weights and their slots in the cache.
+// Makes the layers of an encoder or decoder, with their weights and cache slots.
 class VaeLayerFactory {
  public:
-  // `weights` must outlive the factory, but neither needs to outlive the layers.
-  // `allow_tf32` is passed on to Convolution.
+  // `weights` must outlive the factory; the layers need neither. `allow_tf32` is passed on to
+  // Convolution.
   VaeLayerFactory(VaeWeights& weights, bool allow_tf32)
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
   VaeWeights& weights() { return weights_; }
   bool allow_tf32() const { return allow_tf32_; }
 
-  // Loads the weights "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
+  // Loads "NAME.weight" [out, in, kernel...] and "NAME.bias" [out].
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
                               const std::vector<int64_t>& kernel, std::vector<int64_t> stride,
                               std::vector<int64_t> padding);
-  // Makes a 1x1x1 convolution, as for ResidualBlock's shortcut and those next to the latents.
+  // Makes a 1x1x1 convolution, for example for ResidualBlock's shortcut.
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
-  // 3x3x3 of an input that is normalised. In TF32 the input is fp16 if a kernel supports that: it
-  // has the same significant bits, enough range after a norm, and takes half the time.
+  // Makes a 3x3x3 convolution of a normalised input. In TF32 its input is fp16 if a kernel supports
+  // that: fp16 has the same significant bits and, after a norm, enough range, and takes half the
+  // time.
   CausalConv3d MakeConv3dOfNormed(const std::string& name, int64_t out, int64_t in);
 
-  // The kernel of an Upsample that runs fused, made of "NAME.weight" [out, in, 3, 3], or an
-  // undefined tensor if it does not.
+  // Returns the kernel of a fused Upsample, made from "NAME.weight" [out, in, 3, 3]; undefined if
+  // no kernel is fused.
   at::Tensor MakeEnlargedKernel(const std::string& name, const Convolution& convolution);
 
   size_t NewSlot() { return slots_++; }
@@ -132,13 +135,13 @@ class CachedConv3d {
       : conv_(std::move(conv)), slot_(factory.NewSlot()) {}
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
-  // Call CausalConv3d::SpreadFrames; only allowed if SpreadsFrames() is true.
+  // Calls CausalConv3d::SpreadFrames; only allowed if SpreadsFrames().
   bool SpreadsFrames() const { return conv_.SpreadsFrames(); }
   at::Tensor SpreadFrames(const at::Tensor& x, FeatureCache& cache) const;
-  // Keeps the last frames of x for the next chunk, and computes nothing.
+  // Stores the last frames of x for the next chunk without convolving.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // Like CausalConv3d's functions, for a caller that writes the input itself.
+  // As in CausalConv3d, for a caller that writes the input itself.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 
@@ -153,8 +156,8 @@ class NormSiluConv3d {
   NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm, const std::string& conv,
                  int64_t out, int64_t in);
 
-  // Takes x by value: if the caller moves it in, its memory is free before the convolution. Adds
-  // `addend` to the result if it is defined.
+  // `x` is taken by value, so that if it is moved in, its memory is free during the convolution.
+  // Adds `addend` if it is defined.
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& addend = {}) const;
 
  private:
@@ -162,7 +165,8 @@ class NormSiluConv3d {
   CachedConv3d conv_;
 };
 
-// Two NormSiluConv3d, plus the input itself or, if the number of channels changes, its projection.
+// Two NormSiluConv3d whose result is added to the input or, if the number of channels changes, to
+// its projection.
 class ResidualBlock {
  public:
   ResidualBlock(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in);
@@ -175,12 +179,11 @@ class ResidualBlock {
   std::optional<Convolution> shortcut_;
 };
 
-// Returns the floating-point operations of a block whose result is `y`, for WorkGate::Pass. It
-// counts them twice, because a GPU takes about twice as long for a product in TF32 as for one in
-// bf16.
+// Returns the floating-point operations of a block whose result is `y`, for WorkGate::Pass. They
+// count double, because products in TF32 take a GPU about twice as long as in bf16.
 double WorkOfResidualBlock(int64_t in, const at::Tensor& y);
 
-// Self-attention with one head over the pixels of each frame, plus its input.
+// Single-head self-attention over the pixels of each frame, added to its input.
 class FrameAttention {
  public:
   FrameAttention(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -193,11 +196,11 @@ class FrameAttention {
   at::Tensor qkv_bias_;
   at::Tensor projection_weight_;  // [C, C]
   at::Tensor projection_bias_;
-  // Whether the products' inputs are rounded to fp16, as MakeConv3dOfNormed does.
+  // Whether the products' inputs are rounded to fp16, as in MakeConv3dOfNormed.
   bool rounds_;
 };
 
-// A residual block, attention, and a residual block: the innermost part of encoder and decoder.
+// The innermost part of encoder and decoder: a residual block, attention, and a residual block.
 class MiddleBlock {
  public:
   MiddleBlock(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -210,7 +213,7 @@ class MiddleBlock {
   ResidualBlock second_;
 };
 
-// Halves rows and columns, then (if `temporal`) the frames. The first chunk's frame stays one.
+// Halves rows and columns and, if `temporal`, the frames. The first chunk's single frame is kept.
 class Downsample {
  public:
   Downsample(VaeLayerFactory& factory, const std::string& name, int64_t channels, bool temporal);
@@ -222,8 +225,8 @@ class Downsample {
   std::optional<CachedConv3d> time_;
 };
 
-// Doubles the frames (if `temporal`), then rows and columns. The first chunk's frame stays one, and
-// the doubling of the second chunk does not look back at it.
+// Doubles the frames (if `temporal`), then rows and columns. The first chunk's single frame is not
+// doubled, and the second chunk's doubling ignores it.
 class Upsample {
  public:
   Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
@@ -233,14 +236,15 @@ class Upsample {
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
 
  private:
-  // Runs one kernel for each of the two convolutions (fused_convolution.h). Nothing is enlarged in
-  // memory: rows and columns of the second kernel that meet the same pixel are summed beforehand.
+  // Uses one fused kernel for each of the two convolutions (fused_convolution.h). No upsampled
+  // tensor is stored: rows and columns of the second kernel that meet the same pixel were summed
+  // when it was made.
   at::Tensor ForwardFused(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
   int64_t ShortcutTimeFactor() const { return time_.has_value() ? 2 : 1; }
 
   std::optional<CachedConv3d> time_;
   Convolution space_;
-  at::Tensor enlarged_;  // undefined: not fused
+  at::Tensor enlarged_;  // kernel for ForwardFused; undefined: not fused
 };
 
 }  // namespace wan

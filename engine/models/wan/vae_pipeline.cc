@@ -17,11 +17,11 @@
 namespace wan {
 namespace {
 
-// The state that an earlier rank hands to a later one.
+// Passes the state from one rank to the next.
 using Channel = Handover<DecoderState>;
 
 DecoderState MovedTo(const DecoderState& state, at::Device device) {
-  // Queued by the thread of the device that has the state; queued by the other thread, it would run
+  // Call it on the thread of the device that has the state; on the other thread the copy would run
   // after the next chunk.
   return {
       state.x.to(device, /*non_blocking=*/true),
@@ -40,7 +40,7 @@ void CountSent(const VaePipelineRank& rank, const DecoderState& state) {
 absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
                             const WorkGate& gate) {
   const size_t parts = ranks.size();
-  std::vector<Channel> channels(parts);  // the first rank needs none
+  std::vector<Channel> channels(parts);  // channels[0] is unused
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&] {
     stop.request_stop();
@@ -105,7 +105,7 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const Vae
     try {
       at::accelerator::synchronizeDevice(rank.device.index());
     } catch (const c10::Error&) {
-      // The device is lost: nothing runs on it any more, and `status` says so.
+      // The device is lost, so nothing runs on it; `status` says so.
     }
   }
   return status;

@@ -1,5 +1,5 @@
 // The network that predicts the flow of noisy latents. The denoising loop calls Forward() in every
-// step. The denoising loop calls Forward() in every step.
+// step.
 //
 //   absl::StatusOr<std::unique_ptr<VideoTransformer>> transformer = LoadWanTransformer(...);
 //   auto text = (*transformer)->PrepareText({{prompt_states, negative_states}});  // once a job

@@ -17,8 +17,7 @@
 
 namespace wan {
 
-// The inputs of a forward, except the weights. All tensors are on the device. All tensors are on
-// the device.
+// The inputs of a forward, except the weights. All tensors are on the device.
 struct ForwardInputs {
   at::Tensor latents;    // fp32 [B, C, F, H, W]
   at::Tensor sinusoids;  // fp32 [timesteps, freq_dim]

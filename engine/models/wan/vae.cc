@@ -165,8 +165,7 @@ class WanVae final : public VideoAutoencoder {
   static constexpr size_t kEncoderGroup = 1;
   static constexpr size_t kDecoderGroup = 2;
 
-  // Makes the encoder or decoder in one precision. Its layers keep the tensors that they need. Its
-  // layers keep the tensors that they need.
+  // Makes the encoder or decoder in one precision. Its layers keep the tensors that they need.
   template <typename Half>
   Half Make(VaePrecision precision) const {
     CastVaeWeights weights(tensors_, DTypeOf(precision));
@@ -195,7 +194,7 @@ class WanVae final : public VideoAutoencoder {
     return wider;
   }
 
-  // Whether all fp32 values are finite. Waits for the device. Waits for the device.
+  // Whether all fp32 values are finite. Waits for the device.
   static bool IsFinite(const at::Tensor& x) {
     FiniteCheck check;
     check.Begin(x);

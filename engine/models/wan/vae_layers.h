@@ -55,8 +55,7 @@ class VaeWeights {
 // Tensors by name.
 using VaeTensors = std::map<std::string, at::Tensor>;
 
-// Loads weights and records them in `tensors`. Both must outlive the object. Both must outlive the
-// object.
+// Loads weights and records them in `tensors`. Both must outlive the object.
 class LoadedVaeWeights final : public VaeWeights {
  public:
   LoadedVaeWeights(WeightLoader& loader, VaeTensors& tensors)
@@ -72,7 +71,7 @@ class LoadedVaeWeights final : public VaeWeights {
 };
 
 // Weights that were loaded before, converted to a dtype (copied only if theirs differs). `tensors`
-// must outlive the object. `tensors` must outlive the object.
+// must outlive the object.
 class CastVaeWeights final : public VaeWeights {
  public:
   CastVaeWeights(const VaeTensors& tensors, at::ScalarType dtype)

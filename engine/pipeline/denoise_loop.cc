@@ -25,18 +25,18 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
-// The parts of one step. On a GPU they are marks in the queue of its work: nothing waits for them
-// until the step has ended.
+// Times the parts of one step. On a GPU they are marks in its queue, and nothing waits for them
+// before the step has ended.
 class StepParts {
  public:
   explicit StepParts(const at::Device& device) : device_(device), start_(device) {}
 
-  // A part ends here that began where the one before it ended.
+  // Ends a part, which began where the previous one ended.
   void End(std::string name, std::optional<double> flops = std::nullopt) {
     ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
   }
 
-  // Adds the parts to the step's span, after the device has done all of them.
+  // Adds the parts to the step's span. Call it when the device has done all of them.
   void AddTo(Span& span) const {
     const DeviceMoment* before = &start_;
     for (const Ended& part : ends_) {
@@ -60,8 +60,8 @@ class StepParts {
   std::vector<Ended> ends_;
 };
 
-// The step in which a block is profiled: the first one that finds its expert warm, otherwise the
-// last; -1 if the job profiles none.
+// The step in which a block is profiled: the first one whose expert is warm, otherwise the last; -1
+// if the job does not profile.
 int ProfiledStep(const GenerationPlan& plan, int start) {
   if (!plan.request.profile) return -1;
   const int total = static_cast<int>(plan.steps.size());
@@ -71,25 +71,25 @@ int ProfiledStep(const GenerationPlan& plan, int start) {
   return total - 1;
 }
 
-// The name of the forward's part of a step.
+// Name of a forward as a part of a step.
 const char* ForwardName(int64_t batch, bool is_first) {
   if (batch > 1) return "forward";
   return is_first ? "forward_conditional" : "forward_unconditional";
 }
 
-// The flow of one step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1 that
-// is cond but for the rounding, and uncond is not computed; upstream computes both.
+// Computes the flow of a step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1
+// only cond is computed, which differs from upstream by rounding alone.
 class GuidedFlow {
  public:
   GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
-  // Lets `expert` compute this step. A new expert projects the texts first.
+  // Makes `expert` compute this step. A new expert first projects the texts.
   absl::Status Use(VideoTransformer& expert, const StepPlan& step, StepParts& parts) {
     const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
     if (&expert == expert_ && guided == guided_) return absl::OkStatus();
     expert_ = &expert;
     guided_ = guided;
-    texts_.clear();  // the other expert's are not needed any more
+    texts_.clear();  // the previous expert's texts are no longer needed
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
     const std::span<const at::Tensor> texts(both);
     absl::Status status;
@@ -103,13 +103,13 @@ class GuidedFlow {
     return status;
   }
 
-  // The first forward marks a block in `marks`, unless these are null.
+  // The first forward marks a block in `marks` unless that is null.
   absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
                                      StepParts& parts, BlockMarks* marks) {
     if (marks != nullptr) expert_->MarkBlock(marks);
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
-    std::vector<at::Tensor> flows;  // of the prompt, then of the negative prompt
+    std::vector<at::Tensor> flows;  // flow of the prompt, then of the negative prompt
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
       const int64_t batch = text->batch();
       const char* const name = ForwardName(batch, flows.empty());
@@ -117,7 +117,7 @@ class GuidedFlow {
           expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
                            Timestep(step.timestep, batch), *text, gate_);
       if (!flow.ok()) return flow.status();
-      // An expert may compute on another device.
+      // The expert may be on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
       parts.End(name, static_cast<double>(batch) * inputs_.plan.forward_flops);
     }
@@ -137,7 +137,7 @@ class GuidedFlow {
     return absl::OkStatus();
   }
 
-  // [batch], or [batch, tokens] where the given first frame's tokens have timestep 0.
+  // Returns [batch], or [batch, tokens] if a given first frame's tokens have timestep 0.
   at::Tensor Timestep(double timestep, int64_t batch) const {
     const auto options = at::TensorOptions().dtype(at::kDouble);
     if (!inputs_.first_frame_latents.defined()) return at::full({batch}, timestep, options);
@@ -150,12 +150,12 @@ class GuidedFlow {
   const WorkGate& gate_;
   VideoTransformer* expert_ = nullptr;
   bool guided_ = false;
-  // Both texts in one batch, one after the other, or the prompt alone.
+  // Both texts as one batch, or two batches of one, or the prompt alone.
   std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };
 
 void WaitForDevice(const at::Device& device) {
-  // Work on a GPU is asynchronous: without this wait the span would end too early.
+  // Without this wait the span would end before a GPU's work.
   if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
 }
 
@@ -201,7 +201,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
-    // Queued before the wait for the step, so that the verdict needs no further wait.
+    // Queue the check before the wait for the step, so that the verdict needs no wait of its own.
     finite.Look({StageKind::kStepInference, step}, "the latents", next);
     parts.End("solver");
     WaitForDevice(next.device());
@@ -217,7 +217,7 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
 }
 
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device) {
-  // Use a generator of our own, so that no other draw comes between seed and noise.
+  // A generator of its own, so that nothing else draws between seed and noise.
   at::Generator generator = at::globalContext().defaultGenerator(device).clone();
   generator.set_current_seed(static_cast<uint64_t>(seed));
   return at::randn(shape, generator, at::TensorOptions().device(device).dtype(at::kFloat));

@@ -1,4 +1,4 @@
-// The state of a job between two denoising steps, in memory and as bytes.
+// A job's state between two denoising steps, in memory and as bytes.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 
 namespace wan {
 
-// The state between two steps. Its tensors are never changed, so that objects may share them.
+// A job's state between two steps. Its tensors are never changed, so copies may share them.
 struct DenoiseProgress {
   int steps_done = 0;
   at::Tensor latents;               // fp32 [C, T, H, W]
@@ -23,14 +23,13 @@ struct DenoiseProgress {
   DenoiseProgress To(const c10::Device& device) const;
 };
 
-// Writes the progress as a savepoint: one line of JSON that describes it, then the tensors' bytes.
-// Waits until they are copied from the device (77 MB with UniPC at 1280x720x81). Leaves the
-// history out if no step of `plan` will read it.
+// Writes the progress as a savepoint: a line of JSON, then the tensors' bytes. Waits for their copy
+// from the device (77 MB with UniPC at 1280x720x81). Omits the history if no later step of `plan`
+// reads it.
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
-// Reads a savepoint into host memory. DATA_LOSS, which says what does not fit, if the savepoint
-// belongs to a job with another latent shape or other steps than `plan`, if its bytes do not match
-// its first line, or if a value is infinite or no number.
+// Reads a savepoint into host memory. DATA_LOSS, with the reason, if latent shape or steps differ
+// from those of `plan`, if the bytes do not match the first line, or if a value is not finite.
 absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
                                               const GenerationPlan& plan);
 

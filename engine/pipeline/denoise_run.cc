@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<FlowSolver>> SolverAt(const GenerationPlan& plan,
   return solver;
 }
 
-// Runs the steps once and keeps `progress` up to date.
+// Runs the loop once and keeps `progress` and `kept` up to date.
 absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun& run,
                                    DenoiseProgress& progress, int& kept) {
   const GenerationPlan& plan = inputs.plan;
@@ -54,8 +54,8 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run) {
   DenoiseProgress progress = start;
-  int kept = start.steps_done;   // the step of the latest savepoint
-  int began = start.steps_done;  // the step at which this run of the loop began
+  int kept = start.steps_done;   // step of the last savepoint
+  int began = start.steps_done;  // step at which the current run of the loop began
   for (;;) {
     absl::StatusOr<at::Tensor> latents = RunOnce(inputs, run, progress, kept);
     if (latents.ok()) return latents;

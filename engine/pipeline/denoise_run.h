@@ -1,5 +1,5 @@
-// Runs the denoising steps of one job to their end. They start at the noise or at the savepoint of
-// an earlier attempt, and a step in which memory runs out starts again.
+// Runs the denoising steps of one job to their end. Starts from the noise or from an earlier
+// attempt's savepoint, and repeats a step in which memory runs out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,24 +19,24 @@
 
 namespace wan {
 
-// Objects that the steps use besides their inputs; all must outlive the run.
+// What the steps need besides their inputs; all must outlive the run.
 struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;
   const WorkGate& gate;
   FiniteWatch& finite;
   GenerationObserver& observer;
-  SavepointKeeper* savepoints = nullptr;  // null: none are kept
+  SavepointKeeper* savepoints = nullptr;  // null: no savepoints
   std::function<absl::Status(const DenoiseState&)> on_step;
 };
 
-// Runs the steps after `start` and returns the latents, which are finite. Statuses are those of
-// DenoiseLoop.
+// Runs the remaining steps after `start` and returns the latents, which are finite. Fails as
+// DenoiseLoop does.
 //
-// After each step, unless its latents are not finite, it asks the keeper whether it wants a
-// savepoint; after a stop request it offers the finished steps to the keeper. If memory runs out
-// after at least one finished step, it frees unused memory and starts the step again, once, with
-// the same bits: another process may have held the memory for a while.
+// After each step whose latents are finite, asks the keeper whether it wants a savepoint; after a
+// stop request offers it the finished steps. If memory runs out in a step, frees unused memory and
+// repeats the step with the same bits, because another process may have held the memory for a
+// while. Gives up if no step has succeeded since the start or the last repetition.
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run);
 

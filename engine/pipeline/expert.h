@@ -1,4 +1,4 @@
-// One of a model's transformers, with its weights and LoRAs.
+// A transformer of a model, with its weights and LoRAs.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,7 +13,7 @@
 
 namespace wan {
 
-// An expert's weights on a further device of a group, where they always are.
+// An expert's weights on another device of a group; they never move.
 struct ExpertReplica {
   c10::Device device = c10::kCPU;
   std::shared_ptr<ComponentWeights> weights;
@@ -26,9 +26,9 @@ struct Expert {
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
-  // The device of `weights`: the model's device, unless a group divides the experts.
+  // The device of `weights`: the model's, unless a group divides the experts.
   c10::Device device = c10::kCPU;
-  // One for each further device on which `transformer` computes.
+  // One for each other device on which `transformer` computes.
   std::vector<ExpertReplica> replicas = {};
 };
 

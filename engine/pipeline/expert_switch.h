@@ -17,24 +17,24 @@ namespace wan {
 // Serves one job. Not thread-safe.
 class ExpertSwitch {
  public:
-  // All arguments must outlive this object. If other LoRAs than the job's are merged into weights
-  // on the device, queues copies of the base's weights; so create it before the text encoder works.
-  // Merging LoRAs passes `gate`, and its stop token also ends the copying of weights.
+  // All arguments must outlive this object. If weights on the device have LoRAs that the job does
+  // not use, queues copies that restore them; so create the object before the text encoder works.
+  // Merging LoRAs passes `gate`; its stop token also ends the copying of weights.
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 
-  // Returns the expert of the plan's step `step`, 0 for the first. Call it for one step after the
-  // other. If the plan prefetches and the next step has another expert, queues that expert's
-  // weights, so that they are copied while this step computes.
+  // Returns the expert of step `step` (from 0) of the plan. Call it for the steps in order. If the
+  // plan prefetches and the next step has another expert, queues copies of that expert's weights,
+  // which run while this step computes.
   //
-  // Merges LoRAs into weights that are on the device already, in the span LoRA_Merging. Weights
-  // that have not arrived are merged group by group when they are used. CANCELLED after a stop
-  // request while LoRAs are merged.
+  // Merges LoRAs into weights that are already on the device, in the span LoRA_Merging. Weights
+  // that have not arrived are merged per group at their first use. CANCELLED if a stop request
+  // comes during the merging.
   absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // Frees the device memory that the plan's policies do not keep, and that of recorded forwards.
-  // Call it before a step is tried again because memory ran out. The destructor does the same, but
-  // lets recorded forwards be for the next job.
+  // Frees device memory that the plan's policies do not keep, and recorded forwards. Call it before
+  // a step is repeated because memory ran out. The destructor does the same but keeps recorded
+  // forwards for the next job.
   void Finish();
 
  private:

@@ -1,7 +1,7 @@
-// Finds NaN and infinity among a job's values, and names their possible causes.
+// Detects NaN and infinity in a job's values, and names possible causes.
 //
-// Values that are not finite spread: one such weight makes all latents so within a step, and the
-// video black. Nothing else would report that, because no library counts it as an error.
+// Such values spread: one weight that is not finite spoils all latents within a step, and the video
+// is black. No library reports that as an error.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,24 +17,24 @@
 
 namespace wan {
 
-// Returns the error (IsNotFinite) of a job in whose stage `what`, a plural such as "the latents",
-// is not finite. It names the stage, the step with its expert, the LoRAs that may be at fault with
-// their scales, and what to try.
+// Returns the error (IsNotFinite) for `what`, a plural such as "the latents", computed in `stage`.
+// It names the stage, the step with its expert, the LoRAs in use with their scales, and what to
+// try.
 absl::Status NotFiniteIn(const GenerationPlan& plan, const Stage& stage, const std::string& what);
 
-// Serves one job. A look costs the device one sum and the host no wait; the verdict is read where
-// the device has been waited for anyway. Not thread-safe. Throws what LibTorch throws.
+// Serves one job. A check costs the device one sum and the host no wait; Verdict() is called where
+// the host has waited for the device anyway. Not thread-safe. Throws what LibTorch throws.
 class FiniteWatch {
  public:
   // `plan` must outlive the object.
   explicit FiniteWatch(const GenerationPlan& plan) : plan_(plan) {}
 
   // Queues a check of `values`, which `stage` has computed or queued on the current stream. `what`
-  // names them as NotFiniteIn takes it.
+  // names them as in NotFiniteIn.
   void Look(const Stage& stage, std::string what, const at::Tensor& values);
 
-  // Returns OK if everything that was looked at since the last call is finite, otherwise the error
-  // of the first look whose values are not. Waits until the device has done the looks.
+  // Returns OK if all values checked since the last call are finite, otherwise the error of the
+  // first check that failed. Waits until the device has done the checks.
   absl::Status Verdict();
 
  private:
@@ -46,7 +46,7 @@ class FiniteWatch {
 
   const GenerationPlan& plan_;
   std::vector<Pending> pending_;
-  std::vector<std::unique_ptr<FiniteCheck>> idle_;  // to be used again: each has a locked page
+  std::vector<std::unique_ptr<FiniteCheck>> idle_;  // for reuse; each has pinned memory
 };
 
 }  // namespace wan

@@ -26,7 +26,7 @@ at::Tensor ToBytes(const at::Tensor& frames) {
       .contiguous();
 }
 
-// `bytes` is [n, H, W, 3] in host memory.
+// Passes on `bytes`, [n, H, W, 3] in host memory, frame by frame.
 absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& sink) {
   const size_t size = static_cast<size_t>(bytes.numel() / bytes.size(0));
   const uint8_t* data = bytes.const_data_ptr<uint8_t>();
@@ -42,13 +42,14 @@ absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& si
 struct FrameDownload::Buffer {
   explicit Buffer(c10::DeviceType type) : arrival(type) {}
 
-  at::Tensor memory;  // page-locked, for a chunk of the most frames
-  at::Tensor device;  // what is copied; undefined while nothing is on its way
-  at::Tensor host;    // the part of `memory` that it goes to
+  at::Tensor memory;  // pinned, large enough for most_frames frames
+  at::Tensor device;  // source of the running copy; undefined if there is none
+  at::Tensor host;    // its destination, a part of `memory`
   c10::Event arrival;
 };
 
-// The stream of the copies, which wait for the conversion. Decoding does not wait for them.
+// The stream of the copies, which wait for the conversion while decoding goes on. Decoding does not
+// wait for them.
 class FrameDownload::CopyQueue {
  public:
   explicit CopyQueue(at::Device device)
@@ -83,22 +84,23 @@ FrameDownload::~FrameDownload() {
     try {
       buffer->arrival.synchronize();
     } catch (const c10::Error&) {
-      // The device is lost: no copy runs any more, and the next call that needs it reports that.
+      // The device is lost: no copy runs any more, and the next call to the device reports it.
     }
   }
 }
 
 absl::Status FrameDownload::Add(const at::Tensor& frames) {
-  // Frames that were joined from tiles are on the host already.
+  // Frames that were assembled from tiles are in host memory.
   if (frames.is_cpu()) return HandOnFrames(ToBytes(frames), sink_);
   std::unique_ptr<Buffer>& slot = buffers_[next_];
   if (slot == nullptr) slot = std::make_unique<Buffer>(queue_->device().type());
   next_ = 1 - next_;
-  Buffer& buffer = *slot;  // empty: the call before handed it on
+  Buffer& buffer = *slot;  // free, because the previous call passed its frames on
   const at::Tensor bytes = ToBytes(frames);
   const auto size = static_cast<int64_t>(bytes.nbytes());
   if (!buffer.memory.defined()) {
-    // The first chunk is smaller than the others, and locking and unlocking takes the driver time.
+    // Allocate for a full chunk even if the first one is smaller, because pinning memory again
+    // takes time.
     buffer.memory = AllocateHostMemory(size / bytes.size(0) * most_frames_, queue_->device());
   }
   buffer.host = buffer.memory.narrow(0, 0, size).view(bytes.sizes());

@@ -13,16 +13,16 @@
 
 namespace wan {
 
-// Passes the frames of a decoder's chunks on, one chunk late: while the device decodes a chunk, the
-// frames of the previous one are copied and passed on. Frames [3, n, H, W] become n RGB24 pictures
-// by upstream's rule: (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe. Exceptions of
-// LibTorch pass through.
+// Passes on the frames of a decoder's chunks, one chunk late: while the device decodes a chunk, the
+// previous one is copied and passed on. Frames [3, n, H, W] become n RGB24 pictures by upstream's
+// rule: (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe. Exceptions of LibTorch pass
+// through.
 class FrameDownload {
  public:
   // Receives one RGB24 frame. An error ends the download and is returned unchanged.
   using Sink = std::function<absl::Status(std::vector<uint8_t> rgb24)>;
 
-  // Takes chunks of at most `most_frames` frames on `device`. Frames on a CPU are passed on at
+  // Accepts chunks of at most `most_frames` frames on `device`. Frames on a CPU are passed on at
   // once.
   FrameDownload(at::Device device, int64_t most_frames, Sink sink);
   // Waits for running copies, because it frees their memory. Passes no frame on.
@@ -30,11 +30,11 @@ class FrameDownload {
   FrameDownload(const FrameDownload&) = delete;
   FrameDownload& operator=(const FrameDownload&) = delete;
 
-  // Queues conversion and copy of a chunk [3, n, H, W], and passes on the frames of the previous
-  // call.
+  // Queues conversion and copy of a chunk [3, n, H, W], and passes on the previous chunk's frames.
   absl::Status Add(const at::Tensor& frames);
 
-  // Passes on the frames of the last chunk. Call it at the end of a video; another one may follow.
+  // Passes on the frames of the last chunk. Call it at the end of a video, after which another one
+  // may follow.
   absl::Status Finish();
 
  private:
@@ -45,10 +45,10 @@ class FrameDownload {
 
   const int64_t most_frames_;
   const Sink sink_;
-  // Null for a CPU.
+  // Null on a CPU.
   const std::unique_ptr<CopyQueue> queue_;
   std::array<std::unique_ptr<Buffer>, 2> buffers_;
-  size_t next_ = 0;  // the buffer that the next chunk takes
+  size_t next_ = 0;  // index of the buffer for the next chunk
 };
 
 }  // namespace wan

@@ -16,26 +16,26 @@
 
 namespace wan {
 
-// One thread may call Push and Finish. Every writer gets the frames in order. The span
-// Video_Encoding lasts from the first frame until the last file is closed.
+// One thread may call Push and Finish. Every writer gets all frames, in order. The span
+// Video_Encoding lasts from the first frame to the closing of the last file.
 class FrameEncoder {
  public:
-  // `writers` must be open. `queue_frames`, at least 1, is the number of frames that may wait
-  // besides the one that is being written. `recorder` must outlive this object.
+  // `writers` must be open. `queue_frames` (at least 1) is how many frames may wait besides the one
+  // being written. `recorder` must outlive this object.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
                Recorder& recorder);
   // Calls Abandon() if Finish was not called.
   ~FrameEncoder();
 
   // Queues one RGB24 frame. Blocks only while the queue is full. Returns the first error of any
-  // writer.
+  // writer so far.
   absl::Status Push(std::vector<uint8_t> rgb24);
 
   // Writes the queued frames, closes the files, and returns the first error of any writer.
   absl::Status Finish();
 
-  // Gives the files up: drops the queued frames, leaves the files unfinished, and makes Push and
-  // Finish return CANCELLED, also those that wait now. Does not wait. Any thread may call it.
+  // Gives up: drops the queued frames, leaves the files unfinished, and makes running and later
+  // calls of Push and Finish return CANCELLED. Does not wait. Any thread may call it.
   void Abandon();
 
  private:
@@ -54,7 +54,7 @@ class FrameEncoder {
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last, because it uses all other members
+  std::thread thread_;  // last member, because it uses all others
 };
 
 }  // namespace wan

@@ -10,10 +10,10 @@
 namespace wan {
 namespace {
 
-// [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, as upstream does; the order
-// decides the last bit.
+// Returns [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, in upstream's order,
+// which decides the last bit.
 at::Tensor ToSignedUnit(const RgbImage& image) {
-  // The view lives only until the copy below, so casting const away is safe.
+  // The view does not outlive the copy below, so casting const away is safe.
   return at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3},
                        at::kByte)
       .permute({2, 0, 1})
@@ -52,12 +52,12 @@ absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role
     encoded.first_frame_latents = *std::move(latents);
     return encoded;
   }
-  // On the image's device: the VAE takes the frames over chunk by chunk.
+  // Stay on the image's device: the VAE copies the frames chunk by chunk.
   const at::Tensor grey =
       at::zeros({3, num_frames - 1, image.size(2), image.size(3)}, image.options());
   absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), pass);
   if (!latents.ok()) return latents.status();
-  // One mask channel for each frame of a latent; the first latent is the image alone.
+  // One mask channel per frame of a latent frame; the first latent frame is the image alone.
   at::Tensor mask = at::zeros(
       {vae.config().stride_temporal, latents->size(1), latents->size(2), latents->size(3)},
       latents->options());

@@ -1,4 +1,4 @@
-// Turns a request's image into the inputs of the denoising.
+// Turns a request's image into inputs of denoising.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,16 +14,16 @@
 
 namespace wan {
 
-// An encoded image; one of the two members is defined. They are those of DenoiseInputs.
+// An encoded image, as members of DenoiseInputs; one of the two is defined.
 struct EncodedImage {
   at::Tensor first_frame_latents;  // ImageRole::kFirstFrame
-  // ImageRole::kCondition: [stride_temporal + z_dim, T, H, W], a mask that is 1 in the first latent
-  // frame, then the latents of the image followed by grey frames (zeros in [-1, 1]).
+  // ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. First a mask that is 1 in the first
+  // latent frame, then the latents of the image followed by grey frames (zeros in [-1, 1]).
   at::Tensor condition;
 };
 
-// Returns the image as the VAE takes it: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's,
-// whose sides are multiples of `multiple`. The image is fitted by upstream's rule for the role:
+// Returns the image as input of the VAE: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's; its
+// sides are multiples of `multiple`. The image is fitted by upstream's rule for the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
 //                values may lie beyond [-1, 1]. If upstream's rule would not give this size for the
@@ -32,8 +32,8 @@ struct EncodedImage {
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape, int multiple);
 
-// `image` comes from PrepareImage; `num_frames` is that of the video. Statuses are those of
-// VideoAutoencoder::Encode.
+// Encodes an image from PrepareImage for a video of `num_frames` frames. Fails as
+// VideoAutoencoder::Encode does.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
                                          const VaePass& pass);

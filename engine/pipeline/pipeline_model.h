@@ -15,8 +15,8 @@
 
 namespace wan {
 
-// The pipeline borrows the parts for one generation and brings their weights to where the plan
-// says. Null weights mean that a component always has its weights.
+// The pipeline uses the parts for one generation and moves their weights as the plan says. Null
+// weights: the component's weights never move.
 struct PipelineModel {
   PlannedModel planned;
   std::unique_ptr<Tokenizer> tokenizer;  // null for synthetic checkpoints
@@ -25,7 +25,7 @@ struct PipelineModel {
   std::vector<Expert> experts;
   std::unique_ptr<VideoAutoencoder> vae;
   std::shared_ptr<ComponentWeights> vae_weights;
-  c10::Device device = c10::kCPU;  // of latents and noise
+  c10::Device device = c10::kCPU;  // device of latents and noise
 };
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The tokens of a request, whose texts are read once, when the plan is made.
+// The tokens of a request's texts, which are made once, with the plan.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@ namespace wan {
 
 // A prompt ready for the text encoder.
 struct PromptTokens {
-  std::vector<int64_t> ids;  // with the end mark, cut to the limit
-  int64_t uncut_length = 0;  // the number of tokens before the cut
+  std::vector<int64_t> ids;  // token ids with the end mark, cut to the limit
+  int64_t uncut_length = 0;  // number of tokens before the cut
 };
 
-// GenerationPlan::prepared.
+// The type of GenerationPlan::prepared.
 struct PreparedRequest {
   PromptTokens prompt;
-  PromptTokens negative_prompt;  // no ids for a model without guidance
+  PromptTokens negative_prompt;  // empty if the model has no guidance
 };
 
 }  // namespace wan

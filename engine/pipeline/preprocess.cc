@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Puts the text's tokens into `prepared` and returns their number, or adds a violation of `field`.
+// Stores the text's tokens in `prepared` and returns their number, or adds a violation of `field`.
 std::optional<int64_t> ReadText(const char* field, std::string_view text, const PlannedModel& model,
                                 const Tokenizer* tokenizer, PromptTokens& prepared,
                                 std::vector<FieldViolation>& violations) {
@@ -30,7 +30,7 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
-// `resolved` comes from ResolveRequest. Never fails: all errors become violations.
+// `resolved` comes from ResolveRequest. Never fails, because errors become violations.
 InspectedRequest InspectRequest(const GenerationRequest& resolved, const PlannedModel& model,
                                 const Tokenizer* tokenizer) {
   InspectedRequest inspected;

@@ -1,5 +1,5 @@
-// Reads a request's texts, and measures its image, before anything is computed. Both functions are
-// thread-safe.
+// Tokenizes a request's texts and measures its image before anything is computed. Both functions
+// are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@
 namespace wan {
 
 // Cleans a text and splits it into tokens. `tokenizer` is null for a synthetic checkpoint, which
-// has no vocabulary: the ids are then the text's bytes + 3, so that every prompt still gives its
-// own video. INVALID_ARGUMENT if the text is not UTF-8.
+// has no vocabulary: the ids are the text's bytes + 3 then, so prompts still differ.
+// INVALID_ARGUMENT if the text is not UTF-8.
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Plans a request: fills in defaults, reads its texts (once, for the plan and for the pipeline),
-// reads the size of its image, and calls MakePlan. INVALID_ARGUMENT with every violation. Called by
-// any thread.
+// Plans a request: fills in defaults, tokenizes its texts (for the pipeline, too), measures its
+// image, and calls MakePlan. INVALID_ARGUMENT with every violation. Any thread may call it.
 absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits);

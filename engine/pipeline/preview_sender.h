@@ -15,12 +15,12 @@
 
 namespace wan {
 
-// Sends the previews of one job. They are optional: if one fails, for example because memory runs
-// out, the observer is told, and no other preview is made, so that a job pays for the failure once.
-// A preview whose values are not finite ends the job, because the weights are at fault.
+// Sends the previews of one job. Previews are optional: if one fails, for example because memory
+// runs out, the observer is told and no more are made. A preview that is not finite ends the job,
+// because the weights are at fault.
 class PreviewSender {
  public:
-  // All must outlive the object.
+  // All arguments must outlive the object.
   PreviewSender(const GenerationPlan& plan, const PipelineModel& model,
                 GenerationObserver& observer, const WorkGate& gate)
       : plan_(plan),
@@ -33,8 +33,8 @@ class PreviewSender {
         }) {}
 
   // Sends a preview if one is due after this step: the first frame of the clean latents that the
-  // step's flow predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST),
-  // DATA_LOSS (NOT_FINITE), or OK.
+  // step predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST), DATA_LOSS
+  // (NOT_FINITE), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:
@@ -45,7 +45,7 @@ class PreviewSender {
   GenerationObserver& observer_;
   const WorkGate& gate_;
   FrameDownload download_;
-  std::vector<uint8_t> picture_;  // RGB24, the last that was downloaded
+  std::vector<uint8_t> picture_;  // last downloaded picture, RGB24
   bool failed_ = false;
 };
 

@@ -1,4 +1,4 @@
-// Decodes in tiles, for videos whose whole frames do not fit into the device's memory.
+// Decodes in tiles, for videos whose whole frames do not fit into device memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,17 +19,16 @@ struct TileSpan {
   int64_t size = 0;
 };
 
-// Returns `count` tiles of equal size that cover `whole` latents. Neighbours share at least
-// kTileOverlap latents.
+// Returns `count` equal tiles that cover `whole` latents; neighbours share at least kTileOverlap
+// latents.
 std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 
-// Does what VideoAutoencoder::Decode does, tile by tile; where tiles overlap, one fades into the
-// other. A grid of one tile is exactly Decode. With more, every tile is decoded from the first
-// frame to the last before the sink gets any frame, and the video waits in host memory with 12
-// bytes for each pixel.
+// Decodes like VideoAutoencoder::Decode, but tile by tile, with overlaps blended. A grid of one
+// tile is Decode itself. With more tiles, each is decoded from first to last frame before the sink
+// gets any frame, and the video waits in host memory at 12 bytes per pixel.
 //
-// The result differs slightly from that of whole frames, because the decoder looks further than the
-// overlap.
+// The result differs slightly from whole frames, because the decoder's receptive field is larger
+// than the overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
                          const VaePass& pass);

@@ -1,4 +1,4 @@
-// Makes the pipeline's passes through the autoencoder for a job.
+// Makes the options of a job's passes through the autoencoder.
 #pragma once
 
 #include "engine/api/generation.h"
@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Returns a pass in the precision of a plan's request. Records the sample "vae_fallback" with the
-// labels "from" and "to" where a value leaves the precision's range and another one takes over.
-// `recorder` must outlive the pass; null: nothing is recorded.
+// Returns a pass in the precision that the request asks for. Records the sample "vae_fallback",
+// with labels "from" and "to", when a value exceeds the precision's range and another precision
+// takes over. `recorder` must outlive the pass; null: nothing is recorded.
 VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder* recorder);
 
 }  // namespace wan

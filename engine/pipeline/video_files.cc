@@ -9,7 +9,7 @@
 namespace wan {
 namespace {
 
-// An optional file, without which the job goes on if it fails.
+// A writer of an optional file: if it fails, the job goes on.
 class OptionalWriter final : public VideoWriter {
  public:
   OptionalWriter(std::unique_ptr<VideoWriter> writer,

@@ -23,37 +23,36 @@
 namespace wan {
 namespace {
 
-// Who asked for the video, and who watches it.
+// What the caller of a job passes in.
 struct Caller {
   std::span<const OutputFile> outputs;
   Recorder& recorder;
   GenerationObserver& observer;
-  SavepointKeeper* savepoints;  // null: none are kept
+  SavepointKeeper* savepoints;  // null: no savepoints
   const PipelineTaps& taps;
 };
 
-// One job. Call the stages in their order, once each, as long as they succeed. Each opens its own
-// spans.
+// One job. Call each stage once, in order, as long as they succeed.Each stage opens its spans.
 class VideoJob {
  public:
   // If a savepoint has all steps, the stages before WriteLatents do nothing.
   VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
            std::stop_token stop);
 
-  // Makes the image ready for the autoencoder. The texts were made ready with the plan.
+  // Prepares the image for the autoencoder. The texts were prepared with the plan.
   absl::Status Preprocess();
   absl::Status EncodeTexts();
   absl::Status EncodeImage();
-  // Runs the steps from the noise, or from the savepoint of an earlier attempt. Frees what only the
-  // steps need.
+  // Runs the steps from the noise, or from the savepoint of an earlier attempt. Then frees what
+  // only the steps need.
   absl::Status Denoise();
   absl::Status WriteLatents() { return files_.WriteLatents(latents_); }
   // Decodes the video into its files, if the job wants any.
   absl::Status Decode();
 
  private:
-  // Runs `work` inside the span `stage` and closes it with its status. No stage begins after a stop
-  // request.
+  // Runs `work` inside the span `stage` and closes it with its status. Returns CANCELLED instead
+  // after a stop request.
   template <typename Work>
   absl::Status InStage(StageKind stage, const Work& work) const;
   // Returns the progress of an earlier attempt, in host memory; nullopt if there is none.
@@ -62,7 +61,7 @@ class VideoJob {
   absl::Status EncodeBothTexts();
   absl::StatusOr<EncodedImage> EncodedInput() const;
   DenoiseProgress Start() const;
-  // Whether the latents are those of the last step.
+  // Whether the last step is finished.
   bool denoised() const { return latents_.defined(); }
 
   const GenerationPlan& plan_;
@@ -72,7 +71,7 @@ class VideoJob {
   FiniteWatch finite_;
   VideoFiles files_;
   std::optional<DenoiseProgress> earlier_;
-  std::optional<ExpertSwitch> experts_;  // until the steps are done
+  std::optional<ExpertSwitch> experts_;  // unset once the steps are done
   at::Tensor image_;                     // [3, 1, H, W]; undefined for text to video
   std::optional<DenoiseInputs> inputs_;
   at::Tensor latents_;
@@ -88,12 +87,12 @@ VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const
       files_(plan, caller.outputs, caller.observer),
       earlier_(EarlierProgress()) {
   if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
-    // They are finite: a savepoint is looked at when it is read.
+    // Finite, because reading a savepoint checks that.
     latents_ = earlier_->latents.to(model.device);
     earlier_.reset();
     return;
   }
-  // Made first, because it queues the copies that run while the texts are encoded.
+  // Created first, because it queues copies that run while the texts are encoded.
   experts_.emplace(plan, model, caller.recorder, gate_);
   inputs_.emplace(DenoiseInputs{.plan = plan});
 }
@@ -128,8 +127,8 @@ absl::Status VideoJob::Preprocess() {
   });
 }
 
-// Returns the image as the VAE takes it. The plan only measured it. Its pixels go when this
-// returns.
+// Returns the image as input of the VAE. It is decoded here (the plan only measured it), and its
+// pixels are freed on return.
 absl::StatusOr<at::Tensor> VideoJob::PreparedImage() const {
   const GenerationRequest& request = plan_.request;
   const absl::StatusOr<DecodedImage> decoded =
@@ -149,8 +148,7 @@ absl::Status VideoJob::EncodeTexts() {
   const at::Tensor& prompt = inputs_->prompt_embeds;
   const at::Tensor& negative = inputs_->negative_prompt_embeds;
   if (caller_.taps.texts) caller_.taps.texts(prompt, negative);
-  // The device need not be waited for to know whether they are finite: the first step, which waits
-  // anyway, reads the verdict.
+  // No wait here: the first step waits anyway and then reads the verdict.
   finite_.Look(StageKind::kT5Encoding, "the embeddings of the prompt", prompt);
   if (negative.defined()) {
     finite_.Look(StageKind::kT5Encoding, "the embeddings of the negative prompt", negative);
@@ -197,14 +195,14 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
   absl::StatusOr<EncodedImage> encoded =
       wan::EncodeImage(image_, model_.planned.family->image, plan_.shape.num_frames, *model_.vae,
                        MakeVaePass(gate_, plan_.request, &caller_.recorder));
-  // The image may have been encoded on another device.
+  // It may have been encoded on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(model_.device);
   }
   return encoded;
 }
 
-// Returns the state from which the steps start.
+// Returns the state before the first step that is left to do.
 DenoiseProgress VideoJob::Start() const {
   if (earlier_.has_value()) return earlier_->To(model_.device);
   DenoiseProgress progress;

@@ -1,5 +1,4 @@
-// Runs one generation from plan to files, in the order of the method: texts and image, noise,
-// denoising, decoding.
+// Runs one generation from plan to files: texts and image, noise, denoising, decoding.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,20 +16,20 @@
 
 namespace wan {
 
-// Callbacks with which a test or a profiler sees intermediate results. Every member may be empty.
+// Callbacks for tests and profilers that show intermediate results; each may be empty.
 struct PipelineTaps {
   std::function<void(const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds)>
       texts;
   std::function<void(const at::Tensor& noise)> noise;
-  // The image as the VAE took it, and its encoding.
+  // The VAE's input image, and its encoding.
   std::function<void(const at::Tensor& image, const EncodedImage& encoded)> image;
   std::function<void(const DenoiseState& state)> step;
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]
 };
 
-// Carries out a plan that Engine::Plan made. Statuses as in Engine::Generate; throws what LibTorch
-// throws (Engine catches it), except where memory ends while the video is decoded: then the same
-// latents are decoded again, in smaller tiles.
+// Carries out a plan that Engine::Plan made. Statuses as in Engine::Generate; LibTorch's exceptions
+// pass through to Engine, except that if memory runs out in decoding, the same latents are decoded
+// again in smaller tiles.
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,

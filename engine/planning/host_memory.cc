@@ -27,7 +27,7 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
                              const HostForLoading& host) {
   constexpr double kGiB = 1 << 30;
   uint64_t needed = 0;
-  uint64_t in_use = 0;  // of a CPU device, by the component that works
+  uint64_t in_use = 0;  // on a CPU device: bytes of the component that works
   std::vector<std::string> names;
   for (size_t i = 0; i < policies.size(); ++i) {
     const uint64_t bytes = model.components[i].bytes;

@@ -1,4 +1,4 @@
-// Checks whether the host has room for a model's weights there.
+// Checks whether a model's weights fit into host memory.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace wan {
 
-// The host's memory when a model is about to be loaded.
+// The host's memory before a model is loaded.
 struct HostForLoading {
   uint64_t available_bytes = 0;  // what the process may still take
-  // True on a CPU device: every weight that is loaded fills host memory.
+  // True on a CPU device, where all loaded weights fill host memory.
   bool is_device = false;
 };
 
-// Checks that the host has room for the weights that wait or compute there, for the LoRAs, and for
-// the copies from which patched experts are restored. On a CPU device all weights compute there,
-// those of policies host, stream and disk one component at a time. `policies` has the policy with
-// which each component is loaded. FAILED_PRECONDITION, reason HOST_MEMORY_EXHAUSTED, says how much
-// is needed, how much is available and what would help. It is checked before loading because a
-// process that pins or fills more than there is gets killed.
+// Checks that the host has room for weights that are parked or computed with there, for LoRAs, and
+// for the copies that restore patched experts. On a CPU device all weights are in host memory, but
+// of components with the policies host, stream and disk only one at a time. `policies` has the
+// policy with which each component is loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how
+// much is needed and available, and what would help. Checked before loading, because pinning or
+// filling more memory than there is gets the process killed.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              const HostForLoading& host);
 
-// The same, but where the host has no room, components whose configured policy is kAuto get the
-// policy kDisk in `policies`, so that they are read again for each job. The status is that of the
-// most frugal policies; after an error `policies` is unchanged.
+// The same, but if the host has no room, components whose configured policy is kAuto get kDisk in
+// `policies`, so that each job reads them again. The status is for the most frugal policies; on an
+// error `policies` is unchanged.
 absl::Status FitHostMemory(const PlannedModel& model, const HostForLoading& host,
                            std::vector<ResidencyPolicy>& policies);
 

@@ -1,5 +1,4 @@
-// The facts of a request's texts and image, found by preprocessing. MakePlan reads this, and never
-// the texts or the image themselves.
+// What preprocessing found out about a request's texts and image. MakePlan reads only this.
 #pragma once
 
 #include <cstdint>
@@ -14,17 +13,17 @@
 namespace wan {
 
 struct InspectedRequest {
-  // The number of tokens with the end mark, before any cut. Absent if the text could not be read,
-  // and for the negative prompt of a model without guidance.
+  // Number of tokens with the end mark, before they are cut. Absent if the text could not be read;
+  // for the negative prompt also if the model has no guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // The size of the image as it is shown; absent if there is none or it could not be read.
+  // Size of the image as displayed; absent if there is none or it could not be read.
   std::optional<ImageSize> image;
-  // The most host memory that decoding it takes.
+  // Most host memory for decoding the image.
   int64_t image_decoding_bytes = 0;
-  // The tokens themselves; planning passes them on to the pipeline.
+  // The tokens, which planning passes on to the pipeline.
   std::shared_ptr<const PreparedRequest> prepared;
-  // The errors that were found, for example a broken image.
+  // Errors that were found, for example a broken image.
   std::vector<FieldViolation> violations;
 };
 

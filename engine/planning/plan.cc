@@ -25,7 +25,7 @@
 namespace wan {
 namespace {
 
-// Collects violations. Each one names the field, its value, and what would be right.
+// Collects violations. Each violation names the field, its value, and what would be right.
 class Violations {
  public:
   explicit Violations(std::vector<FieldViolation> found) : list_(std::move(found)) {}
@@ -35,7 +35,7 @@ class Violations {
   }
 
   void CheckRange(const std::string& field, double value, double low, double high) {
-    // The negated form also catches NaN.
+    // This form also rejects NaN.
     if (!(value >= low && value <= high)) {
       Add(field, absl::StrCat("is ", value, "; must be from ", low, " to ", high));
     }
@@ -60,7 +60,7 @@ void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& vi
   check("negative_prompt", inspected.negative_prompt_tokens);
 }
 
-// Says how long an image of this height or width may be; `cut` comes from CutForVideo.
+// Says which aspect ratio an image may have; `cut` comes from CutForVideo.
 std::string TooLongText(ImageSize image, ImageSize cut, const GenerationRequest& request) {
   const auto [shorter, longer] = std::minmax(cut.width, cut.height);
   const std::string size = absl::StrCat(*request.width, "x", *request.height);
@@ -71,13 +71,13 @@ std::string TooLongText(ImageSize image, ImageSize cut, const GenerationRequest&
                       "; with exact_size it is cut to the shape of ", size);
 }
 
-// Returns the size of the video, or nullopt with a violation of whatever forbids it.
+// Returns the video's size, or nullopt and a violation for what forbids it.
 std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
                                       const InspectedRequest& inspected, Violations& violations) {
   const size_t before = violations.list().size();
   const int stride = model.SpatialStride();
   const int time_stride = static_cast<int>(model.vae.stride_temporal);
-  // A size that only gives an area need not lie on the grid.
+  // A size that only sets an area need not be on the grid.
   const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
     const ValueGrid sides{stride, kMaxSide, on_grid ? stride : 1};
@@ -168,7 +168,7 @@ void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
   }
 }
 
-// Checks the values that a few-step checkpoint's distillation has fixed.
+// Checks the values that a few-step checkpoint was distilled for.
 void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
                   Violations& violations) {
   if (*request.steps != fixed.steps) {
@@ -199,7 +199,7 @@ absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
   return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
 }
 
-// Which expert takes each step, and with how much guidance.
+// Assigns each step its expert and guidance scale.
 std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
                                 const std::vector<double>& guidance_scale) {
   constexpr double kTrainTimesteps = 1000;
@@ -212,7 +212,7 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
     } else if (model.expert_boundary.has_value()) {
       low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
     }
-    // A single expert takes every step, and a single scale holds for both experts.
+    // A single expert takes all steps; a single scale serves both experts.
     steps.push_back({timesteps[i], low_noise ? experts.back() : experts.front(),
                      low_noise ? guidance_scale.front() : guidance_scale.back()});
   }
@@ -226,19 +226,18 @@ void SetMemory(const StageMemory& memory, StagePlan& stage) {
   stage.host_bytes = memory.host;
 }
 
-// Shape of the job's latents.
 LatentSize LatentsOf(const GenerationPlan& plan) {
   return {plan.latent_shape[1], plan.latent_shape[2], plan.latent_shape[3]};
 }
 
-// The shape in which the image is encoded: a video of one frame, or one as long as the result.
+// Work of encoding the image: as a video of one frame, or of as many as the result has.
 double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
   LatentSize encoded = LatentsOf(plan);
   if (model.family->image == ImageRole::kFirstFrame) encoded.frames = 1;
   return EncodingFlops(model.vae, encoded);
 }
 
-// Tiles overlap, so that they are more work than whole frames.
+// Overlapping tiles cost more work than whole frames.
 double DecodingFlopsOf(const GenerationPlan& plan, const PlannedModel& model) {
   const TileGrid& grid = plan.decode_tiles;
   return grid.rows * grid.columns * DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid));
@@ -293,7 +292,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   GenerationPlan plan;
   plan.request = resolved;
   plan.prepared = inspected.prepared;
-  // A guidance scale of exactly 1 uses the flow of the prompt alone.
+  // A guidance scale of exactly 1 uses only the prompt's flow.
   plan.guided = !model.few_step.has_value() &&
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });

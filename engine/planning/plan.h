@@ -1,5 +1,5 @@
-// Makes the GenerationPlan of a request. Sizes, frames, timesteps, stages and their work are
-// decided here and nowhere else.
+// Makes the GenerationPlan of a request. Only this code decides sizes, frames, timesteps, stages
+// and their work.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace wan {
 
-// Pure, for any thread. Fills every unset field with the model's default, and the seed, unless the
-// request has one that is not negative, with `drawn_seed`.
+// A pure function, for any thread. Fills unset fields with the model's defaults; the seed becomes
+// `drawn_seed` if it is unset or negative.
 GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
                                  int64_t drawn_seed);
 
-// A pure function, for any thread. `resolved` comes from ResolveRequest, `inspected` from reading
-// it. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong or does not
-// fit the limits.
+// A pure function, for any thread. `resolved` comes from ResolveRequest, `inspected` from
+// inspecting it. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong
+// or does not fit the limits.
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                                         const PlannedModel& model,
                                         const InspectedRequest& inspected,

@@ -1,4 +1,4 @@
-// The memory that a plan may count on, on the device and on the host.
+// How much device and host memory a plan may use.
 #pragma once
 
 #include <cstdint>
@@ -6,30 +6,30 @@
 
 namespace wan {
 
-// Weights of another model that leave the device when a job needs the room.
+// Weights of another model that can leave the device when a job needs room.
 struct MovableWeights {
-  uint64_t device_bytes = 0;  // held of the device now
-  uint64_t pinned_bytes = 0;  // host memory that parking them takes; those with a copy take none
+  uint64_t device_bytes = 0;  // bytes on the device now
+  uint64_t pinned_bytes = 0;  // host memory that parking them would take; 0 if they have a copy
 };
 
-// The limits of the host. A job that would exceed them is refused, because a process that pins or
-// fills more memory than its control group leaves is killed.
+// Limits of the host. A job that would exceed them is refused, because pinning or filling more
+// memory than the control group leaves gets the process killed.
 struct HostLimits {
-  // Bytes that a job may add to what the process holds already; 0: unknown, and no job is refused.
+  // Bytes that a job may add to the process; 0: unknown, and no job is refused.
   uint64_t available_bytes = 0;
   // True on a CPU device: weights and activations fill host memory.
   bool is_device = false;
-  // For the job's own model: bytes of weights on the device (used only if is_device), and of each
-  // component's copy in host memory. Empty: there are no copies.
+  // For the job's model: bytes of weights on the device (used only if is_device), and bytes of each
+  // component's host copy (empty: no copies).
   uint64_t weights_on_device = 0;
   std::vector<uint64_t> copies;
-  // Weights of the other models, in the order in which they are parked.
+  // Weights of other models, in the order in which they would be parked.
   std::vector<MovableWeights> others;
 };
 
 struct PlanLimits {
-  // Most device memory that a job may hold, weights included, in bytes; 0: unknown, and then all
-  // weights are resident and no job is refused.
+  // Most bytes of device memory for a job, including weights; 0: unknown, so all weights are
+  // resident and no job is refused.
   uint64_t device_memory_bytes = 0;
   HostLimits host = {};
 };

@@ -1,5 +1,4 @@
-// The part of planning that is about memory: the size of the latents, where weights live, and
-// whether a job fits. All functions are pure.
+// Plans memory: the size of the latents, where weights are, and whether a job fits.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +16,8 @@
 
 namespace wan {
 
-// Up to this many tokens a batch of two is faster than two forwards; beyond, one forward fills the
-// device. GuidanceBatching::kAuto decides by it.
+// Up to this many tokens a batch of two is faster than two forwards; with more, one forward fills
+// the device. Used for GuidanceBatching::kAuto.
 inline constexpr int64_t kMaxTokensBatched = 4096;
 
 // Returns the shape [C, T, H, W] of the latents of a video.
@@ -27,12 +26,12 @@ std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& sh
 // Returns the number of transformer tokens for latents of this shape.
 int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape);
 
-// Returns the index of StepPlan::expert among the model's experts.
+// Returns the index of `expert` among the model's experts.
 size_t ExpertIndex(ExpertRole expert);
 
-// Decides the members of `plan` that are about latents and memory. Its request, shape and steps
-// must be decided. Returns nullopt if the model's components are not known. INVALID_ARGUMENT, which
-// says what would fit, if the job does not.
+// Fills in the members of `plan` for latents and memory. Its request, shape and steps must be set.
+// Returns nullopt if the model's components are not known. If the job does not fit,
+// INVALID_ARGUMENT says what would.
 absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
                                                           const InspectedRequest& inspected,
                                                           const PlanLimits& limits,

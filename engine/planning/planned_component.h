@@ -1,5 +1,4 @@
-// One component of a model as planning sees it: the size of its weights, and where the operator
-// wants them.
+// A component as planning sees it: the size of its weights and its configured policy.
 #pragma once
 
 #include <cstdint>
@@ -9,16 +8,17 @@
 
 namespace wan {
 
-// A component's weights, in bytes of device memory.
+// Sizes of a component's weights are in bytes of device memory.
 struct PlannedComponent {
   ModelComponent component = ModelComponent::kTransformer;
-  ResidencyPolicy policy = ResidencyPolicy::kResident;  // as configured
+  ResidencyPolicy policy = ResidencyPolicy::kResident;  // configured policy
   uint64_t bytes = 0;
-  // If the weights are streamed: the bytes that stay on the device while the component works, and
-  // those of the largest part that comes and goes.
+  // If weights are streamed: the bytes that stay on the device while the component works, and the
+  // bytes of the largest part that is streamed.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
-  // The weights are on other devices of the group than the first, which is the one that is planned.
+  // Whether the weights are only on devices of the group other than the first, which is the planned
+  // one.
   bool elsewhere = false;
 };
 

@@ -19,26 +19,25 @@ using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
 constexpr int64_t kColors = 3;
-// Least cost of a streamed byte, relative to one that is copied while nothing computes.
+// Least cost of a streamed byte relative to a byte that is copied while nothing computes.
 constexpr double kLeastStreamedShare = 0.05;
-// Cost of a byte that is read from the page cache at 20 GB/s, relative to one over the link at 50
-// GB/s.
+// Cost of a byte read from the page cache (20 GB/s) relative to one copied over the link (50 GB/s).
 constexpr double kReadShare = 2.5;
-// The memory that reading weights takes in between. On a GPU tensors wait in their file's dtype
-// until 512 MiB have come together, and the last one comes on top: the largest of the published
-// transformers has 5120 x 13824 elements, 270 MiB in fp32. On a CPU it is a piece of one tensor.
+// Device memory for reading weights. On a GPU tensors wait in their file's dtype until 512 MiB are
+// pending; the last one comes on top. The largest tensor of the published transformers has 5120 x
+// 13824 elements, 270 MiB in fp32. On a CPU it is a piece of one tensor.
 constexpr uint64_t kStagedBytes = uint64_t{512} << 20;
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
-// Operations that a card computes while its link copies a byte, for the cards with the lowest
-// ratio: an H100 with 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
+// Operations that a card computes while its link copies a byte, for the lowest ratios: an H100 with
+// 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
 
-// Adds 1 %, because allocators round and libraries take a little memory.
+// Adds 1 %, because allocators round up and libraries need a little memory.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
 
-// Returns the memory that the job holds on the device in every stage: latents, noise, flow, the
-// solver's memory, texts, and the image's channels.
+// Returns the device memory that a job holds in every stage: latents, noise, flow, the solver's
+// history, texts, and the image's channels.
 uint64_t JobBytes(const MemoryJob& job) {
   const LatentSize& size = job.latents;
   const int64_t latents = job.vae.z_dim * size.frames * size.height * size.width * kFp32;
@@ -50,17 +49,17 @@ uint64_t JobBytes(const MemoryJob& job) {
   return static_cast<uint64_t>(8 * latents + condition + texts);
 }
 
-// The activations of every stage, which no policy but kCpu changes.
+// Activations of every stage; of the policies only kCpu changes them.
 struct Activations {
   uint64_t text_encoding = 0;
   uint64_t vae_encoding = 0;
   uint64_t step_single = 0;
   uint64_t step_batched = 0;
-  uint64_t preview = 0;  // besides the texts that a step holds
+  uint64_t preview = 0;  // memory besides the texts that a step holds
   uint64_t decoding = 0;
 };
 
-// `recorded` are the bytes that recorded forwards hold, also in the other stages.
+// `recorded` are the bytes of recorded forwards, which stay allocated in other stages.
 Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t recorded = 0) {
   const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes + recorded;
   const int64_t texts = job.guided ? 2 : 1;
@@ -93,7 +92,7 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   return activations;
 }
 
-// Returns the device memory of a component's weights while it works, or while it does not.
+// Returns the device memory of a component's weights while it works (`in_use`) or does not.
 uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bool in_use) {
   if (component.elsewhere) return 0;
   switch (policy) {
@@ -111,14 +110,13 @@ uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bo
   return component.bytes;
 }
 
-// Whether a component that is not in use waits in host memory.
+// Whether the policy keeps a component in host memory while it is not in use.
 bool WaitsOnHost(ResidencyPolicy policy) {
   return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
 }
 
-// Host memory that frames hold on their way to the files: the encoder's queue at its shortest and
-// two decoded chunks in 8 bits, what each encoder keeps of the past and the future, and, where
-// frames are decoded in tiles, the whole video in fp32.
+// Host memory of frames on their way to files: the encoder's shortest queue and two decoded chunks
+// in 8 bits, the frames that encoders keep, and with tiles the whole video in fp32.
 uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
   constexpr int64_t kFrames = kLeastQueuedFrames + 2 * 4;
   int64_t bytes = job.frame_pixels * kFrames * kColors;
@@ -127,8 +125,8 @@ uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
          static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, job.frame_height);
 }
 
-// Host memory that savepoints hold: one that is being made, one that waits and one that is being
-// written, each the latents and what a solver of the second order remembers.
+// Host memory of savepoints: one being made, one waiting and one being written. Each has the
+// latents and the history of a second-order solver.
 uint64_t SavepointBytes(const MemoryJob& job) {
   constexpr int64_t kSavepoints = 3;
   constexpr int64_t kTensors = 4;
@@ -136,7 +134,7 @@ uint64_t SavepointBytes(const MemoryJob& job) {
                                job.latents.frames * job.latents.height * job.latents.width * kFp32);
 }
 
-// Adds up stages for one set of policies.
+// Adds up the memory of stages for one set of policies.
 class Sums {
  public:
   Sums(const std::vector<PlannedComponent>& components, const MemoryJob& job,
@@ -192,7 +190,7 @@ class Sums {
     return choice;
   }
 
-  // Bytes that a job moves while nothing computes.
+  // Cost of the bytes that a job moves while nothing computes.
   double Cost() const {
     double cost = 0;
     for (size_t i = 0; i < components_.size(); ++i) {
@@ -205,10 +203,11 @@ class Sums {
   }
 
  private:
-  // How many times a job that streams a component waits for all of its bytes, in effect.
+  // How many times a streamed component's bytes are, in effect, copied while nothing computes.
   double StreamedPasses(size_t component) const {
     const bool is_expert = component > 0 && component + 1 < components_.size();
-    if (!is_expert) return 2;  // seconds of each text, or each half; short work hides no copies
+    if (!is_expert)
+      return 2;  // once per text, or per half of the VAE; their work is too short to hide copies
     const int steps = job_.expert_steps[component - 1];
     const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
                           (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));
@@ -217,7 +216,7 @@ class Sums {
 
   uint64_t MostConvertedBytes(size_t component) const {
     if (limits_.host.is_device) return kMostConvertedBytesOnCpu;
-    // The published text encoder is bf16. In fp32 its token table, 2 GiB, is converted as well.
+    // The published text encoder is in bf16; for fp32 its token table (2 GiB) is converted, too.
     const bool converts_table = component == 0 && job_.element_bytes == kFp32;
     if (!converts_table) return kMostConvertedBytes;
     constexpr int64_t kBf16 = 2;
@@ -237,14 +236,14 @@ class Sums {
       const bool used = std::find(in_use.begin(), in_use.end(), i) != in_use.end();
       stage.weights += HeldBytes(components_[i], policies_[i], used);
     }
-    // A component that computes on the CPU has its activations there.
+    // A component on the CPU has its activations there.
     const bool on_device = policies_[computing] != ResidencyPolicy::kCpu;
     stage.activations =
         on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
     const HostLimits& host = limits_.host;
     for (const size_t i : in_use) {
       if (policies_[i] != ResidencyPolicy::kDisk) continue;
-      // Before the stage computes.
+      // Conversion happens before the stage computes.
       const uint64_t converted = std::min(MostConvertedBytes(i), 2 * components_[i].bytes);
       stage.activations = std::max(stage.activations, WithMargin(JobBytes(job_) + converted));
       if (!host.is_device) stage.host = kReadingBuffersBytes;
@@ -263,9 +262,9 @@ class Sums {
     return stage;
   }
 
-  // Host memory that other models' weights take when they make room for a job of this size.
+  // Host memory that parking other models' weights takes, to make room for a job of this size.
   uint64_t ParkedForRoom(uint64_t peak) const {
-    // On a CPU they only change their place.
+    // On a CPU parked weights stay in host memory.
     if (limits_.device_memory_bytes == 0 || limits_.host.is_device) return 0;
     const uint64_t room = limits_.device_memory_bytes - std::min(peak, limits_.device_memory_bytes);
     uint64_t held = 0;
@@ -294,10 +293,10 @@ bool Fits(const ResidencyChoice& choice, const PlanLimits& limits) {
   return FitsDevice(choice, limits) && (host == 0 || choice.host_peak <= host);
 }
 
-// Returns the grids in which a job may be decoded, whole frames first.
+// Returns the tile grids in which a job may be decoded, whole frames first.
 std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   std::vector<TileGrid> grids{TileGrid{}};
-  // If no frames are decoded, there is nothing to cut.
+  // Without decoded frames there are no tiles.
   if (limited && (job.decodes || job.previews)) {
     const std::vector<TileGrid> smaller = TileGrids(job.latents);
     grids.insert(grids.end(), smaller.begin(), smaller.end());
@@ -305,8 +304,8 @@ std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   return grids;
 }
 
-// Every way to replace kAuto, from `component` on. kDisk takes as much of the device as kHost and
-// takes longer, so that it is tried only where the host's memory is limited.
+// Visits every replacement of kAuto, from `component` on. kDisk needs as much device memory as
+// kHost and is slower, so it is tried only if host memory is limited.
 template <typename Visit>
 void ForEachPolicies(const std::vector<PlannedComponent>& components, const PlanLimits& limits,
                      Policies& policies, size_t component, const Visit& visit) {
@@ -327,7 +326,7 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, const Plan
   }
 }
 
-// Returns what the recorded forwards of a job hold; 0 if there are none.
+// Returns the device memory of a job's recorded forwards; 0 if there are none.
 uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   if (!job.records_forwards) return 0;
   const auto forward = [&](int64_t batch) {
@@ -336,21 +335,21 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   uint64_t bytes = 0;
   for (size_t expert = 1; expert + 1 < choice.policies.size(); ++expert) {
     const ResidencyPolicy policy = choice.policies[expert];
-    // Streamed weights have another place in every forward.
+    // Streamed weights move between forwards, so these cannot be recorded.
     if (policy == ResidencyPolicy::kStream || policy == ResidencyPolicy::kCpu) continue;
-    // Steps without guidance run one forward where the others run two in a batch.
+    // Steps without guidance run a single forward, also if others run a batch of two.
     const uint64_t batched = choice.batched_guidance ? forward(2) : 0;
     if (choice.batched_guidance && batched == 0) continue;
     bytes += batched + forward(1);
   }
-  // Recording computes on a queue of its own, for which the libraries take another workspace.
+  // Recording uses its own stream, for which the libraries allocate another workspace.
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
-// Gives the encoder's queue room for the whole video if the host has it, so that a GPU never waits
-// for an encoder that is slower. Tiles need no queue: their frames come when the GPU is done.
+// Lengthens the encoder's queue, up to the whole video if the host has room, so that a GPU never
+// waits for a slower encoder. With tiles this is useless: frames come only when the GPU is done.
 void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
-  // 1920x1088 with 121 frames is less.
+  // Enough for 1920x1088 with 121 frames.
   constexpr int64_t kMostQueuedBytes = int64_t{1} << 30;
   if (!job.decodes || !choice.decode_tiles.IsWhole()) return;
   const int64_t frame_bytes = std::max<int64_t>(job.frame_pixels * kColors, 1);
@@ -363,7 +362,7 @@ void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoi
   if (Fits(longer, limits)) choice = std::move(longer);
 }
 
-// Adds one option after the other, if there is room.
+// Adds options one by one while there is room.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
   if (job.batches_guidance) {

@@ -1,6 +1,5 @@
-// Chooses the policy of each component for one job, and computes the memory that every stage then
-// holds. Pure functions of the model, the job and the device; the sizes come from the components'
-// descriptions (engine/costs/wan/*_cost.h). Sizes are in bytes.
+// Chooses each component's policy for one job, and computes the memory of every stage. Pure
+// functions of model, job and device; sizes are in bytes and come from engine/costs/wan/*_cost.h.
 #pragma once
 
 #include <cstdint>
@@ -20,42 +19,41 @@
 
 namespace wan {
 
-// The facts on which a job's activations depend.
+// What a job's activations depend on.
 struct MemoryJob {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
-  int64_t element_bytes = 4;  // size of the compute dtype of transformers and text encoder
+  int64_t element_bytes = 4;  // bytes per element of transformers and text encoder
   VaeArithmetic vae_arithmetic;
   LatentSize latents;
-  int64_t tokens = 0;       // in one forward
-  int64_t text_tokens = 0;  // in the longer text
+  int64_t tokens = 0;       // tokens in one forward
+  int64_t text_tokens = 0;  // tokens of the longer text
   bool guided = true;
-  // Whether a guided step computes both texts in one batch, if memory allows it.
+  // Whether a guided step computes both texts in one batch if memory allows.
   bool batches_guidance = false;
-  StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which an image is decoded
+  StageKind preprocess = StageKind::kTi2vPreprocess;  // stage that decodes an image
   ImageRole image = ImageRole::kNone;
-  uint64_t image_bytes = 0;  // host memory while the image is decoded and fitted to the video
+  uint64_t image_bytes = 0;  // host memory for decoding and fitting the image
   bool previews = false;
-  bool decodes = true;  // false: the job ends with latents, and no frame is decoded
-  // The size of the video, for the frames that wait in host memory for their files.
+  bool decodes = true;  // false: the job ends with latents
+  // The video's size, for frames that wait in host memory for their encoder.
   int64_t frame_pixels = 0;
   int frame_height = 0;
   int64_t frames = 0;
-  int writers = 1;                // number of files into which frames are encoded
-  std::vector<int> expert_steps;  // number of steps of each expert
-  // The memory that merging the job's LoRAs into each expert takes; empty: there are none.
+  int writers = 1;                // number of video files
+  std::vector<int> expert_steps;  // steps of each expert
+  // Memory for merging the job's LoRAs into each expert; empty: no LoRAs.
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
-  // The number of devices that compute a step together. The plan covers the first device's memory;
-  // the others hold a part of the same. An even number divides a batch: each half computes one
-  // text.
+  // The number of devices that compute a step together. The plan is for the first device; the other
+  // devices hold the same components or fewer, never more. With an even number, each half computes
+  // one text of a batch.
   int64_t ranks = 1;
 };
 
-// The locked host memory that reading weights to a GPU takes: all buffers of a StagedUpload with 16
-// threads.
+// Pinned host memory for reading weights to a GPU: the buffers of a StagedUpload with 16 threads.
 inline constexpr uint64_t kReadingBuffersBytes = uint64_t{256} << 20;
 
 struct StageMemory {
@@ -68,9 +66,9 @@ struct StageMemory {
 };
 
 struct ResidencyChoice {
-  std::vector<ResidencyPolicy> policies;  // one for each component, never kAuto
+  std::vector<ResidencyPolicy> policies;  // one per component, never kAuto
   bool batched_guidance = false;
-  // Whether the next expert's weights are copied while the one before it still computes.
+  // Whether the next expert's weights are copied while the previous expert computes.
   bool prefetch_experts = false;
   bool record_forwards = false;
   TileGrid decode_tiles;
@@ -79,24 +77,24 @@ struct ResidencyChoice {
   StageMemory preprocess;
   StageMemory text_encoding;
   StageMemory vae_encoding;
-  std::vector<StageMemory> steps;  // one for each expert
+  std::vector<StageMemory> steps;  // steps of each expert
   StageMemory decoding;
-  uint64_t peak = 0;       // of the largest stage
-  uint64_t host_peak = 0;  // of the stage that adds most to the host
+  uint64_t peak = 0;       // device memory of the largest stage
+  uint64_t host_peak = 0;  // host memory of the stage that adds most
 };
 
-// `components` are the text encoder, the experts, and the autoencoder, in this order. If the limits
-// have no device memory, all weights are resident.
+// `components` are the text encoder, the experts and the autoencoder, in this order. Without a
+// limit of device memory all weights are resident.
 //
-// Returns the fitting choice that copies the fewest bytes while nothing computes: the forwards of a
-// long video hide streaming, those of a short one do not. Decodes whole frames if any choice allows
-// it. Returns nullopt if no choice fits.
+// Returns the fitting choice that copies the fewest bytes while nothing computes: a long video's
+// forwards hide streaming, a short one's do not. It decodes whole frames if any choice allows that.
+// Returns nullopt if no choice fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the most frugal choice, for messages about jobs that do not fit. With
-// `of_host`, for jobs that fit the device, it is the choice with the least host memory among those
-// that fit the device.
+// The largest stage of the most frugal choice, for messages about jobs that do not fit the device.
+// With `of_host` the job fits the device but not the host, and the choice is the one with the least
+// host memory.
 struct LeastDemand {
   StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;

@@ -1,5 +1,5 @@
-// The geometry of decoding in tiles: how large the tiles of a grid are, and which grids are tried.
-// Sizes are in latents. All functions are pure.
+// The geometry of decoding in tiles: tile sizes and the grids to try. Sizes are in latents. All
+// functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,17 @@
 
 namespace wan {
 
-// Neighbouring tiles share at least this many latents on each axis.
+// Neighbouring tiles overlap by at least this many latents on each axis.
 inline constexpr int64_t kTileOverlap = 8;
-// A side that is cut has at least this many latents, so that at most two tiles share a latent.
+// A tile has at least this many latents along an axis that is cut, so that at most two tiles
+// overlap anywhere.
 inline constexpr int64_t kSmallestTile = 20;
 
 // Returns the size of the largest tile of a grid.
 LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
 
-// Returns the grids to try one after the other if whole frames do not fit, with ever smaller tiles.
+// Returns the grids to try, in order, if whole frames do not fit; their tiles get smaller and
+// smaller.
 std::vector<TileGrid> TileGrids(const LatentSize& latents);
 
 }  // namespace wan

@@ -7,8 +7,8 @@
 namespace wan {
 namespace {
 
-// Published dense products in bf16 with sums in fp32, in TFLOP/s. The first row whose words are all
-// in the card's name counts, so that rarer words come first.
+// Published dense bf16 products with fp32 sums, in TFLOP/s. A card belongs to the first row whose
+// words are all in its name, so rows with more words come first.
 struct Card {
   std::vector<std::string_view> words;
   double tflops;
@@ -33,17 +33,17 @@ const std::vector<Card>& Cards() {
   return cards;
 }
 
-// Below that of every card of the table.
+// Below every card in the table.
 constexpr double kUnknownTflops = 60;
-// A job on an H200 reaches 0.6: the rest of the forward beside its products, the autoencoder, the
-// text encoder.
+// A job on an H200 reaches 0.6 of the published rate; the rest is lost to work other than large
+// products.
 constexpr double kReached = 0.45;
 // Products in fp32 do not use the tensor cores.
 constexpr double kFp32Share = 0.05;
 
-// In fp32. A core of a server of 2020 reaches three times as much in large products.
+// GFLOP/s in fp32. A core of a 2020 server reaches three times as much in large products.
 constexpr double kCoreGflops = 10;
-// The factor in bf16 for processors without instructions for it.
+// The bf16 rate relative to fp32 on CPUs without bf16 instructions.
 constexpr double kCpuBf16Share = 0.25;
 
 std::vector<std::string_view> WordsOf(std::string_view name) {

@@ -1,4 +1,4 @@
-// Reports the kernels with which a loaded model computes attention.
+// Reports which kernels a loaded model uses for attention.
 #pragma once
 
 #include "engine/api/recorder.h"
@@ -6,9 +6,9 @@
 
 namespace wan {
 
-// Returns the sample "attention_kernels", whose labels "self" and "cross" name the kernels
-// (NameOf(AttentionKernel)) of the transformers' two attentions in a video of the model's default
-// size. A video of another size may have others: they are chosen by its number of tokens as well.
+// Returns the sample "attention_kernels" for a video of the model's default size. Its labels "self"
+// and "cross" name the kernels (NameOf(AttentionKernel)) of the two attentions. Other sizes may use
+// other kernels, because the choice also depends on the number of tokens.
 Sample AttentionKernels(const LoadedModel& model, const LoadOptions& options);
 
 }  // namespace wan

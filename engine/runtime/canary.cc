@@ -41,11 +41,12 @@ constexpr int64_t kHeadDim = 128;
 constexpr int64_t kDim = kHeads * kHeadDim;
 constexpr double kEpsilon = 1e-6;
 
-// Relative errors that rounding explains: bf16 rounds at 4e-3 a number, TF32 at 5e-4.
+// Relative errors that rounding explains: bf16 rounds each number by 4e-3, TF32 by 5e-4.
 constexpr double kToleranceBf16 = 3e-2;
 constexpr double kToleranceFp32 = 3e-3;
 
-// Makes the same numbers for every device, on the CPU: a wave whose period divides no shape.
+// Returns the same numbers for every device, computed on the CPU: a wave whose period divides no
+// shape.
 at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double amplitude) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
@@ -59,7 +60,7 @@ at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double ampl
 
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
-// FNV-1a, which is a fingerprint and no protection against forgery.
+// FNV-1a: a fingerprint, no protection against forgery.
 constexpr uint64_t kHashBasis = 0xcbf29ce484222325;
 
 uint64_t Hash(uint64_t hash, const void* data, size_t size) {
@@ -73,8 +74,8 @@ std::string DigestOf(const at::Tensor& values) {
   return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
 }
 
-// Returns a hash of a file's bytes. With other kernels, or other code around them, a device may
-// give other bits, so the program and the plug-in are part of the setup.
+// Returns a hash of a file's bytes. Program and plug-in belong to the setup, because other kernels
+// or code may give other bits.
 std::string FingerprintOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);
@@ -123,8 +124,8 @@ at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype) {
                                      /*approximate=*/"tanh");
   x = x + at::linear(hidden, weight({kDim, 2 * kDim}, 1.291)).to(at::kFloat);
 
-  // Computed like the autoencoder: in fp32, or on a GPU in TF32 and fp16 if `dtype` is not fp32.
-  // With so many channels Hopper GPUs use our own kernel, others cuDNN's.
+  // Computed as the autoencoder does it: in fp32 or, if `dtype` is not fp32 on a GPU, in TF32 and
+  // fp16. With this many channels Hopper GPUs use our own kernel, other GPUs cuDNN's.
   constexpr int64_t kChannels = 96;
   const bool rounds = dtype != at::kFloat && device.is_cuda();
   const at::Tensor kernel = floats({kChannels, kDim, 3, 3, 3}, 1.617, 0.02);
@@ -154,7 +155,7 @@ absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tenso
       (at::linalg_vector_norm(result - expected, 2) / at::linalg_vector_norm(expected, 2))
           .item<double>();
   if (error <= tolerance) return digest;
-  // The comparison is also false for NaN.
+  // A NaN fails the comparison, too.
   return DeviceLostError(
       absl::StrCat("the device computes wrongly: its result has a relative "
                    "error of ",

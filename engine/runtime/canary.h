@@ -1,4 +1,4 @@
-// Runs a small computation that shows whether a device computes correctly.
+// Checks with a small computation whether a device computes correctly.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -10,22 +10,24 @@
 
 namespace wan {
 
-// Runs one block of a small transformer and two causal convolutions with fixed weights on `device`
-// in `dtype`, with the operators and libraries that jobs use. Takes milliseconds, besides the time
-// in which the libraries start. UNAVAILABLE (DEVICE_LOST) if the result differs from the CPU's fp32
-// result by more than rounding explains, if two runs differ, or if the device does not compute.
+// Runs a block of a small transformer and two causal convolutions with fixed weights on `device` in
+// `dtype`, with the same operators and libraries as jobs. Takes milliseconds plus the libraries'
+// start. UNAVAILABLE (DEVICE_LOST) if the result differs from the CPU's fp32 result by more than
+// rounding explains, if two runs differ, or if the device fails.
 absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype);
 
-// Compares two runs, `first` and `second`, with each other and with `expected`, and returns their
-// digest. Statuses as above. Separate so that tests need no broken device.
+// Compares the results `first` and `second` of two runs with each other and with `expected`, and
+// returns their digest. Fails as RunDeviceCanary does; tests call it directly, because they have no
+// broken device.
 absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tensor& second,
                                         const at::Tensor& expected, at::ScalarType dtype);
 
 // Runs the computation once and returns its result, fp32 [n] on `device`.
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype);
 
-// RunDeviceCanary for each device of a group. Returns the first one's result; DEVICE_LOST, naming
-// the devices, if two of the same setup differ.
+// Calls RunDeviceCanary for each device of a group, and returns the first device's result.
+// DEVICE_LOST, naming the devices, if two devices of the same setup have different results. Returns
+// the first one's result; DEVICE_LOST, naming the devices, if two of the same setup differ.
 absl::StatusOr<DeviceCanary> RunGroupCanary(at::Device device, const std::vector<at::Device>& peers,
                                             at::ScalarType dtype);
 

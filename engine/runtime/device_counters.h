@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// Each may be null.
+// Either may be null: not counted.
 struct DeviceCounters {
   std::shared_ptr<HeldBytes> weights;        // bytes of weights on a GPU
-  std::shared_ptr<ExchangeMeter> exchanges;  // exchanges with the others of its group
+  std::shared_ptr<ExchangeMeter> exchanges;  // exchanges with other devices of the group
 };
 
 }  // namespace wan

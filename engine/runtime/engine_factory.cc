@@ -29,7 +29,7 @@
 namespace wan {
 namespace {
 
-// LibTorch's caching allocator of one GPU.
+// Reports on LibTorch's caching allocator of one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
  public:
   TorchAllocatorProbe(c10::DeviceIndex device, std::shared_ptr<HeldBytes> weights)
@@ -37,7 +37,7 @@ class TorchAllocatorProbe final : public AllocatorProbe {
 
   AllocatorBytes Read() override {
     const auto stats = at::accelerator::getDeviceStats(device_);
-    // Entry 0 is the sum over all pools.
+    // Entry 0 is the total of all pools.
     const auto& bytes = stats.allocated_bytes[0];
     return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak),
             static_cast<uint64_t>(stats.reserved_bytes[0].peak), 0};
@@ -62,7 +62,7 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
 }
 
-// `devices` are those of the ranks.
+// `devices` has one device per rank.
 LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::Device>& devices,
                             at::ScalarType dtype) {
   const at::Device device = devices.front();
@@ -85,7 +85,7 @@ const DeviceCounters& CountersOf(size_t rank, const LoadOptions& load) {
   return rank == 0 ? load.counters : load.peer_counters[rank - 1];
 }
 
-// The monitor of all ranks, whose own ones are given in order.
+// Combines the ranks' monitors, given in order, into one.
 std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonitor>> monitors,
                                         const LoadOptions& load) {
   if (monitors.size() == 1) return std::move(monitors.front());
@@ -96,12 +96,12 @@ std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonit
   return std::make_unique<GroupMonitor>(std::move(devices));
 }
 
-// CUDA's number of a version, 12080, as it is written: "12.8".
+// Formats CUDA's version number, for example 12080, as "12.8".
 std::string CudaVersionText(int64_t version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
 
-// The part that does not depend on the device.
+// Returns the facts that do not depend on the device.
 SystemFacts HostFacts() {
   SystemFacts facts;
   facts.libtorch_version = TORCH_VERSION;
@@ -118,14 +118,14 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
-  // Every rank has weights and activations of its own.
+  // Each rank has its own weights and activations.
   limits.device_memory_bytes /= ranks;
   LoadOptions load = MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype);
   std::vector<std::unique_ptr<MachineMonitor>> monitors;
   for (size_t rank = 0; rank < ranks; ++rank) {
     monitors.push_back(std::make_unique<MachineMonitor>("", nullptr, nullptr));
   }
-  // The others have no figures of their own that sampling would give.
+  // Sampling the other monitors would give no new figures.
   monitors.front()->StartSampling();
   std::unique_ptr<DeviceMonitor> monitor = Together(std::move(monitors), load);
   return std::make_unique<WanEngine>(
@@ -136,8 +136,8 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
       limits, std::move(monitor));
 }
 
-// Returns the memory that a job may use of a GPU on which this process holds nothing yet, and
-// limits the allocator accordingly.
+// Returns the memory that jobs may use of a GPU on which this process holds nothing yet, and limits
+// the allocator.
 absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   const uint64_t free = at::accelerator::getMemoryInfo(device).first;
   const absl::StatusOr<DeviceBudget> budget = ShareDeviceMemory(free, limit);
@@ -150,7 +150,7 @@ absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   return budget->job_bytes;
 }
 
-// Returns the bytes that jobs may hold of the GPU now; 0 if unknown, as for a lost one.
+// Returns the bytes that jobs may use of the GPU now; 0: unknown, for example if it is lost.
 uint64_t PresentMemory(c10::DeviceIndex device) {
   try {
     const uint64_t free = at::accelerator::getMemoryInfo(device).first;
@@ -161,7 +161,7 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
   }
 }
 
-// Returns the least memory of the group's devices, because each holds what the first one's plan
+// Returns the least over the group's devices, because each holds as much as the first device's plan
 // says.
 uint64_t PresentMemory(const std::vector<at::Device>& devices) {
   uint64_t least = PresentMemory(devices.front().index());
@@ -181,7 +181,7 @@ absl::StatusOr<uint64_t> ClaimMemory(const std::vector<at::Device>& devices, uin
   return *least;
 }
 
-// `weights` counts what weights hold of the GPU.
+// `weights` counts weights on the GPU.
 std::unique_ptr<MachineMonitor> MonitorOf(const at::Device& device,
                                           std::shared_ptr<HeldBytes> weights, bool gpm) {
   std::unique_ptr<NvmlDevice> nvml;
@@ -206,7 +206,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   at::globalContext().lazyInitDevice(at::kCUDA);
   at::accelerator::setDeviceIndex(devices.front().index());
   ReplaceLibraryDefaults();
-  // Convolutions in TF32 only where the engine computes in bf16 anyway.
+  // Use TF32 in convolutions only if the engine computes in bf16.
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
@@ -230,7 +230,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
       MemoryProbes{.device = [devices] { return PresentMemory(devices); }});
 }
 
-// Returns the GPUs of a group; none for CPUs. INVALID_ARGUMENT if the devices make no group.
+// Returns the GPUs of a group, empty for CPUs. INVALID_ARGUMENT if the devices cannot form a group.
 absl::StatusOr<std::vector<int>> ParseGroup(const std::vector<std::string>& devices) {
   if (devices.empty()) {
     return absl::InvalidArgumentError("the group has no device; name at least one");

@@ -1,4 +1,4 @@
-// How a model is loaded.
+// Options for loading a model.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,30 +17,29 @@
 namespace wan {
 
 struct LoadOptions {
-  EngineOptions engine = {};  // as the operator chose them
+  EngineOptions engine = {};  // the operator's settings
   at::Device device = at::kCPU;
-  // The further devices of a group, of the same type: each computes with the transformers, and
-  // everything else is on `device`. An entry may be the same as another.
+  // The other devices of a group, of the same type. Each computes with the transformers; everything
+  // else is on `device`. Entries may be equal.
   std::vector<at::Device> peers = {};
-  // The dtype of transformer and text encoder.
+  // Compute dtype of transformers and text encoder.
   at::ScalarType dtype = at::kFloat;
-  // Most device memory, in bytes, for the weights and a job of the model's default shape; 0: no
-  // limit. It decides whether weights with the policy kAuto are loaded to the device or to host
-  // memory.
+  // Most bytes of device memory for the weights plus a job of the model's default shape; 0: no
+  // limit. It decides whether kAuto weights are loaded to the device or to host memory.
   uint64_t device_memory_bytes = 0;
-  // Host memory that the process may still take, in bytes; 0: unknown, and nothing is refused. A
-  // model that needs more is not loaded.
+  // Bytes of host memory that the process may still use; 0: unknown, and nothing is refused. Models
+  // that need more are not loaded.
   uint64_t host_memory_bytes = 0;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Records forwards of small videos; null: every forward launches its kernels.
+  // Records forwards of small videos; null: no recording.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
-  // Of `device`.
+  // Counters of `device`.
   DeviceCounters counters = {};
   // Counters of each peer, in the order of `peers`; empty: not counted.
   std::vector<DeviceCounters> peer_counters = {};
-  // Gets each component as a part, with its bytes, and "checkpoint", "tokenizer" and "loras"; may
-  // be null.
+  // Gets each component as a part with its bytes, and the parts "checkpoint", "tokenizer" and
+  // "loras"; may be null.
   Span* span = nullptr;
 };
 

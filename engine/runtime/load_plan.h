@@ -11,15 +11,15 @@
 
 namespace wan {
 
-// Describes the checkpoint as jobs on the devices of `options` are planned; its LoRAs are for the
-// caller to add. INVALID_ARGUMENT if a configured policy does not suit a group; DATA_LOSS if no
-// request could have the checkpoint's own defaults.
+// Describes the checkpoint for planning jobs on the devices of `options`; the caller adds the
+// LoRAs. INVALID_ARGUMENT if a configured policy is not possible in a group; DATA_LOSS if the
+// checkpoint's own defaults are not a valid request.
 absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options);
 
-// Decides whether the experts of a group are divided (DivideExperts), and returns the policy with
-// which each component is loaded: that of a job of the model's default shape, or a more frugal one
-// if that job does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the host has no room for
-// the model.
+// Decides whether a group divides the experts (DivideExperts), and returns the policy with which
+// each component is loaded: as in a job of the model's default shape, or more frugal if that job
+// does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the model does not fit into host
+// memory.
 absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
                                                            PlannedModel& planned);
 

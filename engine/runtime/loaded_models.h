@@ -15,8 +15,7 @@
 
 namespace wan {
 
-// Thread-safe. A model stays alive as long as somebody holds it; its weights have locks of their
-// own.
+// Thread-safe. A model lives as long as somebody holds it; its weights have their own locks.
 class LoadedModels {
  public:
   using Visitor =
@@ -29,12 +28,12 @@ class LoadedModels {
   // Removes a model and returns it; NOT_FOUND if there is no such model.
   absl::StatusOr<std::shared_ptr<LoadedModel>> Take(std::string_view name);
 
-  // Notes in the model's description that a warm-up has run this shape.
+  // Records in the model's description that a warm-up ran this shape.
   void AddWarmShape(const VideoShape& shape, LoadedModel& model);
   std::vector<ModelDescription> Describe() const;
 
-  // Calls `visit` for each model, in the order of the names. No model comes or goes meanwhile, so
-  // `visit` must be quick and must not call this object.
+  // Calls `visit` for each model, in the order of the names. Models cannot be added or removed
+  // meanwhile, so `visit` must be quick and must not call this object.
   void ForEach(const Visitor& visit) const;
 
  private:

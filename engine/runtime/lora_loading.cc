@@ -41,7 +41,7 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
                        "', which the model does not have; its experts are: ", Names(experts))));
     }
     Lora& lora = opened.Find(source.name);
-    std::shared_ptr<const LoraFile> shared;  // experts of the same dimensions share what they read
+    std::shared_ptr<const LoraFile> shared;  // one reading for all experts of equal dimensions
     for (size_t i = 0; i < experts.size(); ++i) {
       if (source.expert.has_value() && source.expert != experts[i]) continue;
       const int expert = static_cast<int>(i);
@@ -65,7 +65,7 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
 }
 
 void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
-  // Two files of a pair may have one name in two folders.
+  // A name's files for two experts may be called the same in different folders.
   const std::string folder = source.expert.has_value()
                                  ? absl::StrCat("loras/", source.name, "/", Name(*source.expert))
                                  : absl::StrCat("loras/", source.name);
@@ -74,7 +74,7 @@ void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
     const auto place = std::lower_bound(
         files_.begin(), files_.end(), added.name,
         [](const ModelFile& other, const std::string& name) { return other.name < name; });
-    // Experts of other dimensions read the same file once more.
+    // Experts with other dimensions read the file again; list it once.
     if (place == files_.end() || place->name != added.name) files_.insert(place, std::move(added));
   }
 }
@@ -137,7 +137,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
 }
 
 void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const {
-  // Experts share the copies of a file as they share the file.
+  // Experts that share a file share its factors, too.
   std::map<const LoraFile*, std::shared_ptr<const LoraWeights>> loaded;
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
@@ -147,7 +147,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
       const c10::DeviceGuard on_its_device(expert.device);
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
-        // Weights with the policy disk are read again instead of being restored from the host.
+        // Weights with the policy disk are read again instead of restored.
         if (expert.weights->home() != ComponentWeights::Home::kDisk) {
           expert.weights->KeepHostCopy(stop);
         }
@@ -161,7 +161,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
           replica.loras = std::make_shared<LoraLibrary>();
           replica.weights->KeepHostCopy(stop);
         }
-        // Locked host memory is locked for every device.
+        // Pinned host memory is pinned for every device.
         replica.loras->Add(lora.name, weights);
       }
     }

@@ -16,34 +16,33 @@
 
 namespace wan {
 
-// The registered LoRAs, mapped from their files and checked against a checkpoint. This needs no
-// weights, so a bad file is reported before the model is loaded for minutes.
+// The configured LoRAs, mapped from their files and checked against a checkpoint. Needs no weights,
+// so a bad file is reported before minutes of loading.
 class OpenedLoras {
  public:
-  // Opens the files of `sources`. `experts` has the model's experts in the checkpoint's order.
-  // INVALID_ARGUMENT if the model does not have a source's expert, or if a name has two files for
-  // one expert; otherwise the errors of ReadLoraFile. All messages name the LoRA.
+  // Opens the files of `sources`. `experts` lists the model's experts in the checkpoint's order.
+  // INVALID_ARGUMENT if a source is for an expert that the model does not have, or if one expert
+  // has two files of one name; otherwise the errors of ReadLoraFile. All messages name the LoRA.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint,
                                           std::span<const ExpertRole> experts);
 
-  // Both return one entry for each name.
+  // Each returns one entry per name.
   std::vector<PlannedLora> Plan() const;
   std::vector<LoraDescription> Describe() const;
 
   // The files that were read, sorted by name.
   const std::vector<ModelFile>& files() const { return files_; }
 
-  // Copies the factors into host memory that the experts' devices copy fast, and makes copies of
-  // the experts' weights there, from which they are restored at a job's end. Throws
-  // c10::OutOfMemoryError if there is no memory, and StatusException (CANCELLED) after a stop
-  // request.
+  // Copies the factors into host memory from which the experts' devices copy fast, and makes host
+  // copies of the experts' weights, which restore them after a job. Throws c10::OutOfMemoryError if
+  // there is no memory, and StatusException (CANCELLED) after a stop request.
   void AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const;
 
  private:
   struct Part {
     std::string path;
-    std::shared_ptr<const LoraFile> file;  // null: it does not change this expert
+    std::shared_ptr<const LoraFile> file;  // null: this expert is not changed
   };
   struct Lora {
     std::string name;
@@ -52,10 +51,10 @@ class OpenedLoras {
 
   Lora& Find(const std::string& name);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
-  // Experts that share a file share its factors.
+  // Factors that experts share count once.
   static uint64_t HostBytes(const Lora& lora);
 
-  std::vector<ExpertRole> roles_;  // the model's experts
+  std::vector<ExpertRole> roles_;  // experts of the model
   std::vector<Lora> loras_;
   std::vector<ModelFile> files_;
 };

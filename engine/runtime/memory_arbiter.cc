@@ -14,34 +14,34 @@
 namespace wan {
 namespace {
 
-// Returns the host memory that parking these weights takes.
+// Returns the host memory that parking `weights` takes.
 uint64_t UncopiedBytes(const ComponentWeights& weights) {
   return static_cast<uint64_t>(weights.Sizes().total - weights.HostBytes());
 }
 
-// Whether a component of another model may leave the device without a copy in host memory.
+// Whether another model's component may leave the device without a host copy.
 bool MayBeDropped(const PlannedComponent& component) {
   return component.policy == ResidencyPolicy::kDisk || component.policy == ResidencyPolicy::kAuto;
 }
 
-// The first of the devices that have a component.
+// Returns the first device that has the component.
 std::string DeviceOf(const ComponentDescription& component) {
   return component.device.substr(0, component.device.find(','));
 }
 
-// Weights of another model that may leave the device.
+// Another model's weights that may leave the device.
 struct Movable {
   std::shared_ptr<ComponentWeights> weights;
   ResidencyPolicy policy;
   bool may_be_dropped;
 };
 
-// What the models other than one have on the device.
+// What the other models have on the device.
 struct Others {
   std::vector<Movable> movable;
   std::vector<std::shared_ptr<LoadedModel>> models;
   uint64_t held = 0;
-  uint64_t recorded = 0;  // by recorded forwards
+  uint64_t recorded = 0;  // bytes of recorded forwards
 };
 
 Others OthersThan(const LoadedModel* model, const LoadedModels& models) {
@@ -190,7 +190,7 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
       if (bytes == 0) continue;
       others.held -= bytes;
       const uint64_t uncopied = UncopiedBytes(*weights);
-      // Leave the job its own share of host memory first.
+      // First leave the job its share of host memory.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
       if (policy == ResidencyPolicy::kDisk || (may_be_dropped && !room.ok())) {
         weights->Drop();
@@ -223,7 +223,7 @@ absl::Status MemoryArbiter::PrepareDevice(const GenerationPlan& plan, const Load
       if (absl::Status status = CheckRoomToPark(UncopiedBytes(*model.weights[i])); !status.ok()) {
         return status;
       }
-      // Park now and not after the component's work, where too little memory would end the job.
+      // Park now: after the component's work, too little memory would fail the job.
       model.weights[i]->KeepHostCopy(stop);
       model.weights[i]->Park();
     }
@@ -232,8 +232,8 @@ absl::Status MemoryArbiter::PrepareDevice(const GenerationPlan& plan, const Load
 }
 
 void MemoryArbiter::RecordMemory(Recorder& recorder) const {
-  // The recorder is called when no model is visited: its sinks take locks of the server, whose
-  // threads ask this engine for its models while they hold them.
+  // Call the recorder only after the visit: its sinks take server locks, and threads that hold
+  // these ask this engine for its models.
   std::vector<Sample> samples;
   models_.ForEach([&](const std::string& name, const std::shared_ptr<LoadedModel>& model) {
     for (size_t i = 0; i < model->weights.size(); ++i) {

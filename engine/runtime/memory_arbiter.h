@@ -1,4 +1,5 @@
-// Decides between models: whose weights are on the device, and how much memory a job may use.
+// Arbitrates memory between models: whose weights are on the device, and how much memory a job may
+// use.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -19,50 +20,49 @@
 
 namespace wan {
 
-// Returns memory that this process may use, in bytes; 0 if that is unknown. Called from any thread,
-// also while a job runs.
+// Returns how many bytes this process may use; 0: unknown.
 using MemoryProbe = std::function<uint64_t()>;
 
-// Returns what the control group leaves, or what the machine has left if that is less.
+// Returns what the control group or the machine has left, whichever is less.
 uint64_t AvailableHostMemory();
 
-// Functions that return the memory available now, because other processes take and return some
-// while the server runs.
+// Report the memory available now, because other processes take and release memory while the server
+// runs.
 struct MemoryProbes {
-  // Returns the host memory that the process may still take.
+  // Host memory that the process may still use.
   MemoryProbe host = AvailableHostMemory;
-  // Returns the device memory that weights and activations of the process have or may still take.
-  // Empty: only the limit of the start is known.
+  // Device memory that weights and activations of the process use or may still use. Empty: only the
+  // limit given at the start is known.
   MemoryProbe device = nullptr;
 };
 
-// Any thread may call the const methods at any time; the others are for the thread that computes.
+// Any thread may call the const methods at any time; the others belong to the computing thread.
 class MemoryArbiter {
  public:
-  // `models` must outlive the object. `limits` are those of the start.
+  // `models` must outlive the object. `limits` are those at the start.
   MemoryArbiter(const LoadedModels& models, c10::Device device, const PlanLimits& limits,
                 MemoryProbes probes);
 
-  // Returns the device memory that a model of this name and its jobs may hold: all that the process
-  // may use now, but what other models never free. 0 if there is no limit.
+  // Returns the device memory that model `name` and its jobs may use: what the process may use now,
+  // minus what other models never free. 0 if there is no limit.
   uint64_t DeviceMemoryFor(std::string_view name) const;
   // Returns the host memory that the process may still take; 0: unknown.
   uint64_t HostMemory() const { return probes_.host(); }
-  // Returns the memory that a job of `model`, whose name is `name`, may use now on device and host.
+  // Returns the device and host memory that a job of `model`, called `name`, may use now.
   PlanLimits LimitsFor(std::string_view name, const LoadedModel& model) const;
 
-  // Records the device memory that each component of each model holds now.
+  // Records the device memory of each component of each model.
   void RecordMemory(Recorder& recorder) const;
 
-  // Moves all weights off the device that may leave it. CANCELLED after a stop request;
+  // Moves all weights off the device, except those that must stay. CANCELLED after a stop request;
   // RESOURCE_EXHAUSTED (HOST_MEMORY_EXHAUSTED) if the host has no room for them.
   absl::Status ClearDevice(const std::stop_token& stop);
   // Makes room for a job: moves weights of other models off the device until the job fits, and
-  // those of its own model that the plan does not keep there all the time. Statuses as above.
+  // weights of its own model that the plan does not keep there. Fails as ClearDevice does.
   absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model,
                              const std::stop_token& stop);
 
-  // Lives as long as a job runs: what the job takes of the host for a while counts as free for jobs
+  // Exists while a job runs: host memory that the job uses only temporarily counts as free for jobs
   // that are planned meanwhile.
   class RunningJob {
    public:
@@ -76,22 +76,22 @@ class MemoryArbiter {
   };
 
  private:
-  // The host's memory before the running job.
+  // Host memory before the running job.
   struct HostBefore {
     uint64_t available = 0;
     uint64_t held = 0;
   };
 
-  // Returns the bytes that all models together may hold of the device now: the limit of the start,
-  // or less if other processes have taken some since; 0 without a limit.
+  // Returns the device bytes that all models together may use now: the limit at the start, or less
+  // if other processes took some since; 0: no limit.
   uint64_t DeviceMemory() const;
   // Returns the bytes of weights that all models hold in host memory.
   uint64_t HeldOnHost() const;
-  // RESOURCE_EXHAUSTED if parking `bytes` of weights would take more host memory than there is.
+  // RESOURCE_EXHAUSTED if the host has too little memory to park `bytes` of weights.
   absl::Status CheckRoomToPark(uint64_t bytes) const;
-  // Moves weights of models other than `model` off the device until `needed_bytes` fit. They get
-  // copies in host memory as long as `host_bytes` are left for the job; after that, weights that no
-  // configured policy keeps there are dropped, and their next job reads them again.
+  // Moves weights of models other than `model` off the device until `needed_bytes` fit. They are
+  // copied to host memory as long as that leaves `host_bytes` for the job. After that, weights that
+  // no configured policy keeps in host memory are dropped, and read again by their next job.
   absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes,
                           const std::stop_token& stop);
 

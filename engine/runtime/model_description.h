@@ -1,4 +1,4 @@
-// Describes a loaded model for whoever asks the engine which models it has.
+// Describes a loaded model, for listing the engine's models.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,8 +13,8 @@
 
 namespace wan {
 
-// `model` has all components, and `devices` where each of them computes, in the order of
-// PlannedModel::components. The description's files are those of the checkpoint and the LoRAs,
+// `model` must have all components. `devices` names each component's device, in the order of
+// PlannedModel::components. The description lists the files of the checkpoint and of the LoRAs,
 // sorted by name.
 ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoint,
                                const OpenedLoras& loras, const PipelineModel& model,

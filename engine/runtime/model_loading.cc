@@ -21,11 +21,11 @@
 namespace wan {
 namespace {
 
-// The device on which a component is built, and whether its weights may move.
+// Where a component is built, and whether its weights can move.
 struct Place {
   at::Device device;
   std::shared_ptr<ComponentWeights> weights;
-  bool moves = true;  // false: it computes on the CPU by its policy
+  bool moves = true;  // false: its policy computes on the CPU
 };
 
 ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
@@ -44,8 +44,8 @@ ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
   return Home::kHost;
 }
 
-// The weights keep the checkpoint, whose files stay open as long as the model is loaded: a later
-// job may want them to be read again.
+// The weights keep the checkpoint's files open while the model is loaded, because later jobs may
+// read them again.
 Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
                 std::shared_ptr<const WeightSource> source) {
   const bool moves = policy != ResidencyPolicy::kCpu;
@@ -56,7 +56,7 @@ Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
   return {device, std::move(weights), moves};
 }
 
-// The sources in the order of PlannedModel::components; each keeps the checkpoint.
+// Returns the sources in the order of PlannedModel::components; each keeps the checkpoint alive.
 std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
     const std::shared_ptr<const Checkpoint>& checkpoint) {
   std::vector<std::shared_ptr<const WeightSource>> sources;
@@ -68,7 +68,7 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
   return sources;
 }
 
-// Measures a part of the loading from construction to End().
+// Measures a part of loading, from construction to End().
 class LoadingPart {
  public:
   explicit LoadingPart(Span* span) : span_(span), start_(span == nullptr ? 0 : span->Seconds()) {}
@@ -86,8 +86,8 @@ class LoadingPart {
   double start_;
 };
 
-// Each Load function names file and tensor of what is wrong; this adds the component and moves
-// the result.
+// Moves the result of a Load function; to an error, which names file and tensor, it adds the
+// component.
 template <typename Loaded, typename Part>
 absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>> loaded,
                   std::unique_ptr<Part>& slot) {
@@ -99,7 +99,7 @@ absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>>
   return absl::OkStatus();
 }
 
-// Makes the experts' transformers of what is loaded to the first device and to the others.
+// Makes the experts' transformers from what was loaded to all devices.
 void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& options,
                      const PlannedModel& planned,
                      std::vector<std::unique_ptr<RankTransformer>>& transformers,
@@ -131,8 +131,7 @@ void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& o
   }
 }
 
-// The loading of one model. Call Open, PlaceComponents, LoadTextEncoder, LoadExperts,
-// LoadAutoencoder and Finish once each, in this order, as long as they succeed.
+// Loads one model.
 class ModelLoading {
  public:
   // Both must outlive the object.
@@ -141,8 +140,8 @@ class ModelLoading {
 
   // Opens the files and plans the model.
   absl::Status Open();
-  // Decides where each component's weights live. From then on threads load to the other devices of
-  // a group.
+  // Decides where each component's weights are, and starts threads that load to the other devices
+  // of a group.
   absl::Status PlaceComponents();
   absl::Status LoadTextEncoder();
   // Loads the transformers with their LoRAs, on all devices of the group.
@@ -151,7 +150,7 @@ class ModelLoading {
   std::shared_ptr<LoadedModel> Finish();
 
  private:
-  // Loads the transformer of an expert to its place; null if the first device does not have it.
+  // Loads an expert's transformer; null if the first device does not have it.
   absl::Status LoadTransformer(int expert, std::unique_ptr<RankTransformer>& transformer);
 
   const ModelSpec& spec_;
@@ -162,9 +161,9 @@ class ModelLoading {
   PlannedModel& planned_ = pipeline_.planned;
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::optional<OpenedLoras> loras_;
-  std::vector<Place> places_;  // in the order of PlannedModel::components
+  std::vector<Place> places_;  // one per PlannedModel::components
   std::vector<LoadedReplicas> replicas_;
-  // Last, because its threads use the other members.
+  // Last member, because its threads use the others.
   std::optional<ReplicaLoading> replica_loading_;
 };
 
@@ -197,7 +196,7 @@ absl::Status ModelLoading::PlaceComponents() {
   for (size_t i = 0; i < policies->size(); ++i) {
     places_.push_back(MakePlace((*policies)[i], options_, sources[i]));
   }
-  // While this thread loads to the first device, the others load to theirs.
+  // Its threads load to the other devices while this one loads to the first.
   replica_loading_.emplace(*checkpoint_, planned_, options_);
   return absl::OkStatus();
 }

@@ -17,15 +17,15 @@ struct LoadedModel {
   ModelDescription description;
 
   // The weights of each component, in the order of pipeline.planned.components; null for a
-  // component whose policy is to compute on the CPU.
+  // component that computes on the CPU.
   std::vector<std::shared_ptr<ComponentWeights>> weights;
 };
 
-// Reads and checks the files of a model and of its LoRAs, but no weights. Any thread may call it.
+// Reads and checks the files of a model and its LoRAs, except weights. Any thread may call it.
 absl::Status CheckModelFiles(const ModelSpec& spec);
 
-// Loads all components. Errors name the file and the tensor; nothing stays in memory then. Call it
-// on the thread that computes.
+// Loads all components. Errors name file and tensor, and leave nothing in memory. Call it on the
+// computing thread.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
 

@@ -1,5 +1,5 @@
-// The Engine that runs real models. It passes each call on to the part that does the work, and
-// turns exceptions into statuses.
+// The Engine that runs real models. It forwards each call to the part that does the work, and turns
+// exceptions into statuses.
 #pragma once
 
 #include <memory>
@@ -39,15 +39,15 @@ class WanEngine final : public Engine {
   DeviceMonitor& Monitor() override { return *monitor_; }
 
  private:
-  // Makes the device the calling thread's. The calls come from the server's executor, whose CUDA
-  // calls would go to GPU 0 otherwise.
+  // Makes the engine's device current in the calling thread. Calls come from the server's executor,
+  // where CUDA would use GPU 0 otherwise.
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop, Span& span);
-  // Plans the shortest job of a shape that runs all code that its jobs run.
+  // Plans the shortest job of `shape` that runs all code of such jobs.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;
-  // Returns one plan for each shape, or one for a small shape if there is none. INVALID_ARGUMENT
+  // Returns one plan per shape, or one for a small shape if `shapes` is empty. INVALID_ARGUMENT
   // with the violations of all shapes.
   absl::StatusOr<std::vector<GenerationPlan>> PlanWarmups(const LoadedModel& model,
                                                           std::span<const VideoShape> shapes) const;

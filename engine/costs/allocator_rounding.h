@@ -1,12 +1,12 @@
-// The rounding of LibTorch's caching allocator of a GPU: the device memory that a tensor takes.
+// How LibTorch's caching GPU allocator rounds a tensor's size.
 #pragma once
 
 #include <cstdint>
 
 namespace wan {
 
-// Blocks are multiples of 512 bytes, and a large one is handed out whole where less than the
-// smallest split would be left over of the 2 MiB that memory comes in.
+// Blocks are multiples of 512 bytes. From 10 MiB on they are multiples of 2 MiB, because the
+// allocator does not split off a remainder that small.
 constexpr int64_t AllocatedBytes(int64_t bytes) {
   constexpr int64_t kGrain = 512;
   constexpr int64_t kLarge = int64_t{10} << 20;

@@ -1,4 +1,4 @@
-// The size of a video's latents, as the autoencoder's code counts them.
+// The size of a video's latents, in the autoencoder's axes.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// The memory that libraries hold on a device beside every component.
+// Memory that libraries hold on a device, besides the components.
 #pragma once
 
 #include <cstdint>
 
 namespace wan {
 
-// The workspace of the matrix libraries: allocated by the first product, and never freed.
+// The matrix libraries' workspace; the first product allocates it, and it is never freed.
 inline constexpr uint64_t kLibraryWorkspaceBytes = uint64_t{64} << 20;
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Divides what a group of ranks computes together.
+// Divides work among the ranks of a group.
 #pragma once
 
 #include <cstdint>
@@ -6,7 +6,7 @@
 
 namespace wan {
 
-// `count` things from `first` on.
+// `count` consecutive items, starting at `first`.
 struct Share {
   int64_t first = 0;
   int64_t count = 0;
@@ -14,8 +14,8 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// Returns the share of each of `ranks` ranks in `total` things, in order. The shares differ by one
-// at most, and the first ones are the larger. `ranks` must be positive.
+// Returns each rank's share of `total` items, in order. Shares differ by at most one, the larger
+// ones first. `ranks` must be positive.
 std::vector<Share> SharesOf(int64_t total, int ranks);
 
 }  // namespace wan

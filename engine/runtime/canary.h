@@ -26,8 +26,7 @@ absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tenso
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype);
 
 // Calls RunDeviceCanary for each device of a group, and returns the first device's result.
-// DEVICE_LOST, naming the devices, if two devices of the same setup have different results. Returns
-// the first one's result; DEVICE_LOST, naming the devices, if two of the same setup differ.
+// DEVICE_LOST, naming the devices, if two devices of the same setup have different results.
 absl::StatusOr<DeviceCanary> RunGroupCanary(at::Device device, const std::vector<at::Device>& peers,
                                             at::ScalarType dtype);
 

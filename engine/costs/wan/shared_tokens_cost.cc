@@ -26,7 +26,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const int64_t head_dim = config.dim / config.num_heads;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t all = batch * tokens;
-  // The first rank has the most of both.
+  // The first rank has the most tokens and heads.
   const int64_t own = batch * ((tokens + ranks - 1) / ranks);
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
@@ -55,7 +55,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
     const std::vector<Share> heads = SharesOf(config.num_heads, static_cast<int>(ranks));
     struct Piece {
       int64_t own = 0;     // heads of this rank
-      int64_t others = 0;  // of the other ranks
+      int64_t others = 0;  // heads of the other ranks
       MemoryWalk::Block packed, sent, mixed, sorted, received;
     };
     std::vector<Piece> walked(static_cast<size_t>(pieces));
@@ -78,7 +78,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
       const int64_t queries = QueriesAtATime(config, tokens);
       if (queries < tokens) walk.Touch(queries * piece.own * head_bytes);
       piece.packed.Free();
-      // A batch is put into another order before it is sent.
+      // A batch is reordered before it is sent.
       if (batch > 1) piece.sorted = walk.Take(all * piece.own * head_bytes);
       piece.received = walk.Take(own * piece.others * head_bytes);
       if (i > 0) walked[i - 1] = Piece();
@@ -88,7 +88,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const auto head = walk.Take(own * head_bytes);
   const auto sent = walk.Take(own * head_bytes);
   const auto gathered = walk.Take(all * head_bytes);
-  // In the order of the rows, and as a video.
+  // First in row order, then as a video.
   const auto sorted = walk.Take(all * head_bytes);
   walk.Touch(all * head_bytes);
   return walk.peak();
@@ -100,7 +100,7 @@ uint64_t GroupForwardBytes(const TransformerConfig& config, int64_t tokens, int6
   const auto shared = [&](int64_t videos, int64_t among) {
     return SharedForwardBytes(config, tokens, videos, among, element_bytes);
   };
-  // A step without guidance is divided among all ranks.
+  // All ranks share a step without guidance.
   const uint64_t single = shared(1, ranks);
   const uint64_t guided = ranks % 2 == 0 ? shared(1, ranks / 2) : shared(batch, ranks);
   return std::max(single, guided);

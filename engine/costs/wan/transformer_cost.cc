@@ -14,7 +14,8 @@ namespace {
 
 constexpr int64_t kFp32 = 4;
 
-// The products of one input are one product. Empty: the tensor has memory of its own.
+// Names the packed tensor that holds this one: products with the same input are one product.Empty
+// if it is not packed.
 std::string_view PackOf(std::string_view name) {
   struct Packed {
     std::string_view projection;  // followed by "weight" or "bias"
@@ -37,7 +38,7 @@ std::string_view PackOf(std::string_view name) {
   return {};
 }
 
-// The text projection and the blocks' products are in the compute dtype.
+// Outside the blocks only the text projection is in the compute dtype.
 WeightDtype DtypeOutsideBlocks(std::string_view name) {
   return name.starts_with("text_embedding.") ? WeightDtype::kCompute : WeightDtype::kFp32;
 }
@@ -48,7 +49,7 @@ WeightDtype DtypeInBlock(std::string_view name) {
   return modulation || norm ? WeightDtype::kFp32 : WeightDtype::kCompute;
 }
 
-// Keys and values of the text, which are computed before the first step and never again.
+// Whether this belongs to the text's keys and values, which a job computes only once.
 bool IsTextPart(std::string_view name) {
   return name.starts_with("cross_attn.k.") || name.starts_with("cross_attn.v.") ||
          name.starts_with("cross_attn.norm_k.");
@@ -60,7 +61,7 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
   const auto blocks = static_cast<size_t>(config.num_layers);
   WeightGroups groups(1 + 2 * blocks);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
-    // A copy, because the tensor is moved from.
+    // Copied, because `tensor` is moved from.
     const std::string name = tensor.name;
     const std::optional<BlockTensor> in_block = FindInBlock(name);
     if (!in_block.has_value()) {
@@ -95,7 +96,7 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const int64_t rows = batch * tokens;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t head_dim = config.dim / config.num_heads;
-  // The memory of the modulation for two timesteps, the most that a step has.
+  // Modulation for two timesteps, the most that a step has.
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
   MemoryWalk walk;
@@ -110,15 +111,15 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const auto narrow = walk.Take(rows * config.dim * element_bytes);
   const auto wide = walk.Take(std::max(
       rows * std::max(3 * config.dim, config.ffn_dim) * element_bytes, rows * config.dim * kFp32));
-  const auto table = walk.Take(2 * modulation);  // a block's and the next one's
+  const auto table = walk.Take(2 * modulation);  // tables of a block and of the next one
   {
-    // The attention's result. In a long attention a library's result for each part is a copy.
+    // The attention's result; in a long attention each part's result is copied there.
     const auto attended = walk.Take(rows * config.dim * element_bytes);
     const int64_t queries = QueriesAtATime(config, tokens);
     if (queries < tokens) walk.Touch(queries * config.dim * element_bytes);
   }
   const auto head = walk.Take(rows * patch * config.out_channels * kFp32);
-  walk.Touch(rows * patch * config.out_channels * kFp32);  // the same as a video
+  walk.Touch(rows * patch * config.out_channels * kFp32);  // the head's output as a video
   return walk.peak();
 }
 
@@ -132,15 +133,15 @@ uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, i
   const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto text =
       walk.Take(config.num_layers * batch * config.text_len * 2 * config.dim * element_bytes);
-  // The forward's own walk has the tables and the result.
+  // ForwardBytes includes the tables and the result.
   return walk.peak() + ForwardBytes(config, tokens, batch, element_bytes);
 }
 
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
   const auto dim = static_cast<double>(config.dim);
   const auto rows = static_cast<double>(batch * tokens);
-  // Four products and the attention; two products, the attention to the text, and the
-  // feed-forward's two.
+  // Per row: four projections and the self-attention; then two projections, the attention to the
+  // text, and the feed-forward's two products.
   const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
   const double rest_per_row =
       4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);
@@ -161,7 +162,7 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
     return BlockOperator{name, operator_class, 2 * rows * in * out,
                          element * (rows * in + in * out + rows * out)};
   };
-  // Reads queries, keys and values, and writes the queries' results.
+  // It reads queries, keys and values, and writes one result per query.
   const auto attention = [&](std::string_view name, std::string_view operator_class, int64_t keys) {
     const auto pairs = static_cast<double>(keys) * rows;
     return BlockOperator{name, operator_class, 4 * pairs * dim,
@@ -170,8 +171,9 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
   const auto pass = [&](std::string_view name, double bytes) {
     return BlockOperator{name, kElementwise, 0, bytes};
   };
-  const double narrow = rows * dim * element;  // one tensor of activations
-  // Reads what a product gave and the residual stream; writes that and the next product's input.
+  const double narrow = rows * dim * element;  // bytes of one activation tensor
+  // Reads a product's output and the residual stream; writes that stream and the next product's
+  // input.
   const double residual = 2 * narrow + 2 * rows * dim * static_cast<double>(kFp32);
   return {
       product("queries_keys_values", kProjections, dim, 3 * dim),
@@ -195,7 +197,7 @@ std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& con
                                                     int64_t batch, int64_t element_bytes) {
   std::vector<OperatorWork> classes;
   for (const BlockOperator& one : BlockOperators(config, tokens, batch, element_bytes)) {
-    if (one.bytes == 0) continue;  // a wait
+    if (one.bytes == 0) continue;  // waiting for weights moves no bytes
     auto found = std::find_if(classes.begin(), classes.end(), [&](const OperatorWork& known) {
       return known.name == one.operator_class;
     });
@@ -215,7 +217,7 @@ int64_t QueriesAtATime(const TransformerConfig& config, int64_t tokens,
                        const AttentionLimits& limits) {
   const double flops = AttentionFlops(config, tokens, tokens);
   if (flops <= limits.whole) return tokens;
-  // Kernels work on tiles of 256 queries, and parts of whole tiles have the same bits.
+  // Kernels work on tiles of 256 queries, so parts that are multiples of it have the same bits.
   constexpr int64_t kTile = 256;
   const int64_t tiles = (tokens + kTile - 1) / kTile;
   const int64_t parts = std::clamp<int64_t>(std::llround(std::ceil(flops / limits.part)), 1, tiles);

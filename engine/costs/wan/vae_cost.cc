@@ -14,11 +14,11 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kFp32 = 4;
 constexpr size_t kEncoder = 1;  // groups of the weights
 constexpr size_t kDecoder = 2;
-constexpr int64_t kHistory = 2;  // frames that a convolution over three looks back at
-// As in engine/ops/fused_convolution.h, which cannot be included here because it needs LibTorch.
+constexpr int64_t kHistory = 2;  // frames before a chunk that a convolution over three frames reads
+// Same as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be included here.
 constexpr int64_t kFusedChannelBytes = 64;
 
-// An activation.
+// The shape of an activation, and its memory.
 struct Feature {
   int64_t channels = 0;
   int64_t frames = 0;
@@ -27,20 +27,21 @@ struct Feature {
   MemoryWalk::Block block;
 };
 
-// The layers, with blocks of a MemoryWalk for tensors. The names are theirs.
+// Walks through the layers, with blocks of a MemoryWalk in place of tensors. Functions are named
+// after the layers.
 class VaeWalk {
  public:
   VaeWalk(const VaeConfig& config, int64_t element_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(element_bytes) {}
-  // Uses the kernels of fused_convolution.h, which read `normed_bytes` per value after a norm.
+  // For the kernels of fused_convolution.h, which read `normed_bytes` per value after a norm.
   VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
-  // Decoded chunks are checked: each stays until the next one is decoded.
+  // Counts the check of decoded chunks: each stays until the next one is decoded.
   void CheckChunks() { checks_chunks_ = true; }
 
-  // The whole of Decode / Encode; chunks after the third (the fourth where they are checked) repeat
-  // it.
+  // Walks through Decode or Encode. Chunks after the third repeat it (after the fourth if chunks
+  // are checked).
   void Decode(const LatentSize& size);
   void Encode(const LatentSize& size);
 
@@ -59,15 +60,15 @@ class VaeWalk {
     return Make(channels, x.frames, x.height, x.width);
   }
 
-  // Whether a convolution with so many channels of output is one kernel (Supports in
-  // engine/ops/convolution_sm90.cu, which also asks for whole chunks of the input's channels).
+  // Whether a convolution with `out` output channels is one kernel (see Supports in
+  // engine/ops/convolution_sm90.cu, which also requires whole chunks of input channels).
   bool IsFused(int64_t out) const {
     constexpr int64_t kFewChannels = 16;
     return fused_ && (out % 192 == 0 || out % 128 == 0 || out % 96 == 0 || out <= kFewChannels);
   }
 
-  // CausalConv3d where it is one kernel: the new frames are written beside the history, the last of
-  // them where they stay as the next one.
+  // CausalConv3d as one kernel: new frames are written next to the history, and the last of them
+  // become the next history.
   Feature FusedConv(const Feature& x, int64_t out, MemoryWalk::Block* given, int64_t value_bytes) {
     const int64_t chunk = kFusedChannelBytes / value_bytes;
     const int64_t channels = (x.channels + chunk - 1) / chunk * chunk;
@@ -81,24 +82,24 @@ class VaeWalk {
     return y;
   }
 
-  // A convolution's history is taken when it first runs and kept to the end of the video.
+  // A convolution's history is allocated at its first run and kept to the end of the video.
   void Remember(int64_t frames, const Feature& x) {
     SkipSlot();
     MemoryWalk::Block& history = histories_[slot_ - 1];
     if (!history.held()) history = walk_.Take(Bytes(x.channels, frames, x));
   }
 
-  // Counts a convolution that does not run in this chunk.
+  // Advances past a convolution that does not run in this chunk.
   void SkipSlot() {
     if (++slot_ > histories_.size()) histories_.emplace_back();
   }
 
-  // CausalConv3d: its input with the frames before it, then its output. `x` is freed in between
-  // where the caller gives it away.
+  // CausalConv3d: its input with earlier frames, then its output. If `given` is x's block, it is
+  // freed in between.
   Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
                      MemoryWalk::Block* given = nullptr) {
     if (history == kHistory && IsFused(out)) {
-      // An input that is given away has been normalised.
+      // A block is given only for a normalised input.
       return FusedConv(x, out, given, given != nullptr ? normed_bytes_ : element_bytes_);
     }
     const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
@@ -109,13 +110,13 @@ class VaeWalk {
   Feature CausalConv(const Feature& x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory);
   }
-  // NormSiluConv3d of an input that is given away.
+  // NormSiluConv3d whose input is freed as soon as it is used.
   Feature CausalConvOf(Feature x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory, &x.block);
   }
 
   Feature Residual(const Feature& x, int64_t out) {
-    // The first convolution also reads its input after a norm, although the block keeps the input.
+    // The first convolution's input is normalised, too, but the residual block keeps it.
     MemoryWalk::Block kept;
     Feature y = CausalConvOf(CausalConv(x, out, x.frames, kHistory, &kept), out);
     if (x.channels != out && !IsFused(out)) walk_.Touch(Bytes(out, x.frames, x));
@@ -125,7 +126,7 @@ class VaeWalk {
   Feature Attention(const Feature& x) {
     const auto rows = walk_.Take(Bytes(x.channels, x.frames, x));
     const auto qkv = walk_.Take(Bytes(3 * x.channels, x.frames, x));
-    // The attention takes queries, keys and values apart.
+    // The attention copies queries, keys and values apart.
     const auto apart = walk_.Take(Bytes(3 * x.channels, x.frames, x));
     const auto attended = walk_.Take(Bytes(x.channels, x.frames, x));
     return MakeLike(x, x.channels);
@@ -138,7 +139,7 @@ class VaeWalk {
     return Residual(attended, x.channels);
   }
 
-  // `out` of the two-dimensional convolution.
+  // `out`: output channels of the 2D convolution.
   Feature Upsample(Feature x, bool temporal, int64_t out) {
     int64_t time_factor = 1;
     if (temporal && !first_chunk_) {
@@ -178,8 +179,8 @@ class VaeWalk {
   MemoryWalk walk_;
   std::deque<MemoryWalk::Block> histories_;
   bool checks_chunks_ = false;
-  MemoryWalk::Block pending_;     // the last chunk, where it is checked
-  MemoryWalk::Block on_its_way_;  // the frames in 8 bits that were handed on last
+  MemoryWalk::Block pending_;     // last chunk, while it is checked
+  MemoryWalk::Block on_its_way_;  // 8-bit frames of the last download
   size_t slot_ = 0;
   bool first_chunk_ = true;
 };
@@ -188,12 +189,12 @@ Feature VaeWalk::DecoderStage(Feature x, int64_t out, std::optional<bool> up) {
   MemoryWalk::Block shortcut;
   for (int i = 0; i < config_.num_res_blocks + 1; ++i) {
     Feature y = Residual(x, out);
-    // The stage's own input stays for the shortcut around it.
+    // The stage's input is kept for the shortcut around it.
     if (i == 0 && up.has_value() && HasShortcuts()) shortcut = std::move(x.block);
     x = std::move(y);
   }
   if (!up.has_value()) return x;
-  // The older autoencoder has no shortcut and halves the width on the way up.
+  // VAE 2.1 has no shortcuts and halves the channels when upsampling.
   return Upsample(std::move(x), *up, HasShortcuts() ? out : out / 2);
 }
 
@@ -218,8 +219,8 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
   if (checks_chunks_) std::swap(x.block, pending_);
   const auto frames = walk_.Take(pixels);
   x.block.Free();
-  // On the way to the host: two copies, clamped and scaled, and two of 8 bits. The last one stays
-  // until the next chunk's is on its way.
+  // The download makes two fp32 copies (clamped, scaled) and two in 8 bits. The last one lives
+  // until the next chunk's download.
   const auto scaled = walk_.Take(2 * pixels);
   const int64_t bytes = pixels / kFp32;
   walk_.Touch(2 * bytes);
@@ -241,8 +242,8 @@ Feature VaeWalk::EncoderStage(const Feature& x, int64_t out, std::optional<bool>
   }
   if (down.has_value()) y = Downsample(y, *down);
   if (HasShortcuts()) {
-    // The input, padded to whole cells of frames where it has too few, and its values sorted by
-    // what they are averaged over.
+    // The input, padded to an even number of frames if needed, then its values sorted for
+    // averaging.
     const bool pads = down.value_or(false) && x.frames % 2 != 0;
     const int64_t whole_frames = x.frames + (pads ? 1 : 0);
     const auto whole = walk_.Take(pads ? Bytes(x.channels, whole_frames, x) : 0);
@@ -279,7 +280,7 @@ void VaeWalk::Encode(const LatentSize& size) {
   }
 }
 
-// Sums up the convolutions of one pass; frames and sides are those of their outputs.
+// Adds up the convolutions of one pass, counted by the size of their outputs.
 class FlopCount {
  public:
   FlopCount(const VaeConfig& config, const LatentSize& size)
@@ -301,7 +302,7 @@ class FlopCount {
       }
       if (i + 1 == stages) break;
       if (config_.temporal_downsample[stages - 2 - i]) {
-        // Not for the first latent frame, which stays one.
+        // The first latent frame is not doubled.
         Convolve({place.frames - 1, place.area}, width, 2 * width, 3);
         place.frames = 2 * place.frames - 1;
       }
@@ -317,7 +318,7 @@ class FlopCount {
   double Encode() {
     const size_t stages = config_.dim_mult.size();
     Place place = latents_;
-    // From the latents back to the video.
+    // Upsampling from latents to pixels.
     for (size_t i = 0; i + 1 < stages; ++i) {
       if (config_.temporal_downsample[i]) place.frames = 2 * place.frames - 1;
       place.area *= 4;
@@ -367,7 +368,7 @@ class FlopCount {
     if (in != out) Convolve(place, in, out, 1);
   }
 
-  // The attention is one of each frame's pixels, with one head.
+  // The attention has one head and covers the pixels of one frame at a time.
   void Middle(const Place& place, double width) {
     Residual(place, width, width);
     Convolve(place, width, 3 * width, 1);
@@ -381,7 +382,7 @@ class FlopCount {
   double flops_ = 0;
 };
 
-// The copies of weights that a pass makes: in 16 bits, also those of kTf32.
+// Bytes of the weights that a pass copies, which are in 16 bits even for kTf32.
 uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArithmetic& arithmetic) {
   const auto [precision, fused] = arithmetic;
   if (precision == VaePrecision::kFp32) return 0;
@@ -389,7 +390,7 @@ uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArith
   int64_t bytes = 0;
   for (const PackedWeight& weight : weights.groups()[group]) {
     bytes += weight.Bytes(kFp32) / 2;
-    // KernelOverEnlargement makes four kernels of 2x2 of one of 3x3.
+    // KernelOverEnlargement turns a 3x3 kernel into four 2x2 kernels.
     const TensorSpec& tensor = weight.tensors.front();
     const bool enlarges = fused && group == kDecoder && tensor.shape.size() == 4 &&
                           tensor.name.find(".resample.") != std::string::npos;

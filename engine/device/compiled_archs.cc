@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// "90a" runs on 90 alone, "80" on 80 to 89.
+// "90a" runs only on 90, "80" on 80 to 89.
 bool RunsOn(int compute_capability, std::string architecture) {
   const bool exact = !architecture.empty() && absl::ascii_isalpha(architecture.back());
   if (exact) architecture.pop_back();

@@ -12,16 +12,17 @@
 namespace wan {
 namespace {
 
-// The stream and memory in which the graphs of one GPU are recorded.
+// The stream and memory for recording all graphs of a GPU.
 struct Recording {
-  // One stream for all graphs, because the matrix libraries hold a workspace for every stream.
+  // One stream for all graphs, because matrix libraries hold a workspace per stream.
   c10::cuda::CUDAStream stream;
-  // The memory that the graphs share. LibTorch wants a new one after the last graph has gone.
+  // The memory that graphs share. LibTorch requires a new pool once the last graph is gone.
+  // LibTorch wants a new one after the last graph has gone.
   at::cuda::MempoolId_t pool{0, 0};
   std::weak_ptr<void> users;
 };
 
-// A graph and its share in the memory.
+// A graph; `user` keeps the shared memory.
 struct RecordedGraph {
   at::cuda::CUDAGraph graph;
   std::shared_ptr<void> user;
@@ -38,7 +39,7 @@ Recording& RecordingOf(c10::DeviceIndex device) {
   return recordings->emplace(device, Recording{stream}).first->second;
 }
 
-// Ends a recording that failed, of which capture_end may do only a part.
+// Ends a failed recording; capture_end may end only part of it.
 void Abandon(at::cuda::CUDAGraph& graph, c10::DeviceIndex device, at::cuda::MempoolId_t pool) {
   try {
     graph.capture_end();
@@ -50,7 +51,7 @@ void Abandon(at::cuda::CUDAGraph& graph, c10::DeviceIndex device, at::cuda::Memp
     c10::cuda::CUDACachingAllocator::releasePool(device, pool);
   } catch (const std::exception&) {
   }
-  cudaGetLastError();  // so that no later call finds the recording's error
+  cudaGetLastError();  // no later call may see the recording's error
 }
 
 }  // namespace
@@ -68,7 +69,7 @@ std::shared_ptr<void> RecordCudaGraph(int device, const std::function<void()>& w
     recording.users = recorded->user;
   }
   const c10::cuda::CUDAStreamGuard on_stream(recording.stream);
-  // Other threads may copy weights and frames meanwhile without ending the recording.
+  // Other threads may copy weights and frames meanwhile; the recording goes on.
   recorded->graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
   try {
     work();

@@ -1,4 +1,4 @@
-// The CUDA side of device_graph.h, which is compiled into libwan_cuda.so.
+// The CUDA half of device_graph.h, compiled into libwan_cuda.so.
 #pragma once
 
 #include <functional>
@@ -6,10 +6,10 @@
 
 namespace wan {
 
-// DeviceGraphRecorder::Record.
+// Implements DeviceGraphRecorder::Record.
 std::shared_ptr<void> RecordCudaGraph(int device, const std::function<void()>& work);
 
-// DeviceGraph::Replay of what RecordCudaGraph returned.
+// Implements DeviceGraph::Replay for a result of RecordCudaGraph.
 void ReplayCudaGraph(void* graph);
 
 }  // namespace wan

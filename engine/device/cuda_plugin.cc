@@ -1,4 +1,4 @@
-// The side of the table (plugin_abi.h) that is compiled into libwan_cuda.so.
+// The part of plugin_abi.h that is compiled into libwan_cuda.so.
 #include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -34,14 +34,13 @@ int LimitMemory(int device, size_t bytes) {
   return 0;
 }
 
-// Expandable segments grow and return single pages, so that a job holds only what it needs and no
-// memory is lost to blocks that the next stage cannot use. LibTorch's environment variables for the
-// allocator take precedence.
+// Expandable segments grow and shrink by pages, so a job holds only what it needs and nothing is
+// lost to blocks that the next stage cannot use. LibTorch's environment variables for the allocator
+// take precedence.
 void PrepareAllocator() {
-  // Such memory is shared with no other process, so any kind of handle will do. By default the
-  // first allocation tries a kind that most drivers refuse, and stores the result in a global. If
-  // two devices' threads make their first allocation at once, one may then fail with "operation not
-  // permitted".
+  // This memory is not shared with other processes, so any kind of handle will do. By default the
+  // first allocation tries a kind that most drivers refuse, and stores the result in a global; if
+  // two devices' threads do that at once, one may fail with "operation not permitted".
   using c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig;
   using c10::cuda::CUDACachingAllocator::Expandable_Segments_Handle_Type;
   CUDAAllocatorConfig::set_expandable_segments_handle_type(
@@ -53,8 +52,8 @@ void PrepareAllocator() {
   c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
-// Makes `device` the calling thread's device while it lives. Then restores the previous one, unless
-// this process has no context there. False: the driver refused.
+// Makes `device` current in the calling thread while it lives, then restores the previous one,
+// unless this process has no context there. Converts to false if the driver refused.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -75,7 +74,7 @@ int LockHost(int device, void* memory, size_t bytes) {
   const OnDevice on_device(device);
   if (!on_device) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
-  // The caller reports the error; clear it, so that no later call finds it as CUDA's last error.
+  // The caller reports the error; clear it, so that no later call sees it.
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? 0 : -1;
 }
@@ -89,7 +88,7 @@ int UnlockHost(int device, void* memory) {
 int FindProblem(int device, char* out, int size) {
   cudaError_t error = cudaSetDevice(device);
   if (error == cudaSuccess) {
-    // The first call returns errors of queued work, also transient ones.
+    // The first call also returns transient errors of queued work.
     cudaDeviceSynchronize();
     cudaGetLastError();
     error = cudaDeviceSynchronize();

@@ -1,4 +1,4 @@
-// A moment in a device's work, to measure the time between two of them.
+// A point in a device's work; two of them measure time.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,14 +9,14 @@
 
 namespace wan {
 
-// On a GPU, a mark after the work that is queued on the calling thread's stream at construction; it
-// takes some microseconds and does not wait. On a CPU, the time of construction.
+// On a GPU, a mark after the work that the calling thread's stream has at construction. It costs
+// some microseconds and does not wait. On a CPU, the time of construction.
 class DeviceMoment {
  public:
   explicit DeviceMoment(at::Device device);
 
-  // Returns the seconds between the two. On a GPU both must have passed: the caller has waited for
-  // the device since.
+  // Returns the seconds between the two moments. On a GPU both must have passed, so wait for the
+  // device first.
   double SecondsUntil(const DeviceMoment& later) const;
 
   // Whether the device has reached the moment. Does not wait. Throws what LibTorch throws if the

@@ -1,4 +1,4 @@
-// A time in which a device waits for an exchange, for the meter of its exchanges.
+// Measures how long a device waits for an exchange, and adds it to an ExchangeMeter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,8 +13,8 @@
 namespace wan {
 
 // Construct it where the wait begins, on the thread that queues the device's work, and call End
-// there when the work that ends the wait is queued. Does nothing without a meter, and counts
-// nothing without End.
+// there once the work that ends the wait is queued. Without a meter it does nothing; without End it
+// counts nothing.
 class DeviceWait {
  public:
   DeviceWait(at::Device device, std::shared_ptr<ExchangeMeter> meter)
@@ -24,7 +24,7 @@ class DeviceWait {
 
   void End() {
     if (!begin_.has_value()) return;
-    // In a shared pointer, because an event cannot be copied and a std::function can.
+    // Shared, because a std::function must be copyable and an event is not.
     const auto moments = std::make_shared<std::pair<DeviceMoment, DeviceMoment>>(
         *std::move(begin_), DeviceMoment(device_));
     begin_.reset();

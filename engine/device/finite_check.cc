@@ -15,7 +15,7 @@ FiniteCheck::~FiniteCheck() {
   try {
     arrival_->synchronize();
   } catch (const c10::Error&) {
-    // The device is lost: no copy runs any more, and the next call that needs it reports that.
+    // The device is lost: no copy runs any more, and the next call to the device reports it.
   }
 }
 

@@ -1,18 +1,17 @@
-// Changes LibTorch's process-wide settings that this engine does not leave at their defaults.
+// Changes those process-wide settings of LibTorch that do not suit this engine.
 #pragma once
 
 namespace wan {
 
-// Call it once the CUDA plug-in is loaded, before the first product and the first attention; on a
-// CPU it changes nothing. Thread-compatible. It sets two things:
+// Call it after the CUDA plug-in is loaded and before the first product and attention; on a CPU it
+// changes nothing. Thread-compatible. It sets two things:
 //
-// Matrix products are exact in fp32, and those in bf16 and fp16 round only their inputs and their
-// result: the default lets cuBLAS also round the sums of the parts into which it divides a long
-// product (split-K).
+// Matrix products are exact in fp32, and in bf16 and fp16 round only inputs and result. By default
+// cuBLAS may also round partial sums of a long product (split-K).
 //
-// Where this engine names no attention kernel, LibTorch must not choose cuDNN's, which makes a plan
-// for each length, so that the first text of each length would wait. Attention
-// (engine/ops/attention.h) names its kernels and is not affected.
+// Where this engine names no attention kernel, LibTorch must not use cuDNN's: it makes a plan per
+// length, so the first text of each length would wait. Attention (engine/ops/attention.h) names its
+// kernel and is not affected.
 void ReplaceLibraryDefaults();
 
 }  // namespace wan

@@ -15,20 +15,20 @@
 namespace wan {
 namespace {
 
-// Returns null without the plug-in; an allocation for a CUDA device then fails.
+// Returns null without the plug-in; allocations for a CUDA device then fail.
 const CudaPlugin* Plugin() {
   const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
   return plugin.ok() ? *plugin : nullptr;
 }
 
-// Touches every page on many threads, because locking the memory would make the kernel hand the
-// pages out one after the other.
+// Touches every page on many threads, because pinning would make the kernel provide pages one by
+// one.
 void Populate(std::byte* memory, int64_t bytes) {
   constexpr int64_t kPart = int64_t{64} << 20;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     for (int64_t first = next.fetch_add(kPart); first < bytes; first = next.fetch_add(kPart)) {
-      // Only a hint: if the kernel does not know it, locking does the work.
+      // Only a hint: if the kernel does not support it, pinning provides the pages.
       madvise(memory + first, static_cast<size_t>(std::min(kPart, bytes - first)),
               MADV_POPULATE_WRITE);
     }

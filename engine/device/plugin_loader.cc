@@ -21,7 +21,7 @@ std::vector<std::string> Candidates() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   std::vector<std::string> candidates;
-  // Tests lie one folder deeper than the programs.
+  // Tests are one folder deeper than programs.
   for (std::filesystem::path folder = program.parent_path();
        !error && candidates.size() < 8 && folder.has_relative_path();
        folder = folder.parent_path()) {
@@ -36,7 +36,7 @@ absl::StatusOr<const CudaPlugin*> Load() {
   std::string problems;
   void* library = nullptr;
   for (const std::string& candidate : Candidates()) {
-    // Global, so that LibTorch's CUDA half registers with the LibTorch already in the process.
+    // RTLD_GLOBAL, so that LibTorch's CUDA half registers with the LibTorch already loaded.
     library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library != nullptr) break;
     absl::StrAppend(&problems, "; ", dlerror());

@@ -1,5 +1,5 @@
 // Loads libwan_cuda.so (our kernels and LibTorch's CUDA half) when a GPU is first needed. So the
-// same program starts quickly, and also on machines without a GPU.
+// program starts quickly, also on machines without a GPU.
 #pragma once
 
 #include <cstdint>
@@ -11,29 +11,28 @@
 
 namespace wan {
 
-// Loads the plug-in, enters its kernels into the operators' tables, and sets up LibTorch's
-// allocator. Later calls return the first result, which stays valid for the process. Looks for the
-// library in
-// ../lib and lib beside the running program, then on the loader's own path. UNAVAILABLE says what
-// is missing. Thread-safe, but call it before the first operator on a CUDA device, because the
-// operators' tables have no lock.
+// Loads the plug-in, registers its kernels with the operators, and sets up LibTorch's allocator.
+// Later calls return the first result, which stays valid until the process ends. Looks for the
+// library in ../lib and lib beside the running program, then on the loader's own path. UNAVAILABLE
+// says what is missing. Thread-safe, but call it before the first operator on a CUDA device,
+// because the operators' tables have no lock.
 absl::StatusOr<const CudaPlugin*> LoadCudaPlugin();
 
-// Returns the table that LoadCudaPlugin has loaded; null before that, and if it failed. Loads
-// nothing.
+// Returns the table that LoadCudaPlugin loaded; null before that and after a failure. Never loads
+// anything.
 const CudaPlugin* LoadedCudaPlugin();
 
-// Returns the path of the file that LoadCudaPlugin has loaded; empty before that.
+// Returns the path of the loaded plug-in; empty before LoadCudaPlugin.
 std::string CudaPluginPath();
 
 // Returns the number of GPUs that the driver offers; 0 if the plug-in cannot be loaded.
 int CudaDeviceCount();
 
-// Returns the PCI bus id of a GPU ("0000:1b:00.0"), by which NVML finds it. UNAVAILABLE if the
-// driver does not give one.
+// Returns a GPU's PCI bus id ("0000:1b:00.0"), by which NVML finds it. UNAVAILABLE if the driver
+// does not know it.
 absl::StatusOr<std::string> CudaPciBusId(int device);
 
-// Returns FAILED_PRECONDITION, naming the card, if the plug-in's kernels were not compiled for a
+// Returns FAILED_PRECONDITION, naming the card, if the plug-in's kernels were not compiled for the
 // GPU. Call it before the first operator on the GPU.
 absl::Status CheckGpuIsCompiledFor(int device);
 

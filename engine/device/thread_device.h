@@ -1,4 +1,4 @@
-// Chooses the GPU to which a thread's CUDA calls go.
+// Selects a thread's GPU.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -7,8 +7,8 @@ namespace wan {
 
 // Makes `device` the calling thread's GPU; does nothing for a CPU. Call it on every thread before
 // its first CUDA call. Otherwise the thread uses GPU 0, where CUDA then creates a context of 518
-// MiB, even if the thread only restores the previous device. Throws c10::Error if the device does
-// not answer.
+// MiB, even if the thread only restores its previous device. Throws c10::Error if the device does
+// not respond.
 void UseDeviceInThread(c10::Device device);
 
 }  // namespace wan

@@ -18,7 +18,7 @@
 namespace wan {
 namespace {
 
-// cudaErrorMemoryAllocation, as LibTorch hands it on.
+// cudaErrorMemoryAllocation as LibTorch passes it on.
 constexpr int32_t kCudaOutOfMemory = 2;
 
 template <size_t n>
@@ -28,20 +28,20 @@ bool HasOneOf(std::string_view message, const std::array<std::string_view, n>& t
   });
 }
 
-// Texts that can only mean that memory ran out.
+// Texts that always mean that memory ran out.
 bool SaysOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
-      "can't allocate memory",  // LibTorch's allocator of the CPU
+      "can't allocate memory",  // LibTorch's CPU allocator
       "out of memory",          // CUDA's runtime and driver
       "ALLOC_FAILED",           // cuBLAS, and cuDNN up to 8
-      "ALLOCATION_FAILED",      // cuDNN from 9 on: of the device and of the host
+      "ALLOCATION_FAILED",      // cuDNN 9 and later, for device and host memory
       "std::bad_alloc",         // rethrown by LibTorch
   };
   return HasOneOf(message, kTexts);
 }
 
-// These errors may mean that a library had no memory for a handle or a workspace, or something
-// else; the message alone does not tell.
+// Errors that may mean that a library had no memory for a handle or workspace, but may have other
+// causes.
 bool MayMeanOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
       "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_",
@@ -54,7 +54,7 @@ absl::Status OutOfMemory(const std::string& message) {
   return OutOfMemoryError(memory.empty() ? message : absl::StrCat(message, " (", memory, ")"));
 }
 
-// Returns the status of an exception whose type does not say that memory ran out.
+// Returns the status for an exception whose type does not say that memory ran out.
 absl::Status Diagnose(const std::string& prefix, const std::string& message, bool out_of_memory,
                       int64_t refused_before) {
   DeviceProbe& probe = CurrentDeviceProbe();
@@ -99,7 +99,7 @@ void ReleaseCachedMemory(const c10::Device& device) noexcept {
   try {
     at::accelerator::emptyCache();
   } catch (const c10::Error&) {
-    // This fails only if the device is lost, which the next computation reports.
+    // Fails only if the device is lost, which the next computation reports.
   }
 }
 

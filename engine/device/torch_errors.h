@@ -38,10 +38,10 @@ class StatusException final : public std::exception {
 //   its own status, unchanged           for a StatusException
 //   INTERNAL                            everything else
 //
-// Call it on the thread that computes, because it asks that thread's device.
+// Call it on the computing thread, because it asks that thread's device.
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work);
 
-// Returns the allocator's unused blocks to the device, so that the next allocation may have any
+// Returns the allocator's unused blocks to the device, so that the next allocation can have any
 // size. Does nothing on a lost device.
 void ReleaseCachedMemory(const c10::Device& device) noexcept;
 

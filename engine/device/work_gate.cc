@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// The stream on which LibTorch computes.
+// The stream that LibTorch uses.
 class StreamQueue final : public WorkQueue {
  public:
   explicit StreamQueue(c10::Device device) : device_(device) {}
@@ -31,7 +31,7 @@ class StreamQueue final : public WorkQueue {
 
 }  // namespace
 
-// The queued work that the device may not have done yet.
+// Queued work that the device may not have done yet.
 class WorkGate::Backlog {
  public:
   explicit Backlog(std::shared_ptr<WorkQueue> queue) : queue_(std::move(queue)) {}
@@ -42,7 +42,7 @@ class WorkGate::Backlog {
     marked_.push_back({queue_->MarkEnd(), unmarked_});
     outstanding_ += unmarked_;
     unmarked_ = 0;
-    // The last piece stays, however large it is: the device must not run out of work.
+    // Never wait for the last piece, however large it is, so that the device stays busy.
     while (marked_.size() > 1 && outstanding_ > kMostOutstandingFlops) {
       queue_->Await(marked_.front().end);
       outstanding_ -= marked_.front().flops;
@@ -58,8 +58,8 @@ class WorkGate::Backlog {
 
   const std::shared_ptr<WorkQueue> queue_;
   std::deque<Piece> marked_;
-  double outstanding_ = 0;  // sum over all marks
-  double unmarked_ = 0;     // queued after the last mark
+  double outstanding_ = 0;  // operations before all marks
+  double unmarked_ = 0;     // operations after the last mark
 };
 
 WorkGate::WorkGate(std::stop_token stop) : stop_(std::move(stop)) {}

@@ -12,8 +12,8 @@ const std::string_view kUpstreamNegativePrompt =
     "，形态畸形的肢体，"
     "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
 
-// Values: upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and shared_config.py at commit
-// 42bf4cf; diffusers' names as its conversions of the same models have them.
+// Values come from upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and shared_config.py
+// at commit 42bf4cf; diffusers' names from its conversions of these models.
 std::span<const ModelFamily> ModelFamilies() {
   static const ModelFamily rows[] = {
       // Wan2.2 TI2V-5B: text and image to video.

@@ -1,11 +1,11 @@
-// The two autoencoders of upstream.
+// Upstream's two autoencoders.
 #pragma once
 
 #include <string_view>
 
 namespace wan {
 
-// 2.1 is that of the A14B models, 2.2 that of ti2v-5b.
+// 2.1 belongs to the A14B models, 2.2 to ti2v-5b.
 enum class VaeKind { kWan21, kWan22 };
 
 // Returns "2.1" or "2.2".

@@ -10,22 +10,23 @@
 
 namespace wan {
 
-// A rank that left a forward alone would leave the others waiting in their next exchange. Therefore
-// all ranks ask at the same points, which they count, and the first to arrive at a point decides
-// for all. No rank waits. Thread-safe.
+// If one rank left a forward alone, the others would wait forever in their next exchange. So all
+// ranks ask at the same numbered points, and the first rank to arrive at a point decides for all.
+// No rank waits. Thread-safe.
 class Agreement {
  public:
-  // Resets: no point is decided, and nothing has failed. No rank may be inside a forward.
+  // Resets everything: no point is decided and no failure is known. No rank may be inside a
+  // forward.
   void Begin(std::stop_token stop);
 
   // Returns whether the ranks go on after `point`, which each rank counts from 0: OK, CANCELLED if
-  // a stop was requested when the first rank arrived, or the failure of a rank.
+  // a stop was requested before the first rank arrived, or a rank's failure.
   absl::Status At(int64_t point);
 
-  // Reports that a rank cannot go on. From now on At returns the first reported failure.
+  // Reports that a rank cannot go on. Later calls of At return the first reported failure.
   void Fail(const absl::Status& failure);
 
-  // The first failure of a rank, or OK.
+  // The first reported failure, or OK.
   absl::Status failure() const;
 
  private:
@@ -33,8 +34,8 @@ class Agreement {
 
   mutable absl::Mutex mutex_;
   std::stop_token stop_ ABSL_GUARDED_BY(mutex_);
-  int64_t decided_ ABSL_GUARDED_BY(mutex_) = -1;  // the latest point that is decided
-  int64_t end_ ABSL_GUARDED_BY(mutex_) = kNever;  // the point at which all stop
+  int64_t decided_ ABSL_GUARDED_BY(mutex_) = -1;  // last point that is decided
+  int64_t end_ ABSL_GUARDED_BY(mutex_) = kNever;  // point at which all ranks stop
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

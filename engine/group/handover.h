@@ -1,4 +1,4 @@
-// Hands values from one thread to another, one at a time.
+// Passes values from one thread to another, one at a time.
 #pragma once
 
 #include <optional>
@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// One thread puts, another takes; any may close. Thread-safe.
+// One thread puts, another takes; any thread may close. Thread-safe.
 template <typename Thing>
 class Handover {
  public:

@@ -69,7 +69,7 @@ void RankThreads::Do(int rank, const Work& work, const OnFailure& on_failure) {
   }
   if (status.ok()) return;
   {
-    // The errors of the other ranks follow from this failure.
+    // Keep the first failure, because the other ranks' errors follow from it.
     absl::MutexLock lock(&mutex_);
     if (status_.ok()) {
       status_ = status;

@@ -1,4 +1,4 @@
-// The threads that queue the work of a group's ranks.
+// Runs the threads that queue the work of a group's ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace wan {
 
-// Rank 0 is the caller's own thread; every other rank has one of its own, which lives as long as
+// Rank 0 runs on the caller's thread; every other rank has its own thread, which lives as long as
 // the object. One thread at a time may call Run.
 class RankThreads {
  public:
-  // Called on a rank's thread with the rank.
+  // Called with the rank, on its thread.
   using Work = std::function<absl::Status(int rank)>;
-  // Called on the thread of a rank whose work has failed, before Run returns.
+  // Called on the thread of a rank that failed, before Run returns.
   using OnFailure = std::function<void(const absl::Status&)>;
 
   explicit RankThreads(int ranks);
@@ -29,8 +29,8 @@ class RankThreads {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls `work` for all ranks at once and returns when all have ended. If some have failed, it
-  // throws the exception of the first or returns its status.
+  // Calls `work` for all ranks at once and returns when all have ended. If ranks failed, it throws
+  // the first one's exception or returns its status.
   absl::Status Run(const Work& work, const OnFailure& on_failure);
 
  private:
@@ -41,9 +41,9 @@ class RankThreads {
   const Work* work_ ABSL_GUARDED_BY(mutex_) = nullptr;
   const OnFailure* on_failure_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
-  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that have not ended this round
+  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that are still working
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // of the first rank that failed
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // status of the first rank that failed
   std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -25,27 +25,27 @@
 namespace wan {
 namespace {
 
-// One rank's part of an exchange. The rank's thread sets its marks, and peers read them afterwards;
-// the exchange's counts order the two.
+// One rank's part of an exchange. The rank's thread sets the marks before peers read them; the
+// counts in Round order the two.
 struct Part {
   explicit Part(c10::DeviceType device) : sent(device), received(device) {}
 
-  // The tensors are kept, because a rank that fails frees its own while others still read them.
+  // Kept here, because a rank that fails frees its own tensors while others still read them.
   std::vector<at::Tensor> send;
-  c10::Event sent;      // the tensors to send are computed
-  c10::Event received;  // the others' tensors have arrived
+  c10::Event sent;      // after the tensors to send are computed
+  c10::Event received;  // after the others' tensors have arrived
 };
 
 // One exchange of all ranks.
 struct Round {
   std::vector<Part> parts;
   // Both are guarded by the group's mutex.
-  size_t begun = 0;   // the ranks whose tensors and marks are there
-  size_t copied = 0;  // the ranks that have copied, or queued it
+  size_t begun = 0;   // number of ranks whose Part is complete
+  size_t copied = 0;  // number of ranks that have copied, or queued their copies
 };
 
-// Orders the copies to one rank relative to the work of all ranks. Only the rank's thread calls it.
-// On a CPU it only copies.
+// Orders the copies to one rank after the work that they need. Only the rank's thread calls it. On
+// a CPU it only copies.
 class RankQueue {
  public:
   RankQueue(size_t rank, const std::vector<c10::Device>& devices) : device_(devices[rank]) {
@@ -54,19 +54,20 @@ class RankQueue {
     sink_ = StreamOf(device_);
     for (const c10::Device& peer : devices) {
       sources_.push_back(StreamOf(peer));
-      // LibTorch opens the access between two GPUs at their first copy, which is not thread-safe.
+      // Make a first copy here: with it LibTorch opens peer access, which is not thread-safe.
       at::empty({1}, at::TensorOptions(device_)).copy_(at::empty({1}, at::TensorOptions(peer)));
     }
   }
 
-  // Marks the queue: all work so far must end before a peer reads this rank's tensors.
+  // Records that all work queued so far must end before a peer reads this rank's tensors.
   void MarkSent(Part& own) const {
     if (!device_.is_cpu()) own.sent.record(Compute());
   }
 
-  // Queues the copy of what a peer has marked as sent. Copies from peers run one after the other,
-  // beside this rank's own work and beside the copies that peers receive: LibTorch would queue them
-  // among the computing work of both, where the two directions of a link take turns.
+  // Queues the copy of tensors that a peer has marked as sent. Copies from different peers run one
+  // after the other, in parallel to this rank's work and to other ranks' copies. LibTorch would
+  // queue them between the computing work of both devices, so that the link's two directions take
+  // turns.
   void Receive(size_t peer, const RankQueue& sender, const Part& theirs, const Part& own,
                const at::Tensor& from, const at::Tensor& to) const {
     if (device_.is_cpu() || sender.device_ == device_) {
@@ -75,8 +76,8 @@ class RankQueue {
     }
     own.sent.block(*sink_);  // earlier queued work may still use the memory of `to`
     theirs.sent.block(sources_[peer]);
-    // A copy between GPUs is queued on the current stream of the one that it reads from, and the
-    // current stream of the other waits for it.
+    // LibTorch queues a copy between GPUs on the source's current stream, and makes the
+    // destination's current stream wait for it.
     const c10::MultiStreamGuard on_streams({sources_[peer], *sink_});
     to.copy_(from, /*non_blocking=*/true);
   }
@@ -85,7 +86,7 @@ class RankQueue {
     if (!device_.is_cpu()) own.received.record(*sink_);
   }
 
-  // Lets this rank's further work wait until the owner of `part` has received.
+  // Makes this rank's later work wait until the owner of `part` has received.
   void AwaitReceived(const Part& part) const {
     if (!device_.is_cpu()) part.received.block(Compute());
   }
@@ -98,8 +99,8 @@ class RankQueue {
   c10::Stream Compute() const { return at::accelerator::getCurrentStream(device_.index()); }
 
   const c10::Device device_;
-  std::optional<c10::Stream> sink_;   // on this rank's device
-  std::vector<c10::Stream> sources_;  // on each peer's device
+  std::optional<c10::Stream> sink_;   // stream on this rank's device
+  std::vector<c10::Stream> sources_;  // stream on each peer's device
 };
 
 class ThreadGroup final : public CommunicatorGroup {
@@ -128,7 +129,7 @@ class ThreadGroup final : public CommunicatorGroup {
 
   void Fail(const absl::Status& failure) override {
     agreement_.Fail(failure);
-    absl::MutexLock lock(&mutex_);  // wakes those that wait
+    absl::MutexLock lock(&mutex_);  // wakes waiting ranks
   }
 
  private:
@@ -161,7 +162,7 @@ class ThreadGroup final : public CommunicatorGroup {
     ThreadExchange(ThreadGroup& group, size_t rank, std::shared_ptr<Round> round)
         : group_(group), rank_(rank), round_(std::move(round)) {}
     ~ThreadExchange() override {
-      // The copies may still run, and later work could reuse the memory that they write.
+      // Wait: the copies may still be writing memory that later work could reuse.
       if (!awaited_) group_.queues_[rank_]->AwaitReceived(round_->parts[rank_]);
     }
 
@@ -181,19 +182,19 @@ class ThreadGroup final : public CommunicatorGroup {
                                                          std::span<const at::Tensor> send,
                                                          std::span<const at::Tensor> receive);
   absl::Status Await(size_t rank, Round& round);
-  // Returns the rank's current exchange; the first rank makes it.
+  // Returns the rank's exchange `number`; the first rank to enter creates it.
   std::shared_ptr<Round> Enter(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts this rank and returns when all are counted, or with the failure of one.
+  // Counts this rank, then waits until all ranks are counted or one fails.
   absl::Status MeetAll(size_t& count) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(const size_t& count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<c10::Device> devices_;
-  std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // a rank's thread uses its own
+  std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // each thread uses its own rank's
   std::vector<std::unique_ptr<ThreadEnd>> ends_;
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
   absl::Mutex mutex_;
-  // Exchanges that some ranks have not begun, by number in this forward.
+  // Exchanges that not all ranks have entered, by number within this forward.
   std::map<int64_t, std::shared_ptr<Round>> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -207,14 +208,14 @@ absl::StatusOr<std::unique_ptr<PendingExchange>> ThreadGroup::Start(
   own.send.assign(send.begin(), send.end());
   queue.MarkSent(own);
   auto pending = std::make_unique<ThreadExchange>(*this, rank, round);
-  // On a CPU it waits and copies here; on a GPU it goes on.
+  // On a CPU the wait and the copies happen here; on a GPU they are queued.
   DeviceWait wait(device, device.is_cpu() ? meters_[rank] : nullptr);
   if (absl::Status status = MeetAll(round->begun); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    rounds_.erase(number);  // every rank has taken it
+    rounds_.erase(number);  // every rank has entered it
   }
-  // Each rank begins at another peer, so that no link has to carry several copies at once.
+  // Ranks begin with different peers, so that no link carries several copies at once.
   for (size_t turn = 1; turn <= ends_.size(); ++turn) {
     const size_t peer = (rank + turn) % ends_.size();
     const Part& theirs = round->parts[peer];
@@ -240,7 +241,7 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
   DeviceWait wait(devices_[rank], meters_[rank]);
   absl::Status status;
   {
-    // No rank may change its sent tensors until all have copied them or queued the copies.
+    // No rank may change what it sent before all have copied it or queued the copy.
     absl::MutexLock lock(&mutex_);
     status = AwaitAll(round.copied);
   }
@@ -259,7 +260,8 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
     }
     meters_[rank]->CountSent(bytes);
   }
-  sent.clear();  // a slower rank may keep the exchange alive, and nothing reads these any more
+  sent.clear();  // free them: a slower rank may keep the exchange alive, but nothing reads them any
+                 // more
   return absl::OkStatus();
 }
 

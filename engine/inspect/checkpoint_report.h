@@ -1,4 +1,4 @@
-// Describes a checkpoint and its problems, for people and for programs.
+// Describes a checkpoint and its problems, for people and programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,16 +11,14 @@ namespace wan {
 //   "layout"           "original", "diffusers", "synthetic", or null for any other folder
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised
 //   "expert_boundary"  fraction of the schedule, or null
-//   "few_step"         for a distilled checkpoint {"timesteps", "shift", and "boundary_step_index"
-//   if
-//                      it is set}, otherwise null
-//   "generation_defaults"  the checkpoint's own defaults of requests, or null
+//   "few_step"         {"timesteps", "shift", "boundary_step_index" if set}, or null if not
+//   distilled "generation_defaults"  the checkpoint's own defaults for requests, or null
 //   "tokenizer"        the path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}
 //   "problems"         array of texts: problems that belong to no single component
-// Tensors are counted as far as their files could be read. Problems are part of the result; the
-// function does not fail. Thread-safe.
+// Tensors are counted in the files that could be read. Never fails, because problems are part of
+// the result. Thread-safe.
 nlohmann::ordered_json InspectCheckpoint(const std::string& path);
 
 // Returns the report as text that ends with a newline.

@@ -1,5 +1,4 @@
-// Writes a copy of a checkpoint in the layout of diffusers, for programs that read only that
-// layout.
+// Writes a copy of a checkpoint in diffusers' layout, for programs that read no other.
 #pragma once
 
 #include <string>
@@ -8,12 +7,12 @@
 
 namespace wan {
 
-// `from` is the folder of a checkpoint in either layout. `to` must be absent or empty; it is
-// created. Tensors keep their dtypes and bits and get the names of diffusers; every component
-// becomes one file. WanPipeline.from_pretrained and wanserve can load the folder.
+// `from` is a checkpoint's folder in either layout. `to` is created and must be absent or empty.
+// Tensors keep dtypes and bits and get diffusers' names; every component becomes one file.
+// WanPipeline.from_pretrained and wanserve can load the folder.
 //
-// It returns the errors of Checkpoint::Open; ALREADY_EXISTS if `to` is not empty;
-// FAILED_PRECONDITION for a synthetic model, which has no weights; and the errors of writing files.
+// Returns the errors of Checkpoint::Open; ALREADY_EXISTS if `to` is not empty; FAILED_PRECONDITION
+// for a synthetic model, which has no weights; and errors of writing.
 absl::Status WriteDiffusersLayout(const std::string& from, const std::string& to);
 
 }  // namespace wan

@@ -34,14 +34,14 @@ int InspectCheckpoint(const std::string& path, bool as_json) {
   return report["ok"].get<bool>() ? kOk : kDamaged;
 }
 
-// The flags of `plan` as text.
+// The flags of `plan`, unparsed.
 struct PlanFlags {
   double memory_gib = 0;
   std::vector<std::string> shapes;
   std::vector<std::string> residency;
 };
 
-// Prints on stderr what is wrong with a flag.
+// Parses the flags into `question`. On an error prints it on stderr and returns false.
 bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
   constexpr double kGiB = 1 << 30;
   question.device_memory_limit = static_cast<uint64_t>(std::llround(flags.memory_gib * kGiB));
@@ -89,7 +89,7 @@ int AnswerTokens(const std::string& path) {
     return kDamaged;
   }
   std::string line;
-  // Flushed line by line: the program on the other side may wait for each answer.
+  // Flush each line, because the reader may wait for each answer.
   while (std::getline(std::cin, line)) std::cout << service->Answer(line) << std::endl;
   return kOk;
 }

@@ -1,5 +1,5 @@
-// Reports the memory that a model's jobs would take on a card, and where their weights would live.
-// It loads nothing and needs no device.
+// Reports the memory that a model's jobs need on a card, and where their weights are. Loads nothing
+// and needs no device.
 #pragma once
 
 #include <cstdint>
@@ -15,14 +15,13 @@ namespace wan {
 
 struct MemoryQuestion {
   std::string path;  // the folder of a checkpoint, or "synthetic:NAME"
-  // The bytes that the process may use of the card, like EngineOptions::device_memory_limit; 0: no
-  // limit.
+  // Bytes of the card that the process may use, as EngineOptions::device_memory_limit; 0: no limit.
   uint64_t device_memory_limit = 0;
-  std::vector<ComponentResidency> residency;  // a component that is not named is kAuto
-  std::vector<VideoShape> shapes;             // empty: the model's default
-  // Whether the videos start from an image, if the model can also start without one.
+  std::vector<ComponentResidency> residency;  // components not listed are kAuto
+  std::vector<VideoShape> shapes;             // empty: the model's default shape
+  // Whether videos start from an image, if the model can also start without one.
   bool image = false;
-  // The report assumes bf16, texts of the greatest length and the model's default steps.
+  // The report assumes bf16, texts of the maximum length and the model's default steps.
 };
 
 // Returns an object with these members:
@@ -34,8 +33,8 @@ struct MemoryQuestion {
 //                   "batched_guidance", "prefetch_experts", "peak_bytes", "host_bytes",
 //                   "stages": array of {"stage", "weight_bytes", "activation_bytes"};
 //                 otherwise "message", which says what would fit}
-// It returns the errors of Checkpoint::Open, and INVALID_ARGUMENT for a limit that leaves no memory
-// for jobs.
+// Returns the errors of Checkpoint::Open, and INVALID_ARGUMENT if the limit leaves no memory for
+// jobs.
 absl::StatusOr<nlohmann::ordered_json> MemoryReport(const MemoryQuestion& question);
 
 // Returns the report as text that ends with a newline.

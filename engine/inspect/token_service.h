@@ -1,4 +1,4 @@
-// Answers prompts with the tokens that the text encoder would get, line by line.
+// Answers prompts, line by line, with the tokens that the text encoder would get.
 #pragma once
 
 #include <memory>
@@ -12,14 +12,13 @@ namespace wan {
 
 class TokenService {
  public:
-  // `path` is the folder of a checkpoint, of which only the tokenizer is needed, or a SentencePiece
-  // model file. NOT_FOUND, naming the path, if there is no tokenizer; otherwise the errors of
-  // Tokenizer::Load.
+  // `path` is a checkpoint's folder (only its tokenizer is needed) or a SentencePiece model.
+  // NOT_FOUND, naming the path, if there is no tokenizer; otherwise the errors of Tokenizer::Load.
   static absl::StatusOr<TokenService> Open(const std::string& path);
 
   // Answers {"text": ...} with {"cleaned": text, "ids": [...]}. The ids include the end mark and
-  // are cut to the length that the model takes. Any other line gets {"error": ...}. The answer is
-  // one line, without its line end. Thread-safe.
+  // are cut to the model's maximum length. Other lines get {"error": ...}. The answer is one line,
+  // without newline. Thread-safe.
   std::string Answer(std::string_view line) const;
 
  private:

@@ -1,5 +1,5 @@
-// Solvers of the flow's ordinary differential equation, which lead from noise to latents in N
-// steps. docs/design/solvers.md explains each of them.
+// Solvers of the flow's differential equation, from noise to latents in N steps.
+// docs/design/solvers.md explains each of them.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,12 +15,11 @@
 
 namespace wan {
 
-// The state of a solver between two steps. With the latents, it is all that another process needs
-// to continue the run.
+// The state of a solver between two steps. Together with the latents it lets another process
+// continue the run.
 struct FlowSolverState {
   int next_step = 0;
-  std::vector<at::Tensor>
-      history;  // fp32, of the latents' shape; their meaning is the solver's own
+  std::vector<at::Tensor> history;  // fp32, in the latents' shape; meaning depends on the solver
 };
 
 // One run. Not thread-safe: one thread at a time may use it.
@@ -30,30 +29,30 @@ class FlowSolver {
 
   const FlowSchedule& schedule() const { return schedule_; }
 
-  // Takes the sample at schedule().sigmas[step] and returns the one at sigmas[step + 1].
+  // Takes the sample at schedule().sigmas[step] and returns the sample at sigmas[step + 1].
   // `model_output` is the (guided) flow that the model predicts for `sample` at timesteps[step].
-  // Both must be fp32 tensors of one shape on one device, and so is the result. The solver keeps
-  // none of the three, so the caller may change them afterwards.
+  // All are fp32 tensors of one shape on one device. The solver keeps none of them, so the caller
+  // may change them later.
   //
-  // Steps must come in order from 0, or from the step of the state that was restored. Throws
-  // c10::Error, as LibTorch's operators do, for a step out of order or for other tensors.
+  // Steps must come in order, from 0 or from the restored step. Throws c10::Error, as LibTorch's
+  // operators do, for a step out of order or for other tensors.
   at::Tensor Step(const at::Tensor& model_output, int step, const at::Tensor& sample);
 
   // Returns the present state. The solver never changes its tensors afterwards, so they may be
   // shared.
   FlowSolverState state() const { return {next_step_, history_}; }
 
-  // Continues a run of the same solver, steps and shift. INVALID_ARGUMENT if the state cannot
-  // belong to such a run.
+  // Continues a run with the same solver, steps and shift. INVALID_ARGUMENT if the state cannot
+  // come from such a run.
   absl::Status Restore(FlowSolverState state);
 
  protected:
   explicit FlowSolver(FlowSchedule schedule) : schedule_(std::move(schedule)) {}
 
-  // Returns the number of tensors in the history when `step` is the next one.
+  // Returns the size of the history before `step`.
   virtual int HistorySize(int step) const = 0;
 
-  // Computes one step. It reads the history and replaces it by that of the next step.
+  // Computes one step, and replaces `history` by the next step's.
   virtual at::Tensor Advance(const at::Tensor& model_output, int step, const at::Tensor& sample,
                              std::vector<at::Tensor>& history) const = 0;
 

@@ -1,8 +1,8 @@
-// UniPC (arXiv 2302.04867) of order 2, data prediction, B(h) = e^h - 1, on the flow's noise levels:
-// a predictor takes each step, and the next step's model output first corrects it.
+// UniPC (arXiv 2302.04867) of order 2 with data prediction and B(h) = e^h - 1, on the flow's noise
+// levels. A predictor makes each step, and the next model output corrects it before the next step.
 //
-// History: the sample that the last step started from (corrected), then the clean latents predicted
-// at the last one or two steps, newest first.
+// History: the (corrected) sample from which the last step started, then the clean latents
+// predicted in the last one or two steps, newest first.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_solve.h>
 #include <ATen/ops/tensor.h>
@@ -17,22 +17,22 @@ namespace {
 
 constexpr int kOrder = 2;
 
-// The parts of the step from one noise level to the next that predictor and corrector share.
+// Quantities of a step between two noise levels that predictor and corrector share.
 struct Stretch {
   NoiseLevel from;
   NoiseLevel to;
-  float h;    // negated difference of the lambdas; minus infinity into sigma 0
+  float h;    // negated difference of the lambdas; minus infinity in the step to sigma 0
   float b_h;  // e^h - 1
 
   Stretch(float from_sigma, float to_sigma)
       : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(TorchExpm1(h)) {}
 
-  // The solution with the clean latents as predicted at `from`.
+  // The solution if the clean latents stay as predicted at `from`.
   at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
     return (to.sigma / from.sigma) * sample - (to.alpha * b_h) * clean;
   }
 
-  // The position of the level `before` relative to this stretch, in units of its length; negative.
+  // Position of an earlier level relative to this step, in units of the step's length; negative.
   float Position(float before_sigma) const {
     return (NoiseLevel(before_sigma).lambda - from.lambda) / -h;
   }
@@ -49,7 +49,7 @@ class FlowUniPc final : public FlowSolver {
                      std::vector<at::Tensor>& history) const override {
     const at::Tensor clean = sample - sigma(step) * model_output;
     if (step == 0) {
-      // Cloned: the caller keeps the right to change its sample.
+      // Cloned, because the caller may change its sample.
       history = {sample.clone(), clean};
     } else {
       at::Tensor corrected = Correct(clean, step, history);
@@ -61,11 +61,11 @@ class FlowUniPc final : public FlowSolver {
   }
 
  private:
-  // The order of the predictor at `step`: one less than usual at the start and into sigma 0.
+  // The predictor's order at `step`: lower at the start and in the step to sigma 0.
   int Order(int step) const { return std::min({kOrder, step + 1, steps() - step}); }
 
-  // The sample at `step` from the one before it, now that the model has seen the prediction.
-  // `clean` is the model's view there; `history` is still that of the step before.
+  // Returns the corrected sample at `step`, now that the model has seen the predicted one. `clean`
+  // is the model's prediction there; `history` is still the previous step's.
   at::Tensor Correct(const at::Tensor& clean, int step,
                      const std::vector<at::Tensor>& history) const {
     const Stretch stretch(sigma(step - 1), sigma(step));
@@ -74,7 +74,7 @@ class FlowUniPc final : public FlowSolver {
     const at::Tensor base = stretch.Exponential(history[0], clean_before);
     const float factor = stretch.to.alpha * stretch.b_h;
     if (Order(step - 1) == 1) return base - factor * (0.5f * change);
-    // Weights that make the rule exact for one order more; they solve
+    // Weights that make the rule exact for one more order. They solve
     //   w0 + w1 = b0,  position * w0 + w1 = b1.
     const float position = stretch.Position(sigma(step - 2));
     const float phi_1 = stretch.b_h / stretch.h - 1;

@@ -1,4 +1,4 @@
-// A bounds-checked cursor over the little-endian bytes of a file that is not trusted.
+// A bounds-checked cursor over the little-endian bytes of an untrusted file.
 #pragma once
 
 #include <bit>
@@ -10,9 +10,9 @@
 
 namespace wan {
 
-// A read past the end returns zero or an empty view, and failed() stays true from then on. So the
-// caller reads all fields of a record and checks failed() once. The bytes must outlive the reader
-// and every view that it returns. Not thread-safe.
+// A read past the end returns zero or an empty view, and makes failed() true for good, so the
+// caller can read all fields of a record and check once. The bytes must outlive the reader and
+// every view that it returns. Not thread-safe.
 class ByteReader {
  public:
   explicit ByteReader(std::span<const std::byte> bytes, uint64_t position = 0)
@@ -34,8 +34,8 @@ class ByteReader {
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
 
-  // Returns the text up to the next newline, and consumes the newline as well. Fails if there is
-  // none.
+  // Returns the text up to the next newline and consumes both. Fails without a newline. Fails if
+  // there is none.
   std::string_view ReadLine() {
     const std::string_view rest = {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
     const size_t end = failed_ ? std::string_view::npos : rest.find('\n', position_);

@@ -1,5 +1,5 @@
-// The element types and shapes of tensors in files. This header is free of LibTorch. All functions
-// are thread-safe.
+// The element types and shapes of tensors in files. Free of LibTorch. All functions are
+// thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,20 +26,20 @@ enum class DType {
   kFloat8E5M2,
 };
 
-// Returns the number of bytes of one element.
+// Returns the bytes per element.
 size_t DTypeSize(DType dtype);
 
 // Returns the name that safetensors headers use, for example "BF16".
 std::string_view DTypeName(DType dtype);
 
-// The inverse of DTypeName; returns nullopt for any other text.
+// Inverse of DTypeName; nullopt for any other text.
 std::optional<DType> DTypeFromName(std::string_view name);
 
-// Returns the number of elements of a tensor with this shape; 1 for the empty shape of a scalar.
-// Returns nullopt if a dimension is negative or the product does not fit into 64 bits.
+// Returns the number of elements of a tensor; 1 for a scalar's empty shape. Returns nullopt if a
+// dimension is negative or the product does not fit into 64 bits.
 std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
 
-// Returns the shape as messages show it: "[64, 64]".
+// Returns the shape as text for messages: "[64, 64]".
 std::string ShapeText(std::span<const int64_t> shape);
 
 }  // namespace wan

@@ -12,18 +12,17 @@
 
 namespace wan {
 
-// Parses `text`. DATA_LOSS, with the position, if the text is not JSON, if a key occurs twice in an
-// object or if objects and arrays are nested more than 64 levels deep. Messages name `file`.
+// Parses `text`. DATA_LOSS, with the position, if the text is not JSON, if an object has a key
+// twice, or if nesting exceeds 64 levels. Messages name `file`.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view file);
 
-// Reads a file and parses it as ParseJson does. DATA_LOSS as well if the root is not an object. A
-// file that cannot be opened gives the errors of MappedFile::Open, and one that is shortened
-// meanwhile DATA_LOSS.
+// Reads a file and parses it as ParseJson does. DATA_LOSS also if the root is not an object, or the
+// file is truncated meanwhile; if it cannot be opened, the errors of MappedFile::Open.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
-// Reads typed fields of an object and keeps every problem, so that one pass finds all of them. A
-// field that is absent, null, of another type or out of range reads as the zero value of its type
-// and adds a problem. Not thread-safe.
+// Reads typed fields of an object and collects all problems, so that one pass finds all of them. A
+// field that is absent, null, of another type or out of range adds a problem and reads as its
+// type's zero value. Not thread-safe.
 class JsonFields {
  public:
   // Messages name `file`. Both arguments must outlive the reader.
@@ -35,7 +34,7 @@ class JsonFields {
   // Returns whether the field is present and not null.
   bool Has(std::string_view key) const;
 
-  // `min` and `max` are the smallest and the largest value that is accepted.
+  // `min` and `max` are the accepted bounds, inclusive.
   int64_t Integer(std::string_view key, int64_t min, int64_t max);
   double Number(std::string_view key);
   bool Bool(std::string_view key);
@@ -44,10 +43,9 @@ class JsonFields {
   std::vector<double> Numbers(std::string_view key);
   std::vector<bool> Bools(std::string_view key);
 
-  // Adds a problem that the caller found: DATA_LOSS, the fields contradict each other or the
-  // format.
+  // Adds a DATA_LOSS problem that the caller found: fields contradict each other or the format.
   void AddProblem(std::string_view what);
-  // Adds a problem that the caller found: UNIMPLEMENTED, the engine does not support the value.
+  // Adds an UNIMPLEMENTED problem that the caller found: the engine does not support a value.
   void Refuse(std::string_view what);
 
   const std::vector<absl::Status>& problems() const { return problems_; }

@@ -18,7 +18,7 @@
 namespace wan {
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  // O_NONBLOCK: a pipe under a checkpoint's name must give an error, not a wait for its writer.
+  // O_NONBLOCK: opening a pipe must fail instead of waiting for its writer.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     const int open_errno = errno;
@@ -29,7 +29,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   const absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor);
   const bool regular = version.ok() && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   const size_t size = regular ? static_cast<size_t>(version->size_bytes) : 0;
-  // A mapping of nothing is an error of mmap; an empty file is not an error here.
+  // mmap refuses an empty file, which is no error here.
   void* const address =
       size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
   const int map_errno = errno;

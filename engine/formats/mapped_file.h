@@ -1,5 +1,4 @@
-// A file that is mapped into memory, so that a piece of it is a span; pieces are read into the
-// caller's memory.
+// A file that is mapped into memory: spans name its pieces, and Read copies them.
 #pragma once
 
 #include <cstddef>
@@ -15,14 +14,14 @@
 
 namespace wan {
 
-// Copies a piece of a file that is not trusted: MappedFile::Read.
+// Copies a piece of an untrusted file, as MappedFile::Read does.
 using ReadPiece = std::function<absl::Status(std::span<const std::byte> part, std::byte* out)>;
 
 // Immutable, and safe for use by several threads at once.
 class MappedFile {
  public:
-  // Opens and maps `path`. Otherwise the error of CheckPath (engine/api/file_problem.h), such as
-  // FAILED_PRECONDITION if `path` is not a regular file.
+  // Opens and maps `path`. On failure returns the error of CheckPath (engine/api/file_problem.h),
+  // for example FAILED_PRECONDITION if `path` is not a regular file.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
 
   ~MappedFile();
@@ -30,21 +29,20 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // The file's bytes at its opening, to name pieces for Read. Do not read through it: if the file
-  // was shortened since, that ends the process with SIGBUS.
+  // The file's bytes when it was opened, to name pieces for Read. Do not access them: that raises
+  // SIGBUS if the file was truncated since.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // The file's state at its opening.
+  // The file's version when it was opened.
   const FileVersion& version() const { return version_; }
 
   // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page
-  // of the mapping, which is cheaper for gigabytes. DATA_LOSS where somebody has shortened the
-  // file.
+  // of the mapping, which is cheaper for gigabytes. DATA_LOSS if the file was truncated.
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
 
-  // Returns a copy of `part`, which Read makes.
+  // Returns a copy of `part`, made by Read.
   absl::StatusOr<std::vector<std::byte>> Copy(std::span<const std::byte> part) const;
 
-  // Returns a copy of the first bytes, at most as many as CheckNotForeign looks at.
+  // Returns a copy of the first bytes, as many as CheckNotForeign looks at.
   absl::StatusOr<std::vector<std::byte>> CopyBeginning() const;
 
  private:

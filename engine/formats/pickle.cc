@@ -51,7 +51,7 @@ constexpr int kProtocol = 2;
 
 constexpr std::string_view kOrderedDict = "collections OrderedDict";
 
-// "torch FloatStorage" and its like: names of element types, which torch_archive.cc knows.
+// Names of element types such as "torch FloatStorage"; torch_archive.cc knows them all.
 bool IsStorageType(std::string_view global) {
   constexpr std::string_view kModule = "torch ";
   if (!global.starts_with(kModule) || !global.ends_with("Storage")) return false;
@@ -59,7 +59,7 @@ bool IsStorageType(std::string_view global) {
   return std::all_of(global.begin(), global.end(), absl::ascii_isalnum);
 }
 
-// Opcodes that state dicts never use, with names for messages.
+// Names, for messages, of opcodes that state dicts never use.
 std::string_view UnsupportedName(uint8_t opcode) {
   switch (opcode) {
     case 'i':
@@ -126,7 +126,7 @@ class Machine {
       const auto opcode = reader_.Read<uint8_t>();
       if (!reader_.failed() && opcode == static_cast<uint8_t>(Opcode::kStop)) break;
       absl::Status status = reader_.failed() ? absl::OkStatus() : Execute(opcode);
-      // Checked first, because a cut-off operand reads as zeros.
+      // Checked first, because truncated operands read as zeros.
       if (reader_.failed()) return Wrong("the pickle ends in the middle");
       if (!status.ok()) return status;
     }
@@ -153,7 +153,7 @@ class Machine {
   void PushInteger(int64_t integer) { Push(Kind::kInteger).integer = integer; }
   void PushBool(bool value) { Push(Kind::kBool).integer = value ? 1 : 0; }
 
-  // The topmost `count` values, oldest first.
+  // Returns the topmost `count` values, oldest first.
   absl::StatusOr<Values> Pop(size_t count) {
     if (stack_.size() < count) return Wrong("takes more values than the stack has");
     Values values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
@@ -173,21 +173,20 @@ class Machine {
     return values;
   }
 
-  // The dict on top of the stack; nullptr if there is none.
+  // Returns the dict on top of the stack; nullptr if there is none.
   PickleValue* TopDict() {
     const bool dict =
         !stack_.empty() && stack_.back() != nullptr && stack_.back()->kind == Kind::kDict;
     return dict ? stack_.back() : nullptr;
   }
 
-  // A value of `kind` with the popped ones as its items.
+  // Pushes a value of `kind` with the popped values as items.
   absl::Status Wrap(Kind kind, absl::StatusOr<Values> items) {
     if (!items.ok()) return items.status();
     Push(kind).items = *std::move(items);
     return absl::OkStatus();
   }
 
-  // A table: one case for each opcode.
   // NOLINTNEXTLINE(readability-function-size)
   absl::Status Execute(uint8_t opcode) {
     switch (static_cast<Opcode>(opcode)) {
@@ -215,7 +214,7 @@ class Machine {
       case Opcode::kLong1:
         return ReadLong();
       case Opcode::kBinFloat:
-        // The only big-endian number of the format.
+        // The format's only big-endian number.
         Push(Kind::kFloat).real =
             std::bit_cast<double>(__builtin_bswap64(reader_.Read<uint64_t>()));
         return absl::OkStatus();
@@ -282,7 +281,7 @@ class Machine {
     std::string name(reader_.ReadLine());
     name += ' ';
     name += reader_.ReadLine();
-    if (reader_.failed()) return absl::OkStatus();  // Run() says so
+    if (reader_.failed()) return absl::OkStatus();  // reported by Run()
     if (name != kOrderedDict && !IsFunction(name) && !IsStorageType(name)) {
       return Wrong(absl::StrCat("global \"", Printable(name), "\" has no place in a state dict"));
     }
@@ -337,7 +336,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  // torch gives state dicts an attribute "_metadata" (versions of modules), which is dropped.
+  // torch gives state dicts an attribute "_metadata" (module versions), which is dropped.
   absl::Status Build() {
     const absl::StatusOr<Values> state = Pop(1);
     if (!state.ok()) return state.status();
@@ -349,9 +348,9 @@ class Machine {
 
   ByteReader reader_;
   const std::string_view where_;
-  uint64_t position_ = 0;  // of the opcode at hand
+  uint64_t position_ = 0;  // position of the current opcode
   Pickle pickle_;
-  std::vector<PickleValue*> stack_;  // nullptr is a mark
+  std::vector<PickleValue*> stack_;  // nullptr: a mark
   std::unordered_map<uint32_t, PickleValue*> memo_;
 };
 

@@ -1,6 +1,5 @@
-// A closed reader of Python pickles. It knows only the opcodes and names that state dicts consist
-// of, and builds plain data from them. It never imports or calls anything, whatever the pickle asks
-// for.
+// A restricted reader of Python pickles. It supports only the opcodes and names of state dicts, and
+// builds plain data from them. It never imports or calls anything.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +15,7 @@
 
 namespace wan {
 
-// One value. The comment of each kind names the members that hold it.
+// One value. The comment of each kind names the members that are used.
 struct PickleValue {
   enum class Kind {
     kNone,
@@ -27,8 +26,8 @@ struct PickleValue {
     kTuple,         // items
     kDict,          // entries; also for an OrderedDict
     kName,          // text: an allowed global, "module name"
-    kPersistentId,  // items: one item, the id
-    kCall,  // text: the allowed function, "module name"; items: one item, the tuple of arguments
+    kPersistentId,  // items: the id alone
+    kCall,          // text: allowed function, "module name"; items: argument tuple
   };
 
   Kind kind = Kind::kNone;
@@ -36,26 +35,26 @@ struct PickleValue {
   double real = 0;
   std::string text;
   std::vector<const PickleValue*> items;
-  // Keys and values in the order of the pickle. A key may occur twice.
+  // Keys and values in the pickle's order; keys may repeat.
   std::vector<std::pair<const PickleValue*, const PickleValue*>> entries;
 };
 
-// Returns the name that messages use: "none", "tuple" and so on. Thread-safe.
+// Returns the kind as messages spell it: "none", "tuple" and so on. Thread-safe.
 std::string_view PickleKindName(PickleValue::Kind kind);
 
-// The result of ReadPickle. It owns all values. Values are shared as they are in the pickle, and a
-// dict may contain itself.
+// The result of ReadPickle. It owns all values. Values may be shared, and a dict may contain
+// itself, as in the pickle.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-// Reads a pickle of protocol 2, which torch.save writes. It may hold None, bools, integers of up to
-// 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids;
+// Reads a pickle of protocol 2, which torch.save writes. Supported are None, bools, integers of up
+// to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids;
 // collections.OrderedDict, whose attributes are dropped; torch._utils._rebuild_tensor_v2 and
-// _rebuild_parameter, which become kCall; and the storage types of torch, which become kName.
-// Anything else is DATA_LOSS; the message names the opcode or global and its position. Messages
-// begin with `where`. Thread-safe.
+// _rebuild_parameter, which become kCall; and torch's storage types, which become kName. Anything
+// else is DATA_LOSS, naming the opcode or global and its position. Messages begin with `where`.
+// Thread-safe.
 absl::StatusOr<Pickle> ReadPickle(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace wan

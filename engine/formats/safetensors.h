@@ -1,5 +1,5 @@
-// Reads the safetensors format: the length of the header, a JSON header, the bytes of the tensors.
-// All functions are thread-safe. https://huggingface.co/docs/safetensors
+// Reads the safetensors format: header length, JSON header, tensor bytes. All functions are
+// thread-safe. https://huggingface.co/docs/safetensors
 #pragma once
 
 #include <string>
@@ -9,15 +9,14 @@
 
 namespace wan {
 
-// Maps one file and checks it: the header fits into the file and is JSON, every dtype is known, no
-// name occurs twice, every tensor has as many bytes as its shape and dtype need, and the tensors
-// fill the rest of the file exactly, without overlap or hole. Otherwise DATA_LOSS, naming file and
-// tensor.
+// Maps a file and checks it: the header fits into the file and is JSON, dtypes are known, names are
+// unique, every tensor has as many bytes as shape and dtype need, and tensors fill the rest of the
+// file without overlaps or holes. Otherwise returns DATA_LOSS, naming file and tensor.
 absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path);
 
-// Reads the shards that an index file ("*.safetensors.index.json") names, from the folder of the
-// index. Index and shards must agree about the shard of each tensor. A problem with one shard does
-// not keep the others from being read.
+// Reads the shards named by an index file ("*.safetensors.index.json") from the index's folder.
+// Index and shards must agree about each tensor's shard. A problem in one shard does not prevent
+// reading the others.
 TensorFiles ReadShardedSafetensors(const std::string& index_path);
 
 }  // namespace wan

@@ -19,7 +19,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kMetadataKey[] = "__metadata__";
-// The header is padded to it, so that a mapped file's tensors are aligned.
+// The header is padded to a multiple of this, so that a mapped file's tensors are aligned.
 constexpr size_t kAlignment = 8;
 
 std::optional<size_t> ElementSize(std::string_view dtype) {
@@ -57,7 +57,7 @@ absl::Status CheckTensor(const SafetensorsTensor& tensor) {
   return absl::OkStatus();
 }
 
-// The JSON header with its length in front and padded.
+// Returns the JSON header, padded, after its length.
 absl::StatusOr<std::string> MakeHeader(const std::vector<SafetensorsTensor>& tensors,
                                        const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
@@ -87,7 +87,7 @@ absl::StatusOr<std::string> MakeHeader(const std::vector<SafetensorsTensor>& ten
   return result + json;
 }
 
-// A file being written; closed, not removed, by the destructor.
+// A file that is being written. The destructor closes it but does not remove it.
 class OutputFileDescriptor {
  public:
   explicit OutputFileDescriptor(const std::string& path)

@@ -1,5 +1,4 @@
-// The tensors of one file, under the names that the file uses. Every reader of a file format
-// returns them.
+// The tensors of one file under the file's own names; every format's reader returns them.
 #pragma once
 
 #include <cstddef>
@@ -17,21 +16,21 @@
 namespace wan {
 
 struct StoredTensor {
-  std::string name;  // as in the file; unique there
+  std::string name;  // name in the file; unique there
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // contiguous; exactly as many as shape and dtype need
+  std::span<const std::byte> bytes;  // contiguous; as many as shape and dtype need
 };
 
 struct TensorFile {
   std::string path;
-  std::shared_ptr<const void> mapping;  // keeps every StoredTensor::bytes valid
-  const MappedFile* file = nullptr;     // the file that holds these bytes; `mapping` keeps it
+  std::shared_ptr<const void> mapping;  // keeps all bytes valid
+  const MappedFile* file = nullptr;     // the mapped file, which `mapping` keeps alive
   std::vector<StoredTensor> tensors;
   std::map<std::string, std::string> metadata;  // the header's __metadata__; safetensors only
 };
 
-// The files of one component. A file with a problem is left out, and its problem is listed.
+// The files of one component. A file with a problem is left out and its problem listed.
 struct TensorFiles {
   std::vector<TensorFile> files;
   std::vector<absl::Status> problems;

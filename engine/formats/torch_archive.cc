@@ -41,7 +41,7 @@ std::optional<DType> DTypeOfStorage(std::string_view global) {
   return found == kStorages.end() ? std::nullopt : std::optional(found->second);
 }
 
-// The value's items if it is a tuple of `count`, else nothing.
+// Returns the items of a tuple of `count`; empty for any other value.
 std::span<const PickleValue* const> Items(const PickleValue& value, size_t count) {
   if (value.kind != Kind::kTuple || value.items.size() != count) return {};
   return value.items;
@@ -113,7 +113,7 @@ class ArchiveReader {
     return absl::StrCat("tensor ", Printable(tensor), " ");
   }
 
-  // All records lie in one folder, named after the file that was saved.
+  // All records are in one folder, named after the saved file.
   absl::StatusOr<std::vector<std::byte>> FindPickle() {
     const ZipRecord* found = nullptr;
     for (const auto& [name, record] : records_) {
@@ -128,7 +128,7 @@ class ArchiveReader {
 
   absl::Status CheckByteOrder() const {
     const auto record = records_.find(absl::StrCat(folder_, "/byteorder"));
-    if (record == records_.end()) return absl::OkStatus();  // torch before 2.1 wrote none
+    if (record == records_.end()) return absl::OkStatus();  // torch before 2.1 wrote no such record
     const auto bytes = ReadZipRecord("byteorder", record->second, path_, read_);
     if (!bytes.ok()) return bytes.status();
     const std::string_view order{reinterpret_cast<const char*>(bytes->data()), bytes->size()};
@@ -213,7 +213,7 @@ class ArchiveReader {
     return Storage{.dtype = *dtype, .bytes = record->second.bytes};
   }
 
-  // A storage without a tensor suggests that a tensor refers to the wrong storage.
+  // An unused storage suggests that some tensor refers to the wrong one.
   absl::Status CheckAllUsed() const {
     const std::string prefix = absl::StrCat(folder_, "/data/");
     for (auto record = records_.lower_bound(prefix);
@@ -229,7 +229,7 @@ class ArchiveReader {
   const ZipDirectory& records_;
   const ReadPiece& read_;
   std::string folder_;
-  std::set<std::string, std::less<>> used_;  // records of storages
+  std::set<std::string, std::less<>> used_;  // storages' records that were used
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace wan {
 namespace {
 
-// Names and field widths are those of PKWARE's APPNOTE.TXT, section 4.3.
+// Names and field sizes follow PKWARE's APPNOTE.TXT, section 4.3.
 constexpr uint32_t kLocalHeader = 0x04034b50;
 constexpr uint32_t kCentralHeader = 0x02014b50;
 constexpr uint32_t kEndRecord = 0x06054b50;
@@ -29,7 +29,7 @@ constexpr uint64_t kUsualExtraSize = 128;
 constexpr uint16_t kExtra64 = 0x0001;
 constexpr uint16_t kEncrypted = 0x0001;
 constexpr uint16_t kSizesFollow = 0x0008;
-// This value in a 32 or 16 bit field means: see the zip64 record.
+// In a 16-bit or 32-bit field this value means that the zip64 record has it.
 constexpr uint32_t kIn64 = 0xffffffff;
 constexpr uint16_t kIn64Short = 0xffff;
 
@@ -89,7 +89,7 @@ class DirectoryReader {
  private:
   absl::Status Wrong(std::string_view what) const { return Damaged(path_, what); }
 
-  // Returns the archive's bytes from `position` on: at most `size`, and none past `limit`.
+  // Returns at most `size` bytes of the archive, from `position` on and up to `limit`.
   absl::StatusOr<std::vector<std::byte>> Piece(uint64_t position, uint64_t size,
                                                uint64_t limit) const {
     position = std::min(position, limit);
@@ -102,7 +102,7 @@ class DirectoryReader {
   }
 
   absl::StatusOr<End> ReadEnd() const {
-    // The end record is the file's last, but for a comment, which torch.save does not write.
+    // The end record is the file's last: torch.save writes no comment after it.
     if (archive_.size() < kEndRecordSize) return Wrong("too short for a zip archive");
     const uint64_t position = archive_.size() - kEndRecordSize;
     const auto record = Piece(position, kEndRecordSize, archive_.size());
@@ -131,7 +131,7 @@ class DirectoryReader {
       const auto locator_disk = locator.Read<uint32_t>();
       directory_end = locator.Read<uint64_t>();
       const auto disks = locator.Read<uint32_t>();
-      // Subtracts, because the sum could overflow.
+      // Subtract, because the sum could overflow.
       if (locator_disk != 0 || disks != 1 ||
           directory_end != position - kEndLocator64Size - kEndRecord64Size) {
         return Wrong("zip64 locator is damaged");
@@ -234,8 +234,8 @@ class DirectoryReader {
     return entry;
   }
 
-  // Replaces those of `fields` (in the order of the format) whose value says that it stands in the
-  // zip64 extra field. False if one is not there or the fields are malformed.
+  // Replaces those `fields` (in the format's order) whose value refers to the zip64 extra field.
+  // Returns false if one is missing there or the extra field is malformed.
   static bool ReadExtra64(ByteReader& extra, std::initializer_list<uint64_t*> fields) {
     std::optional<ByteReader> extra64;
     while (!extra.AtEnd()) {
@@ -253,7 +253,7 @@ class DirectoryReader {
     return !extra64.has_value() || !extra64->failed();
   }
 
-  // The record's header and bytes.
+  // Reads a record's own header; returns where header and bytes are.
   absl::StatusOr<Extent> ReadLocalHeader(const Entry& entry, uint64_t limit) const {
     const std::string record = absl::StrCat("record ", Printable(entry.name));
     const auto header = ReadHeader(entry, limit);
@@ -274,7 +274,7 @@ class DirectoryReader {
       return Wrong(absl::StrCat(record, " has no header at byte ", entry.header_offset));
     }
     const auto agrees = [&](uint32_t value) { return value == kIn64 || value == entry.size; };
-    // With kSizesFollow a streaming writer left the sizes out here.
+    // With kSizesFollow a streaming writer has omitted the sizes here.
     const bool sizes_agree = (flags & kSizesFollow) != 0 || (agrees(stored_size) && agrees(size));
     if (name != entry.name || flags != entry.flags || method != 0 || !sizes_agree) {
       return Wrong(absl::StrCat(record, ": header and directory of the archive disagree"));
@@ -287,7 +287,7 @@ class DirectoryReader {
     return Extent{.begin = entry.header_offset, .end = begin + entry.size, .name = &entry.name};
   }
 
-  // A record's header with its name and extra field, as far as they come before `limit`.
+  // Reads a record's header with its name and extra field, up to `limit`.
   absl::StatusOr<std::vector<std::byte>> ReadHeader(const Entry& entry, uint64_t limit) const {
     // Most names and extra fields are short: one read has all of it.
     uint64_t size = kLocalHeaderSize + entry.name.size() + kUsualExtraSize;
@@ -318,7 +318,7 @@ absl::StatusOr<std::vector<std::byte>> ReadZipRecord(std::string_view name, cons
                                                      std::string_view path, const ReadPiece& read) {
   std::vector<std::byte> bytes(record.bytes.size());
   if (absl::Status status = read(record.bytes, bytes.data()); !status.ok()) return status;
-  // torch.save can be told not to compute checksums, and writes zero then.
+  // torch.save can skip checksums; it then writes zero.
   if (record.crc32 == 0) return bytes;
   const auto found =
       static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));

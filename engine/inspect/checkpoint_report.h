@@ -11,8 +11,8 @@ namespace wan {
 //   "layout"           "original", "diffusers", "synthetic", or null for any other folder
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised
 //   "expert_boundary"  fraction of the schedule, or null
-//   "few_step"         {"timesteps", "shift", "boundary_step_index" if set}, or null if not
-//   distilled "generation_defaults"  the checkpoint's own defaults for requests, or null
+//   "few_step"         if distilled {"timesteps", "shift", "boundary_step_index" if set}, or null
+//   "generation_defaults"  the checkpoint's own defaults for requests, or null
 //   "tokenizer"        the path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}

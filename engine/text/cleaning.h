@@ -9,12 +9,11 @@
 namespace wan {
 
 // Returns the prompt as the tokenizer expects it. The steps are, in order:
-//   - every line on its own, until a whole round changes nothing: HTML entities (unless this line
-//   or
-//     an earlier one holds a literal '<'), C1 controls as windows-1252, Latin ligatures, full-width
-//     and half-width forms, curly quotes, line ends, terminal escapes, control characters, NFC;
+//   - each line, repeated until nothing changes: HTML entities (unless this or an earlier line has
+//     a literal '<'), C1 controls as windows-1252, Latin ligatures, full-width and half-width
+//     forms, curly quotes, line ends, terminal escapes, control characters, NFC;
 //   - HTML entities twice more, as browsers read them;
-//   - runs of white space become one U+0020; none is left at either end.
+//   - runs of white space become one U+0020, and none is left at either end.
 // The result is valid UTF-8, may be empty, and may hold U+FFFD, zero-width and bidi characters.
 //
 // The result equals upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, except that

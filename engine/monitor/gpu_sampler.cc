@@ -6,21 +6,21 @@
 namespace wan {
 namespace {
 
-// NVML refreshes GPM's counters at this interval, so that closer samples have no useful difference.
+// NVML refreshes GPM's counters at this interval; closer samples would not differ usefully.
 constexpr int64_t kGpmShortestNanos = 100'000'000;
-// A thread that ticks 20 times a second is never exactly on time.
+// Tolerance, because a thread that ticks 20 times a second is never exactly on time.
 constexpr int64_t kTickTolerance = 10'000'000;
-// The list of processes costs more than a counter, and changes seldom.
+// Counting processes costs more than reading a counter, and the count seldom changes.
 constexpr int64_t kTicksPerCount = 20;
-// The energy takes the driver milliseconds, for which other calls to it may wait.
+// Reading the energy takes the driver milliseconds, for which other calls may wait.
 constexpr int64_t kTicksPerEnergy = 10;
 constexpr int64_t kWindowNanos = 1'000'000'000;
-// The share of a stretch that must be known for a mean to be reported.
+// The share of an interval that must be known before a mean is reported.
 constexpr double kLeastCoverage = 0.5;
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
 
-// The part of the slice after `begin_nanos`, in seconds.
+// Seconds of the slice after `begin_nanos`.
 template <typename AnySlice>
 double SecondsBehind(const AnySlice& slice, int64_t begin_nanos) {
   return Seconds(slice.to_nanos - std::max(slice.from_nanos, begin_nanos));
@@ -44,7 +44,7 @@ std::optional<double> HeldDown(const GpuCounters& counters) {
   return counters.throttle_reasons->empty() ? 0 : 1;
 }
 
-// The SM activity of the slice, from NVML's own means.
+// The slice's SM activity, from NVML's own means.
 std::optional<double> ActiveShare(const GpuCounters& counters) {
   if (!counters.utilization_percent.has_value()) return std::nullopt;
   return *counters.utilization_percent / 100;
@@ -113,9 +113,9 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
   }
   const std::optional<double> told_power = power_.MeanOver(seconds);
   if (told_power.has_value()) usage.power_peak_watts = power_peak_;
-  // Prefers the counter: a driver's power is a mean of the last second, which in the first second
-  // of work is half of the real power (tests/engine/monitor/data). The part of the stretch that no
-  // slice covers yet used as much as the rest.
+  // Prefer the energy counter: the driver's power is a mean over the last second, so in the first
+  // second of work it is half the real power (tests/engine/monitor/data). The part of the interval
+  // that no slice covers yet is assumed to use as much as the rest.
   const std::optional<double> drawn_power = energy_.MeanOver(seconds);
   usage.power_watts = drawn_power.has_value() ? drawn_power : told_power;
   if (usage.power_watts.has_value()) usage.energy_joules = *usage.power_watts * seconds;
@@ -262,7 +262,7 @@ GpuUsage GpuSampler::LastSecond() const {
   if (now - newest_nanos_ > kStaleNanos) return {};
   GpuIntegrals integrals;
   int64_t begin = now - kWindowNanos;
-  // Right after the start there is less than a second.
+  // Shortly after the start there is less than a second.
   if (!slices_.empty()) begin = std::max(begin, slices_.front().from_nanos);
   for (const GpuIntegrals::Slice& slice : slices_) integrals.Add(slice, begin);
   for (const GpuIntegrals::EnergySlice& slice : energy_slices_) integrals.Add(slice, begin);

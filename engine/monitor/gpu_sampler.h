@@ -1,5 +1,5 @@
-// Samples one GPU for all readers: stages, timelines, metrics, streams. Each reader has an interval
-// of its own.
+// Samples one GPU for all readers: stages, timelines, metrics, streams. Each reader has its own
+// interval.
 //
 //   sampler.Tick();                                  // a thread, 20 times a second
 //   const auto interval = sampler.Open();            // a stage begins
@@ -24,15 +24,15 @@
 
 namespace wan {
 
-// The integrals over time of one stretch's figures, from which GpuUsage is made. Adds slices of
-// time in which the figures are constant; knows no clock.
+// Integrals over time of an interval's figures, from which GpuUsage is computed. Slices of time
+// with constant figures are added; no clock is involved.
 class GpuIntegrals {
  public:
-  // A slice that the driver's counters or GPM describe; a figure that is absent is left out.
+  // A slice with figures from the driver's counters or from GPM; absent figures are skipped.
   struct Slice {
     int64_t from_nanos = 0;
     int64_t to_nanos = 0;
-    GpuCounters counters;  // at the end
+    GpuCounters counters;  // as read at the end of the slice
     std::optional<int> processes;
   };
   struct EnergySlice {
@@ -46,16 +46,16 @@ class GpuIntegrals {
     GpmMetrics metrics;
   };
 
-  // These add the part of the slice after `begin_nanos`.
+  // Each adds the part of the slice after `begin_nanos`.
   void Add(const Slice& slice, int64_t begin_nanos);
   void Add(const EnergySlice& slice, int64_t begin_nanos);
   void Add(const GpmSlice& slice, int64_t begin_nanos);
 
-  // Returns the figures of a stretch of this length, most of which the slices must cover.
+  // Returns the figures of an interval of `seconds`, most of which the slices must cover.
   GpuUsage Over(double seconds, bool has_gpm) const;
 
  private:
-  // The integral of a figure, and the time for which it was known.
+  // Integral of a figure over the time for which it is known, and that time.
   struct Integral {
     double sum = 0;
     double seconds = 0;
@@ -70,18 +70,18 @@ class GpuIntegrals {
   std::set<std::string> reasons_;
 };
 
-// Thread-safe. Only Tick() calls the driver, with no lock held: if the driver blocks, readers get
-// absent figures and do not wait.
+// Thread-safe. Only Tick() calls the driver, without holding a lock: if the driver blocks, readers
+// do not wait but get absent figures.
 class GpuSampler {
  public:
-  // A reading older than this is not reported as current; a stuck driver gives no newer one.
+  // Older readings are not reported as current; a stuck driver gives no new ones.
   static constexpr int64_t kStaleNanos = 2'000'000'000;
 
-  // A stretch that begins with Open(). The sampler must outlive it.
+  // A span of time from Open() on. The sampler must outlive it.
   class Interval {
    public:
     ~Interval();
-    // The usage since the start, which is Open() or the last Restart(). May be called often.
+    // The usage since Open() or the last Restart(). May be called often.
     GpuUsage Usage() const;
     void Restart();
 
@@ -90,11 +90,11 @@ class GpuSampler {
     explicit Interval(GpuSampler& sampler) : sampler_(sampler) {}
 
     GpuSampler& sampler_;
-    int64_t begin_nanos_ = 0;  // guarded, as the next one, by the sampler's mutex
+    int64_t begin_nanos_ = 0;  // this and the next member are guarded by the sampler's mutex
     GpuIntegrals integrals_;
   };
 
-  // The newest reading, and sums since the sampler was made.
+  // The newest reading, and sums since the sampler's construction.
   struct Now {
     GpuCounters counters;
     std::optional<int> processes;
@@ -108,13 +108,14 @@ class GpuSampler {
 
   const GpuFacts& facts() const { return facts_; }
 
-  // Reads the driver's counters and adds them to every open interval. One thread at a time.
+  // Reads the driver's counters and adds them to all open intervals. Called by one thread at a
+  // time.
   void Tick();
 
   std::unique_ptr<Interval> Open();
-  // Returns nullopt before the first Tick, and if the newest one is older than kStaleNanos.
+  // Returns nullopt before the first Tick and if the newest reading is older than kStaleNanos.
   std::optional<Now> Newest() const;
-  // The usage of the last second, for all readers.
+  // The usage in the last second.
   GpuUsage LastSecond() const;
 
  private:
@@ -123,10 +124,10 @@ class GpuSampler {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // Each reads the driver if that is due, and returns the slice between the last two readings.
+  // Each reads the driver if it is time, and returns the slice between the last two readings.
   std::optional<GpuIntegrals::GpmSlice> TickGpm();
   std::optional<GpuIntegrals::EnergySlice> TickEnergy();
-  // `has_energy`: the card counts its energy, so that its power need not be added up.
+  // `has_energy`: the card has an energy counter, so its power need not be integrated.
   void Accumulate(const GpuIntegrals::Slice& slice, bool has_energy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accumulate(const GpuIntegrals::EnergySlice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -136,10 +137,10 @@ class GpuSampler {
   const Clock& clock_;
   const GpuFacts facts_;
 
-  // Members of the thread that ticks.
+  // Used only by the ticking thread.
   int64_t ticks_ = 0;
   int64_t last_nanos_ = 0;
-  std::optional<double> last_energy_;  // absent: the card has no such counter
+  std::optional<double> last_energy_;  // absent if the card has no such counter
   int64_t last_energy_nanos_ = 0;
   std::optional<int> processes_;
   TimedGpm gpm_;
@@ -148,7 +149,7 @@ class GpuSampler {
   std::set<Interval*> open_ ABSL_GUARDED_BY(mutex_);
   std::optional<Now> newest_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Slices that reach into the last second.
+  // Slices that overlap the last second.
   std::deque<GpuIntegrals::Slice> slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::EnergySlice> energy_slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::GpmSlice> gpm_slices_ ABSL_GUARDED_BY(mutex_);

@@ -1,5 +1,5 @@
-// The DeviceMonitor of a group: samples cover every device; single probes and timelines are the
-// first device's.
+// The DeviceMonitor of a group. Samples cover every device; single probes and timelines only the
+// first.
 #pragma once
 
 #include <memory>
@@ -14,23 +14,23 @@ namespace wan {
 struct MonitoredDevice {
   // Must not be null.
   std::unique_ptr<DeviceMonitor> monitor;
-  // Counts the device's exchanges with the others; null: those figures are absent.
+  // Counts exchanges with other devices; null: those figures are absent.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 class GroupMonitor final : public DeviceMonitor {
  public:
-  // In the order of the ranks; at least one. If the monitor of a device sees no GPU, the device is
-  // the CPU, of which a group may have several ranks.
+  // `devices` has at least one entry, in the order of the ranks. A monitor without a GPU stands for
+  // the CPU, which may be several ranks.
   explicit GroupMonitor(std::vector<MonitoredDevice> devices);
 
-  // These belong to the first device, which computes in every stage.
+  // Probes and timelines are of the first device, which computes in every stage.
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::unique_ptr<DeviceTimeline> StartTimeline() override;
 
   std::unique_ptr<GroupProbe> StartGroupProbe() override;
 
-  // The CPU once, then each GPU.
+  // Returns the CPU once, then each GPU.
   std::vector<DeviceSample> Sample() override;
   std::unique_ptr<DeviceReader> StartReader() override;
 

@@ -9,14 +9,15 @@ namespace wan {
 namespace {
 
 constexpr absl::Duration kTickInterval = absl::Milliseconds(50);
-// Most age at which readings of /proc still stand for now: the kernel counts processor time in
-// steps of this length.
+// Maximum age of /proc readings that count as current: the kernel counts CPU time in steps of this
+// length.
 constexpr int64_t kReadingsFreshNanos = 10'000'000;
-// Sample() has means over this time. /proc is read for it at every fifth tick: it costs more than
-// all the rest, mostly because of the control group's memory.
+// Sample() reports means over this time. It needs /proc, which is read at every fifth tick only:
+// that costs more than everything else, mainly for the control group's memory.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// Kept for timelines, whose intervals are as long, so that they need no readings of their own.
+// Maximum age of readings for timelines, whose intervals are about as long, so that they cause no
+// extra readings.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
 // The machine's figures; each may be absent.
@@ -48,22 +49,22 @@ struct MachineMonitor::State {
   const ReadMemory read_memory;
   std::unique_ptr<GpuSampler> sampler;  // null without NVML
   Clock& clock;
-  int64_t ticks = 0;  // used by the thread that ticks
+  int64_t ticks = 0;  // used only by the ticking thread
 
   absl::Mutex mutex;
   std::set<Probe*> open ABSL_GUARDED_BY(mutex);
   std::optional<Readings> newest ABSL_GUARDED_BY(mutex);
-  // The readings of the last second, the oldest first; never empty.
+  // The readings of the last second, oldest first; never empty.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
-  // Held while timelines advance, so that none is destroyed meanwhile; taken before `mutex`.
+  // Held while timelines advance, so that none is destroyed meanwhile.
   absl::Mutex timelines_mutex ABSL_ACQUIRED_BEFORE(mutex);
   std::set<Timeline*> timelines ABSL_GUARDED_BY(timelines_mutex);
 
   void Tick();
 
-  // Returns the last readings if they are recent enough, else new ones: they take four files of the
-  // kernel, and stages of small videos begin and end hundreds of times a second.
+  // Returns the last readings if they are recent enough, otherwise new ones. A reading takes four
+  // kernel files, and stages of small videos begin and end hundreds of times a second.
   const Readings& ReadingsNow(int64_t fresh_nanos = kReadingsFreshNanos)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const int64_t now = clock.MonotonicNanos();
@@ -71,16 +72,16 @@ struct MachineMonitor::State {
     return newest.emplace(Readings{now, ReadCpuTicks(), ReadSystemMemory(), FoldMemory()});
   }
 
-  // Reads the process' memory and folds it into every open probe.
+  // Reads the process's memory and adds it to all open probes.
   std::optional<ProcessMemory> FoldMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Reads the allocator and folds its peaks into every open probe: probes overlap, but the
-  // allocator has one peak. Nullopt if there is none, or the device is lost.
+  // Reads the allocator and adds its peaks to all open probes, because probes overlap and the
+  // allocator has only one peak. Returns nullopt if there is no allocator or the device is lost.
   std::optional<AllocatorBytes> FoldPeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   std::optional<AllocatorBytes> ReadAllocator() const;
 
   DeviceSample CpuSample(const Readings& now, const std::optional<CpuTicks>& since) const;
-  // `usage` is that of the reader's interval.
+  // `usage` comes from the reader's interval.
   DeviceSample GpuSample(const GpuUsage& usage) const;
 };
 
@@ -133,8 +134,8 @@ class MachineMonitor::Probe final : public ResourceProbe {
     return usage;
   }
 
-  // Adds a reading of this stretch. The kernel has one peak, of the process' life, which nothing
-  // may set back because others read it; where it has grown, that was in this stretch, and is
+  // Adds a reading. The kernel's peak is that of the process's whole life and must not be reset,
+  // because others read it. If it has grown, that happened during this probe, and the peak is
   // exact.
   void Fold(const ProcessMemory& memory) {
     uint64_t most = memory.resident_bytes;
@@ -142,7 +143,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
     memory_peak_ = std::max(memory_peak_.value_or(0), most);
   }
 
-  // Adds the allocator's peaks of a part of this stretch.
+  // Adds the allocator's peaks of a part of the probe's time.
   void Fold(const AllocatorBytes& bytes) {
     peak_.peak = std::max(peak_.peak, bytes.peak);
     peak_.reserved_peak = std::max(peak_.reserved_peak, bytes.reserved_peak);
@@ -213,7 +214,7 @@ class MachineMonitor::Timeline final : public DeviceTimeline {
     return points_.points();
   }
 
-  // Ends the present interval if it is long enough. Called by the thread that ticks.
+  // Ends the current point if it is long enough. Called by the ticking thread.
   void Advance() {
     const int64_t now = state_.clock.MonotonicNanos();
     absl::MutexLock lock(&mutex_);

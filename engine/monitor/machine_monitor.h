@@ -1,5 +1,5 @@
-// The DeviceMonitor of a real machine. It reads /proc and the allocator when it is asked; a
-// GpuSampler gives the driver's figures of the GPU.
+// The DeviceMonitor of a real machine. It reads /proc and the allocator on demand; a GpuSampler
+// provides the driver's figures.
 #pragma once
 
 #include <cstdint>
@@ -24,20 +24,20 @@ namespace wan {
 
 // Bytes of the GPU's caching allocator.
 struct AllocatorBytes {
-  uint64_t now = 0;            // handed out
-  uint64_t peak = 0;           // the most since the last reset
-  uint64_t reserved_peak = 0;  // the most that were taken from the driver since the last reset
-  uint64_t weights_peak = 0;   // the most of `now` that weights held since the last reset
+  uint64_t now = 0;            // bytes handed out
+  uint64_t peak = 0;           // most bytes handed out since the last reset
+  uint64_t reserved_peak = 0;  // most bytes taken from the driver since the last reset
+  uint64_t weights_peak = 0;   // most bytes that weights held at once since the last reset
 };
 
-// Reads the GPU's allocator. It has no types of LibTorch, so that tests can fake it. It may throw
-// when the device is lost.
+// Reads the GPU's allocator. Free of LibTorch's types, so that tests can fake it. May throw if the
+// device is lost.
 class AllocatorProbe {
  public:
   virtual ~AllocatorProbe() = default;
-  // Returns the current bytes and the peaks since the last call, and restarts the peaks.
+  // Returns the current bytes and the peaks since the last call, and resets the peaks.
   virtual AllocatorBytes ReadAndResetPeak() = 0;
-  // Returns the same without restarting the peaks.
+  // Returns the same without resetting the peaks.
   virtual AllocatorBytes Read() = 0;
 };
 
@@ -45,23 +45,23 @@ class MachineMonitor final : public DeviceMonitor {
  public:
   using ReadMemory = std::function<std::optional<ProcessMemory>()>;
 
-  // `gpu_name` is "cuda:0" and so on, or empty without a GPU. `allocator` and `nvml` may be null:
-  // their figures are absent then. The clock must outlive the monitor. `read_memory` may be called
-  // from any thread, one call at a time.
+  // `gpu_name` is, for example, "cuda:0", or empty without a GPU. `allocator` and `nvml` may be
+  // null; their figures are then absent. The clock must outlive the monitor. `read_memory` is
+  // called from any thread, one call at a time.
   MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
                  std::unique_ptr<NvmlDevice> nvml, Clock& clock = SystemClock(),
                  ReadMemory read_memory = ReadProcessMemory);
   ~MachineMonitor() override;
 
-  // Starts the thread that calls Tick() 20 times a second, for the life of the monitor. Without it
-  // the GPU's figures are absent, timelines have no points, and the process' memory is read at the
-  // start and the end of a probe alone. At most one call.
+  // Starts the thread that calls Tick() 20 times a second while the monitor lives. Without it GPU
+  // figures are absent, timelines have no points, and the process's memory is read only at a
+  // probe's start and end. Call it at most once.
   void StartSampling();
 
-  // Takes one sample. The thread calls it; a test may do so in its place.
+  // Takes one sample. Called by the thread, or by a test instead.
   void Tick();
 
-  // The driver's figures of the GPU; nullopt without NVML.
+  // The driver's facts about the GPU; nullopt without NVML.
   std::optional<GpuFacts> Gpu() const;
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
@@ -75,7 +75,7 @@ class MachineMonitor final : public DeviceMonitor {
   class Reader;
   class Timeline;
 
-  // Shared with the thread, which is abandoned if the driver never returns.
+  // Shared with the thread, which is abandoned if the driver call never returns.
   const std::shared_ptr<State> state_;
   std::unique_ptr<Ticker> ticker_;
 };

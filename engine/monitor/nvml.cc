@@ -11,14 +11,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
-// nvmlDeviceGetTemperature is marked deprecated, but its successor needs a newer driver than the
-// oldest we run on.
+// nvmlDeviceGetTemperature is deprecated, but its successor needs a newer driver than the oldest
+// that we support.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace wan {
 namespace {
 
-// The entry points used, by the names nvml.h gives them (it renames some to versioned ones).
+// The entry points in use, under the names in nvml.h (which maps some to versioned names).
 struct NvmlApi {
   void* library = nullptr;
   decltype(&nvmlInit_v2) init = nullptr;
@@ -29,16 +29,16 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
   decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
-  // All of the following may be absent.
+  // The following may be absent.
   decltype(&nvmlSystemGetDriverVersion) driver_version = nullptr;
   decltype(&nvmlDeviceGetUUID) uuid = nullptr;
   decltype(&nvmlDeviceGetMaxClockInfo) max_clock = nullptr;
   decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit = nullptr;
   decltype(&nvmlDeviceGetTotalEnergyConsumption) energy = nullptr;
   decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes = nullptr;
-  // Renamed in driver 535 from ...ThrottleReasons, which later ones still have.
+  // Driver 535 renamed this from ...ThrottleReasons, but newer ones still have the old name.
   decltype(&nvmlDeviceGetCurrentClocksEventReasons) clock_reasons = nullptr;
-  // GPM came with driver 520.
+  // GPM exists since driver 520.
   decltype(&nvmlGpmQueryDeviceSupport) gpm_support = nullptr;
   decltype(&nvmlGpmSampleAlloc) gpm_alloc = nullptr;
   decltype(&nvmlGpmSampleFree) gpm_free = nullptr;
@@ -54,8 +54,7 @@ bool Resolve(void* library, const char* symbol, Function& function) {
   return function != nullptr;
 }
 
-// Null if the library or one of the basic entry points is missing. Stays loaded for the process's
-// life.
+// Returns null if the library or a basic entry point is missing. The library is never unloaded.
 const NvmlApi* LoadNvml() {
   static const NvmlApi* const api = []() -> const NvmlApi* {
     auto loaded = std::make_unique<NvmlApi>();
@@ -90,8 +89,8 @@ const NvmlApi* LoadNvml() {
   return api;
 }
 
-// Held in every GPM call of the process. Driver 580.159.04 was seen to end the process in
-// nvmlGpmSampleGet, always in a thread that ended a stage while another one began or ended its own.
+// Held during every GPM call of the process: driver 580.159.04 crashed in nvmlGpmSampleGet on a
+// thread that ended a stage while another thread began or ended one.
 ABSL_CONST_INIT absl::Mutex gpm_mutex(absl::kConstInit);
 
 class RealGpmSample final : public GpmSample {
@@ -174,7 +173,7 @@ class RealNvmlDevice final : public NvmlDevice {
 
   std::optional<int> CountProcesses() const override {
     if (api_.processes == nullptr) return std::nullopt;
-    // Given no room for entries, the driver returns only their number.
+    // Without room for entries, the driver returns only their number.
     unsigned int count = 0;
     const nvmlReturn_t result = api_.processes(device_, &count, nullptr);
     if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE) return std::nullopt;

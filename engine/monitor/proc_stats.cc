@@ -16,7 +16,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// Returns the bytes of a line "Name:   123 kB".
+// Returns the bytes given in a line "Name:   123 kB".
 std::optional<uint64_t> KilobytesField(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -44,13 +44,13 @@ std::optional<uint64_t> StatField(const std::string& text, std::string_view name
   return std::nullopt;
 }
 
-// Returns the folders of the process's control group and of its ancestors, which limit it as well.
-// Not all of them need exist, because a container may see only a part of the hierarchy.
+// Returns the folders of the process's control group and its ancestors, which limit it as well.
+// Some may not exist, because a container may see only part of the hierarchy.
 std::vector<std::string> GroupFolders(const std::string& proc_self_cgroup) {
   std::vector<std::string> folders;
   std::istringstream lines(proc_self_cgroup);
   for (std::string line; std::getline(lines, line);) {
-    // "4:memory:/a/b" of version 1, whose controllers are mounted one by one; "0::/a/b" of 2.
+    // "4:memory:/a/b" in version 1, which mounts each controller; "0::/a/b" in version 2.
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -84,7 +84,7 @@ std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat) {
   std::istringstream line(proc_stat);
   std::string label;
   if (!(line >> label) || label != "cpu") return std::nullopt;
-  // user nice system idle iowait irq softirq steal; guest time is already in user.
+  // Fields: user nice system idle iowait irq softirq steal; guest time is already in user.
   std::vector<uint64_t> fields;
   for (uint64_t value = 0; fields.size() < 8 && line >> value;) fields.push_back(value);
   if (fields.size() < 8) return std::nullopt;
@@ -103,13 +103,13 @@ std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo) {
 
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat) {
-  // Without a limit, version 2 says "max" and version 1 a number larger than any memory.
+  // Without a limit, version 2 says "max", and version 1 a number larger than any memory.
   const std::optional<uint64_t> total = Number(limit);
   const std::optional<uint64_t> charged = Number(usage);
   if (!total || !charged) return std::nullopt;
   uint64_t cached = 0;
   for (const std::string name : {"active_file", "inactive_file"}) {
-    // Only version 1 has figures without the groups inside, and with them under another name.
+    // In version 2 the figures include subgroups; in version 1 only those named total_* do.
     const auto whole = StatField(memory_stat, "total_" + name);
     cached += whole ? *whole : StatField(memory_stat, name).value_or(0);
   }
@@ -124,11 +124,12 @@ std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_sta
 }
 
 std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat) {
-  // The second field is the program's name in brackets, which may hold brackets and spaces itself.
+  // The second field is the program's name in brackets, which may itself contain brackets and
+  // spaces.
   const size_t name_end = proc_self_stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(proc_self_stat.substr(name_end + 1));
-  // Between the name and the two wanted fields, utime and stime, are eleven others.
+  // Skip the eleven fields between the name and utime, stime.
   std::string skipped;
   for (int i = 0; i < 11; ++i) fields >> skipped;
   uint64_t user = 0, system = 0;
@@ -181,7 +182,7 @@ std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
                                         const std::optional<CpuTicks>& to) {
   if (!from || !to || to->total <= from->total) return std::nullopt;
   if (!from->process || !to->process || *to->process < *from->process) return std::nullopt;
-  // The kernel counts a process' time and the machine's at different moments.
+  // Limit to 100: the kernel updates the times of process and machine at different moments.
   return std::min(100.0, 100.0 * static_cast<double>(*to->process - *from->process) /
                              static_cast<double>(to->total - from->total));
 }

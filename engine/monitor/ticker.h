@@ -1,4 +1,4 @@
-// A thread that calls a function periodically.
+// Calls a function periodically on its own thread.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace wan {
 
-// From construction to destruction a thread of its own calls `work` at every interval, one call at
-// a time; calls that would overlap with a slow one are left out.
+// From construction to destruction a thread calls `work` at every interval. Calls never overlap:
+// those that would overlap with a slow call are skipped.
 //
-// `work` may hang, as in a driver that has lost its card. The destructor then waits for `patience`,
-// in real time, and abandons the thread, so `work` must own what it uses. The clock must outlive
-// both.
+// `work` may hang, for example in a driver that has lost its card. The destructor then waits for
+// `patience` (real time) and abandons the thread, so `work` must own everything it uses. The clock
+// must outlive object and thread.
 class Ticker {
  public:
   Ticker(Clock& clock, absl::Duration interval, std::function<void()> work,

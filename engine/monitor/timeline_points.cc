@@ -24,7 +24,7 @@ constexpr std::optional<uint64_t> DeviceSample::*kHighest[] = {
     &DeviceSample::process_memory_bytes,
 };
 
-// Two neighbours as one point. A mean that one of them lacks is the other's.
+// Merges two neighbours. If only one has a mean, it is used.
 TimelinePoint Merged(TimelinePoint a, const TimelinePoint& b) {
   for (const auto mean : kMeans) {
     std::optional<double>& first = a.sample.*mean;

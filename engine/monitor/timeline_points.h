@@ -1,4 +1,4 @@
-// The points of a timeline, whose number is bounded. No thread, no clock.
+// The points of a timeline; their number is bounded. No threads, no clock. No thread, no clock.
 #pragma once
 
 #include <vector>
@@ -8,15 +8,15 @@
 
 namespace wan {
 
-// Returns a point: the last sample (the computing device's) with the figures of the CPU and the
-// process from the first, without names, sizes and sums, which a timeline does not repeat.
+// Makes a point: the last sample (of the computing device) with CPU and process figures of the
+// first one, without names, sizes and sums, which a timeline does not repeat.
 DeviceSample WithoutConstants(const std::vector<DeviceSample>& samples);
 
 // Not thread-safe.
 class TimelinePoints {
  public:
-  // Least length of the next point: 250 ms at first. It doubles when there are
-  // DeviceTimeline::kMostPoints, of which each two become one then.
+  // Minimum length of the next point, at first 250 ms. At DeviceTimeline::kMostPoints points it
+  // doubles, and every two points are merged.
   absl::Duration interval() const { return interval_; }
   void Add(TimelinePoint point);
   const std::vector<TimelinePoint>& points() const { return points_; }

@@ -22,7 +22,7 @@ namespace {
 using Text = std::u32string;
 using TextView = std::u32string_view;
 
-// A line longer than this is cleaned in pieces, as the reference does.
+// Longer lines are cleaned in pieces, as in the reference.
 constexpr size_t kMaxSegment = 1'000'000;
 
 struct Normalizers {
@@ -54,7 +54,7 @@ void AppendUtf16(const icu::UnicodeString& utf16, Text& out) {
 Text Normalize(const icu::Normalizer2& form, const Text& text) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::UnicodeString normalized = form.normalize(ToUtf16(text), error);
-  // This can fail only for lack of memory; the unchanged text then ends the rounds below.
+  // Fails only for lack of memory; the unchanged text ends the rounds below.
   if (U_FAILURE(error)) return text;
   Text out;
   out.reserve(text.size());
@@ -62,7 +62,7 @@ Text Normalize(const icu::Normalizer2& form, const Text& text) {
   return out;
 }
 
-// Returns the text with each character replaced by the output of `append(c, out)`.
+// Returns the text with each character c replaced by what `append(c, out)` appends.
 template <typename Append>
 Text ReplaceEach(const Text& text, Append append) {
   Text out;
@@ -77,8 +77,8 @@ bool IsAsciiAlphanumeric(char32_t c) {
   return IsAsciiLower(c) || IsAsciiUpper(c) || (c >= '0' && c <= '9');
 }
 
-// "&EACUTE;" for "&eacute;": the reference knows the upper-case form of every lower-case name, with
-// the upper-case value, unless HTML itself sees an entity there.
+// Finds "&EACUTE;": the reference accepts every lower-case name in upper case, with the upper-case
+// value, unless HTML itself defines that name.
 std::optional<Text> FindUpperCasedEntity(TextView reference) {
   std::string name;
   for (const char32_t c : reference.substr(1)) {
@@ -92,12 +92,12 @@ std::optional<Text> FindUpperCasedEntity(TextView reference) {
   return upper;
 }
 
-// `reference` runs from '&' to ';'. nullopt if it stays as it is.
+// `reference` runs from '&' to ';'. Returns nullopt if it must stay as it is.
 std::optional<Text> FindEntity(TextView reference) {
   if (reference[1] == '#') {
     Text value = UnescapeHtml(reference);
-    // A remaining ';' means that only a part was a number ("&#12a;") or that the value is ';': both
-    // stay.
+    // A remaining ';' means that only a part was a number ("&#12a;") or that the value is ';'; both
+    // stay as they are.
     if (value.find(U';') != Text::npos) return std::nullopt;
     return value;
   }
@@ -110,7 +110,8 @@ void AppendC1AsWindows1252(char32_t c, Text& out) {
   out.push_back(c >= 0x80 && c <= 0x9F ? Windows1252FromC1(c) : c);
 }
 
-// Ligatures and digraphs that differ from plain letters only in looks. NFKC would change far more.
+// Replaces ligatures and digraphs that differ from plain letters only in appearance. NFKC would
+// change far more.
 void AppendWithoutLigature(char32_t c, Text& out) {
   struct Ligature {
     char32_t from;
@@ -138,7 +139,7 @@ Text NormalizeWidth(const Text& text, const Normalizers& normalizers) {
     if (c == 0x3000) {
       out.push_back(U' ');
     } else if (c >= 0xFF01 && c <= 0xFFEF) {
-      // One character at a time: NFKC of the text would compose and reorder.
+      // Normalize one character at a time: NFKC of the whole text would compose and reorder.
       out.append(Normalize(*normalizers.nfkc, Text(1, c)));
     } else {
       out.push_back(c);
@@ -168,7 +169,8 @@ Text NormalizeLineEnds(const Text& text) {
   return out;
 }
 
-// ESC '[', decimal digits of any script and ';', one ASCII letter: colours and cursor movement.
+// Removes ESC '[', then decimal digits of any script and ';', then one ASCII letter: colours and
+// cursor movement.
 Text RemoveTerminalEscapes(const Text& text) {
   Text out;
   out.reserve(text.size());
@@ -189,7 +191,7 @@ Text RemoveTerminalEscapes(const Text& text) {
   return out;
 }
 
-// Control characters to remove. Tab and line ends stay, as do zero-width and bidi characters.
+// Whether to remove a control character. Tabs, line ends, zero-width and bidi characters stay.
 bool IsRemovedControl(char32_t c) {
   const bool c0 = c < 0x20 && c != '\t' && c != '\n' && c != '\f' && c != '\r';
   const bool deprecated_format = c >= 0x206A && c <= 0x206F;
@@ -201,7 +203,7 @@ void AppendUnlessControl(char32_t c, Text& out) {
   if (!IsRemovedControl(c)) out.push_back(c);
 }
 
-// All rules that look at characters, in the reference's order.
+// Applies all rules for characters, in the reference's order.
 Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   Text out = ReplaceEach(text, AppendC1AsWindows1252);
   out = ReplaceEach(out, AppendWithoutLigature);
@@ -213,8 +215,8 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   return Normalize(*normalizers.nfc, OrderMarks(out));
 }
 
-// Returns the begin of the entity that ends with the text's last character, a ';': '&', optional
-// '#', 1 to 24 letters or digits. npos if there is none at or after `from`.
+// Returns where the entity begins whose ';' is the text's last character: '&', optional '#', 1 to
+// 24 letters or digits.
 size_t FindEntityStart(const Text& text, size_t from) {
   constexpr size_t kMaxName = 24;
   const size_t end = text.size() - 1;
@@ -225,7 +227,7 @@ size_t FindEntityStart(const Text& text, size_t from) {
   return start > from && text[start - 1] == '&' ? start - 1 : Text::npos;
 }
 
-// Resolves the text's entities once, without looking at the results again.
+// Resolves the text's entities once, without resolving the results.
 Text ResolveEntities(const Text& text) {
   Text out;
   out.reserve(text.size());
@@ -243,17 +245,16 @@ Text ResolveEntities(const Text& text) {
   return out;
 }
 
-// Resolves entities of any depth ("&amp;amp;lt;", "&am&#112;;") in one pass, cleaning each value
-// before it becomes part of an outer entity. The reference resolves one level per round, so that n
-// levels cost n rounds. The results are equal, because entities never overlap and cleaning a
-// complete one changes nothing. Terminal escapes are the exception: they are gone after the first
-// round, which therefore resolves one level only.
+// Resolves nested entities ("&amp;amp;lt;", "&am&#112;;") in one pass, cleaning each value before
+// it becomes part of an outer entity. The reference needs one round per level. Results are equal,
+// because entities never overlap and cleaning a complete one changes nothing. Only terminal escapes
+// differ: they vanish in the first round, which therefore resolves one level only.
 Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   Text out;
   out.reserve(text.size());
   for (const char32_t c : text) {
     out.push_back(c);
-    // A value can be ';', which closes an outer entity.
+    // A value may be ';' and so close an outer entity.
     while (!out.empty() && out.back() == ';') {
       const size_t start = FindEntityStart(out, 0);
       if (start == Text::npos) break;
@@ -265,8 +266,8 @@ Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   return out;
 }
 
-// One step can make work for an earlier one (a full-width '&' becomes one, an accent joins its
-// letter once the control between them is gone), so the steps are repeated until nothing changes.
+// A step may require an earlier one again (a full-width '&' becomes '&'; an accent joins its letter
+// once a control between them is removed), so the steps are repeated until nothing changes.
 Text CleanSegment(Text text, bool resolve_entities, const Normalizers& normalizers) {
   for (int round = 0;; ++round) {
     Text next = text;
@@ -287,7 +288,7 @@ Text CleanSegments(TextView text, const Normalizers& normalizers) {
     const size_t line_end = text.find(U'\n');
     const size_t line = line_end == TextView::npos ? text.size() : line_end + 1;
     const TextView segment = text.substr(0, std::min(line, kMaxSegment));
-    // From a literal '<' on the text looks like HTML, where "&lt;" differs from '<'.
+    // After a literal '<' the text may be HTML, where "&lt;" and '<' differ.
     resolve_entities = resolve_entities && segment.find(U'<') == TextView::npos;
     out.append(CleanSegment(Text(segment), resolve_entities, normalizers));
     text.remove_prefix(segment.size());

@@ -1,4 +1,4 @@
-// Cleans prompts as upstream does before it tokenizes them.
+// Cleans prompts as upstream does before tokenizing them.
 #pragma once
 
 #include <string>
@@ -17,12 +17,11 @@ namespace wan {
 // The result is valid UTF-8, may be empty, and may hold U+FFFD, zero-width and bidi characters.
 //
 // The result equals upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, except that
-// ftfy's repair of damaged encodings ("mojibake") is left out: text that was read in a wrong
-// encoding stays as it is. docs/design/text.md has the rules and the effects of the omission.
+// ftfy's repair of wrongly decoded text ("mojibake") is left out. docs/design/text.md has the rules
+// and the effects of the omission.
 //
-// INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are not valid); the
-// message names the offset of the first wrong byte. The time is linear in the length of the text.
-// Thread-safe.
+// INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are invalid); the
+// message names the offset of the first invalid byte. Takes linear time. Thread-safe.
 absl::StatusOr<std::string> CleanPrompt(std::string_view utf8);
 
 }  // namespace wan

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Real texts have far fewer marks on one letter.
+// Longest run of marks that is left to ICU; real texts have far fewer on one letter.
 constexpr size_t kLongRun = 32;
 
 struct Mark {
@@ -20,13 +20,13 @@ struct Mark {
   uint8_t combining_class;  // not 0
 };
 
-// Appends the marks of which `c` consists. Returns false, with `marks` unchanged, if it is anything
-// else.
+// Appends the marks that `c` decomposes to. Returns false, with `marks` unchanged, if `c` is not
+// made of marks.
 bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& marks) {
   const auto code_point = static_cast<UChar32>(c);
   if (u_getIntPropertyValue(code_point, UCHAR_LEAD_CANONICAL_COMBINING_CLASS) == 0) return false;
   icu::UnicodeString parts;
-  // A few marks decompose into two.
+  // Some marks decompose into two.
   if (!nfc.getDecomposition(code_point, parts)) parts.setTo(code_point);
   const size_t before = marks.size();
   for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
@@ -41,9 +41,9 @@ bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& mar
   return true;
 }
 
-// Appends the marks by class, those of one class in their order.
+// Appends the marks sorted stably by class.
 void AppendInOrder(const std::vector<Mark>& marks, std::u32string& out) {
-  std::array<size_t, 256> place = {};  // where the next mark of each class goes
+  std::array<size_t, 256> place = {};  // position of the next mark of each class
   for (const Mark& mark : marks) ++place[mark.combining_class];
   size_t next = out.size();
   for (size_t& start : place) {

@@ -1,4 +1,4 @@
-// Puts long runs of combining marks into canonical order.
+// Sorts long runs of combining marks canonically.
 #pragma once
 
 #include <string>
@@ -6,10 +6,10 @@
 
 namespace wan {
 
-// Returns a canonically equivalent text: in every run of more than 32 marks the marks are
-// decomposed and stably sorted by combining class. Its normal forms equal those of `text`, and ICU,
-// which moves each mark that is out of order past those before it, takes linear instead of
-// quadratic time. Other texts are returned as they are. Takes linear time. Thread-safe.
+// Returns a canonically equivalent text: in every run of more than 32 marks, the marks are
+// decomposed and stably sorted by combining class. All normal forms stay the same, but ICU needs
+// linear instead of quadratic time, because it moves each mark past all earlier ones of a higher
+// class. Other texts are returned unchanged. Takes linear time. Thread-safe.
 std::u32string OrderMarks(std::u32string_view text);
 
 }  // namespace wan

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return content;
 }
 
-// Returns what is wrong with the pieces, or nothing.
+// Returns what is wrong with the pieces; empty if nothing is.
 std::string FindFault(const SpieceModel& model) {
   static constexpr const char* kMarks[] = {"<pad>", "</s>", "<unk>"};
   for (size_t id = 0; id < std::size(kMarks); ++id) {
@@ -67,7 +67,7 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
   }
-  // Rules and trainer settings follow the pieces, so without them the file was cut between two
+  // Rules and trainer settings follow the pieces. Without them the file was truncated between two
   // pieces, although it parses.
   if (!proto.has_trainer_spec() || !proto.has_normalizer_spec()) {
     return absl::DataLossError(absl::StrCat(

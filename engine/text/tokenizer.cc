@@ -16,13 +16,14 @@
 namespace wan {
 namespace {
 
-// U+2581, which stands for the space in front of a word.
+// U+2581 stands for the space before a word.
 constexpr std::string_view kWordStart = "\u2581";
 
-// Marks that may occur literally in the text, and their ids.
+// Special tokens that may occur literally in a text, and their ids.
 using Marks = std::unordered_map<std::string, int64_t>;
 
-// The mark that `text` begins with, or none. Every mark is '<', no other bracket, '>'.
+// Returns the special token that `text` begins with, or none. Each is '<', other characters than
+// '<' and '>', and '>'.
 Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   constexpr size_t kLongestMark = std::string_view("<extra_id_299>").size();
   const size_t close = text.substr(0, kLongestMark).find('>');
@@ -30,7 +31,7 @@ Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   return marks.find(std::string(text.substr(0, close + 1)));
 }
 
-// Appends the sentinels that the file lacks.
+// Appends sentinels that the file lacks.
 void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (pieces[id].text.starts_with("<extra_id_")) marks.emplace(pieces[id].text, id);
@@ -41,8 +42,8 @@ void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
   }
 }
 
-// The words of a normalized text, each with kWordStart in front. A kWordStart inside begins a word
-// too.
+// Splits a normalized text into words, each with a leading kWordStart. A kWordStart inside a word
+// begins a new one.
 std::vector<std::string> SplitWords(std::string_view text) {
   std::vector<std::string> words;
   bool inside = false;
@@ -96,7 +97,7 @@ std::vector<int64_t> Tokenizer::Segment(std::string_view text) const {
       state_->model.Segment(word, ids);
     }
   };
-  // Marks are found before anything else looks at the text.
+  // Special tokens are found before anything else changes the text.
   size_t plain_start = 0;
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
     const auto mark = FindMark(state_->marks, text.substr(at));

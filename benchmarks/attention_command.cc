@@ -19,7 +19,7 @@
 namespace wan {
 namespace {
 
-// Queries, of one head, of the error that stands beside a time.
+// Queries (of one head) for the error that is printed with a time.
 constexpr int64_t kCheckedQueries = 512;
 
 struct Shape {
@@ -41,7 +41,7 @@ const Shape kShapes[] = {
     {"5B to the text", 24, 27280, 512},
     {"A14B 832x480x81 to the text", 40, 32760, 512},
     {"A14B 1280x720x81 to the text", 40, 75600, 512},
-    // Pixels of one frame in the middle of the autoencoders (FrameAttention in vae_layers.cc).
+    // Pixels of a frame in the autoencoders' middle block (FrameAttention in vae_layers.cc).
     {"VAE 2.1 1280x720", 1, 14400, 14400, 384},
     {"VAE 2.2 1280x704", 1, 3520, 3520, 1024},
 };
@@ -54,8 +54,8 @@ struct AttentionSettings {
   bool errors = false;
 };
 
-// Self-attention reads the thirds of one packed product, as in the models. The autoencoders compute
-// in fp16 by default.
+// As in the models, self-attention reads the three parts of one packed product. The autoencoders
+// compute in fp16 by default.
 AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
   at::ScalarType dtype = shape.head_dim == kTransformerHeadDim ? at::kBFloat16 : at::kHalf;
   if (device.is_cpu()) dtype = at::kFloat;
@@ -70,8 +70,7 @@ AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
 Work WorkOf(const Shape& shape, at::Device device) {
   const double flop = 4.0 * static_cast<double>(shape.queries) *
                       static_cast<double>(shape.keys * shape.heads * shape.head_dim);
-  // Heads of other sizes count as products, because the ceiling of attention does not hold for
-  // them.
+  // Other head sizes count as products, because the ceiling of attention does not apply to them.
   if (shape.head_dim != kTransformerHeadDim) {
     return {.product_flop = flop, .precision = device.is_cpu() ? "fp32" : "fp16"};
   }

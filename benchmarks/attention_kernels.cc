@@ -21,7 +21,7 @@
 namespace wan {
 namespace {
 
-// Problem shapes of the error table in docs/measured/performance.md.
+// Queries per row of the error table in docs/measured/performance.md.
 constexpr int64_t kErrorQueries = 1500;
 constexpr int64_t kErrorHeads = 2;
 

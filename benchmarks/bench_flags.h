@@ -1,5 +1,5 @@
-// Flags that several commands of wan_bench share. Each function enters a flag into `app`; `value`
-// must outlive it, and holds the default.
+// Flags shared by several commands of wan_bench. Each function adds a flag to `app`; `value` must
+// outlive `app` and holds the default.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// `help` extends the help text if the flag means more than the measured model.
+// `help` is the help text; pass one if the flag means more than the measured model.
 void AddModelFlag(CLI::App& app, std::string& value,
                   const std::string& help = "checkpoint, or synthetic:NAME");
 void AddDeviceFlag(CLI::App& app, std::string& value);
@@ -17,7 +17,7 @@ void AddShapeFlag(CLI::App& app, std::string& value,
                   const std::string& help = "WIDTHxHEIGHTxFRAMES");
 void AddRepeatsFlag(CLI::App& app, int& value, const std::string& help = "");
 void AddWarmupFlag(CLI::App& app, int& value);
-// Sets Repetition::seconds.
+// Adds the flag for Repetition::seconds.
 void AddSecondsFlag(CLI::App& app, double& value);
 
 }  // namespace wan

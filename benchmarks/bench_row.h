@@ -1,5 +1,5 @@
-// A measured row of any command of wan_bench, printed as a line of JSON or a row of a table.
-// docs/measured/performance.md has the fields.
+// A measured row of a wan_bench command, printed as a JSON line or as a row of a table.
+// docs/measured/performance.md describes the fields.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace wan {
 
-// The precision of work whose parts have different ones.
+// Precision of work whose parts differ in it.
 inline constexpr char kMixed[] = "mixed";
 
-// The work of one call, counted from shapes and not measured.
+// The work of one call, computed from shapes.
 struct Work {
   double product_flop = 0;    // floating-point operations of matrix products and convolutions
   double attention_flop = 0;  // floating-point operations of self-attention
-  double bytes = 0;           // read from and written to the device's memory, each operand once
-  double upload_bytes = 0;    // copied from locked host memory to the device
-  double download_bytes = 0;  // copied the other way
-  // The precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32"; kMixed if parts differ,
-  // and then FloorSeconds returns nullopt.
+  double bytes = 0;           // bytes read from and written to device memory, each operand once
+  double upload_bytes = 0;    // bytes copied from pinned host memory to the device
+  double download_bytes = 0;  // bytes copied from the device to the host
+  // Precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32"; kMixed if parts differ, in
+  // which case FloorSeconds returns nullopt.
   std::string precision = "bf16";
 
   double flop() const { return product_flop + attention_flop; }
@@ -29,54 +29,54 @@ struct Work {
 
 // Seconds of one call.
 struct Timing {
-  double seconds = 0;  // the median, or the mean of calls back to back
+  double seconds = 0;  // median, or mean of calls made back to back
   double least = 0;
   double most = 0;
   int64_t calls = 0;
 };
 
-// The GPU's state during the measurement; a figure that could not be read is absent.
+// The GPU's state during a measurement; unreadable figures are absent.
 struct CardState {
   std::optional<double> sm_clock_mhz;         // mean
   std::optional<double> power_watts;          // mean
   std::optional<double> temperature_celsius;  // highest
-  // All reasons that held the clocks down at any moment; absent if none could be read.
+  // All reasons that reduced the clocks at any moment; absent if they could not be read.
   std::optional<std::vector<std::string>> throttle_reasons;
 };
 
-// A figure that only one command has.
+// A figure of one command only.
 struct Figure {
   std::string key;
   std::variant<bool, int64_t, double, std::string> value;
 };
 
 struct BenchRow {
-  // Identifies the row among those of its command, also in a later run: model, video, precision.
+  // Identifies the row within its command, also across runs: model, video, precision.
   std::string name;
   std::optional<Timing> timing;
   std::optional<Work> work;
   CardState card;
   std::vector<Figure> figures;
 
-  // Session::Add fills in the fields below.
+  // Session::Add sets the fields below.
   std::string command;
   std::string device;  // "NVIDIA H200", or the processor's name
-  // FloorSeconds of the work, unless it is there already: parts that run one after the
-  // other have the sum of theirs.
+  // FloorSeconds of the work. If it is already set it is kept: a row made of parts has the sum of
+  // their floors.
   std::optional<double> ceiling_seconds;
 
-  // The call's time divided by the ceiling's; 1 is the best possible.
+  // Time of the call divided by ceiling_seconds; 1 is the best possible.
   std::optional<double> Ratio() const;
 };
 
-// Adds `part` to a row of parts that run one after the other: its work and, as long as every part's
-// floor is known, `floor` to ceiling_seconds.
+// Adds `part` to a row whose parts run one after the other: its work, and `floor` to
+// ceiling_seconds as long as all floors are known.
 void AddPart(const Work& part, const std::optional<double>& floor, BenchRow& row);
 
-// One line of JSON, without the newline.
+// Returns one line of JSON, without newline.
 std::string ToJsonLine(const BenchRow& row);
 
-// Return the table's header (two lines) and one row, each with its newline.
+// Return the table's header (two lines) and a row, with newlines.
 std::string TableHeader();
 std::string TableRow(const BenchRow& row);
 

@@ -1,4 +1,4 @@
-// Parses the size of a video for the commands of wan_bench.
+// Parses video sizes for the commands of wan_bench.
 #pragma once
 
 #include <cstdint>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// A video, "1280x704x121".
+// The size of a video.
 struct BenchShape {
   int64_t width = 1280;
   int64_t height = 704;
@@ -17,12 +17,12 @@ struct BenchShape {
   std::string Name() const;  // "1280x704x121"
 };
 
-// INVALID_ARGUMENT for a text of another form.
+// INVALID_ARGUMENT if the text has another form.
 absl::StatusOr<BenchShape> ParseShape(const std::string& text);
 
 // INVALID_ARGUMENT, with the nearest allowed values, unless the sides are multiples of `side_step`
-// and the frames are a multiple of `frame_step`, plus 1. Rounding down instead would measure a
-// smaller video under this name.
+// and the frames are a multiple of `frame_step` plus 1. Rounding down would measure a smaller video
+// under the same name.
 absl::Status CheckShape(const BenchShape& shape, int64_t side_step, int64_t frame_step);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// A transformer with the inputs of one forward, for the commands that measure it.
+// A transformer and the inputs of one forward, for commands that measure it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,11 +21,11 @@ struct BenchedTransformer {
   std::unique_ptr<RankTransformer> transformer;
   at::Tensor latents;   // [batch, in_channels, T, H, W], random
   at::Tensor timestep;  // [batch, tokens]
-  int64_t tokens = 0;   // tokens of one video
+  int64_t tokens = 0;   // tokens per video
 
-  // `texts` random texts of `rows` tokens, on the device of the latents.
+  // Returns `texts` random texts of `rows` tokens, on the device of the latents.
   std::vector<at::Tensor> RandomTexts(int64_t texts, int64_t rows) const;
-  // The same, prepared.
+  // Returns such texts, prepared.
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
                                                                        int64_t rows) const;
   // The work of one forward.
@@ -33,19 +33,19 @@ struct BenchedTransformer {
 };
 
 struct TransformerToBench {
-  std::string model;  // a folder, or synthetic:NAME
+  std::string model;  // a checkpoint's folder, or synthetic:NAME
   std::string dtype = "bf16";
   BenchShape shape;
   int64_t batch = 1;
-  bool first_frame = false;  // whether the first frame is given; its tokens have timestep 0
+  bool first_frame = false;  // whether the first frame is given, so its tokens have timestep 0
   ComponentWeights::Home home = ComponentWeights::Home::kDevice;
 };
 
-// Loads the transformer to the session's device and prints the seconds.
+// Loads the transformer to the session's device and prints how long that took.
 absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
 
-// Gives `benched` the inputs of another video. INVALID_ARGUMENT for a shape that the model does not
-// take.
+// Replaces the inputs of `benched` by those of another video. INVALID_ARGUMENT if the model does
+// not accept the shape.
 absl::Status SetShape(const VaeConfig& vae, const TransformerToBench& wanted,
                       BenchedTransformer& benched);
 

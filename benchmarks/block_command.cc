@@ -1,4 +1,4 @@
-// Measures each operator of one transformer block: its floor by the run's ceilings, and its time
+// Measures each operator of one transformer block: its floor by the measured ceilings, and its time
 // within a forward.
 //
 //   wan_bench block --device cuda:0 --shape 1280x704x121
@@ -35,8 +35,8 @@ bool IsCallOf(const OpTime& call, const std::string& op) {
   return absl::StartsWith(call.op, absl::StrCat(op, " "));
 }
 
-// Returns the seconds of each operator in each block of one traced forward, in the block's order.
-// Other calls, such as views and the modulation's sums, are added to `others`.
+// Collects the seconds of each operator in each block of traced forwards, in the block's order.
+// Other calls, such as views and sums for the modulation, are added to `others`.
 class BlockTimes {
  public:
   explicit BlockTimes(const std::vector<TracedOperator>& operators)
@@ -46,7 +46,7 @@ class BlockTimes {
     size_t next = 0;
     bool began = false;
     for (const OpTime& call : calls) {
-      // A block begins after the norm of its input. The embeddings before the first block also have
+      // A block begins after the norm of its input. Embeddings before the first block also have
       // products, but in fp32 and without a norm after them.
       if (!began) {
         began = IsCallOf(call, "wan::layer_norm_modulate");
@@ -69,7 +69,7 @@ class BlockTimes {
     return {sorted[sorted.size() / 2], sorted.front(), sorted.back(),
             static_cast<int64_t>(sorted.size())};
   }
-  // Seconds of one forward outside the operators.
+  // Seconds per forward outside the operators.
   double others() const { return others_ / forwards_; }
 
  private:
@@ -79,7 +79,7 @@ class BlockTimes {
   int forwards_ = 0;
 };
 
-// Adds each operator's row, and one for the whole block.
+// Adds a row for each operator and one for the whole block.
 absl::Status AddRows(const std::string& name, const std::vector<TracedOperator>& operators,
                      const BlockTimes& times, int64_t blocks, const CardState& card,
                      Session& session) {

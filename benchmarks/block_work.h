@@ -1,4 +1,4 @@
-// The operators of one transformer block by their names in a trace, with the work of each.
+// The operators of a transformer block: their names in a trace, and their work.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@ namespace wan {
 
 struct TracedOperator {
   std::string name;
-  // The operator's name in a trace (op_trace.h), without shapes.
+  // Its name in a trace (op_trace.h), without shapes.
   std::string traced_as;
   Work work;
-  bool is_product = false;  // whether it is a matrix product, bounded by the ceiling of products
+  bool is_product = false;  // whether the ceiling of products applies
 };
 
-// The BlockOperators of transformer_cost.h for one video of `tokens` tokens, in their order,
-// without the wait for weights.
+// Returns BlockOperators of transformer_cost.h for one video of `tokens` tokens, in order, without
+// the wait for weights.
 std::vector<TracedOperator> TracedOperators(const TransformerConfig& config, int64_t tokens,
                                             const std::string& precision);
 

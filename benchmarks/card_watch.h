@@ -1,4 +1,4 @@
-// Reads a GPU's clocks, power and throttle reasons while something is measured on it.
+// Reads a GPU's clocks, power and throttle reasons during a measurement.
 #pragma once
 
 #include <memory>
@@ -11,16 +11,17 @@
 
 namespace wan {
 
-// From construction to Finish() a thread reads the counters, at once and then 20 times a second.
+// From construction to Finish() a thread reads the counters, first at once and then 20 times a
+// second.
 class CardWatch {
  public:
-  // `device` must outlive the watch; null makes every figure absent.
+  // `device` must outlive the watch; if it is null all figures are absent.
   explicit CardWatch(const NvmlDevice* device);
   ~CardWatch();
   CardWatch(const CardWatch&) = delete;
   CardWatch& operator=(const CardWatch&) = delete;
 
-  // Ends the readings and returns their summary. Call it once.
+  // Stops reading and returns the summary. Call it once.
   CardState Finish();
 
  private:
@@ -28,7 +29,7 @@ class CardWatch {
 
   const NvmlDevice* const device_;
   absl::Notification ended_;
-  CardState state_;  // used by the thread until it has ended
+  CardState state_;  // used by the thread while it runs
   std::thread thread_;
 };
 

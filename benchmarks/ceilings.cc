@@ -10,7 +10,8 @@ namespace {
 
 using client::reports::RateOf;
 
-// Adds the seconds to `sum`; returns false if the rate is needed and unknown.
+// Adds the seconds for `amount` at `rate` to `sum`; returns false if the rate is needed but
+// unknown.
 bool AddSeconds(double amount, double rate, double& sum) {
   if (amount <= 0) return true;
   if (rate <= 0) return false;

@@ -1,6 +1,5 @@
-// The least time that work can take at the highest rates that its device was measured to give.
-// `wan_bench ceilings --output FILE` keeps the rates, one file a device;
-// docs/measured/performance.md has its fields.
+// The least time that work can take at the highest rates measured on its device. `wan_bench
+// ceilings --output FILE` stores the rates, one file per device.
 #pragma once
 
 #include <optional>
@@ -15,11 +14,12 @@ namespace wan {
 
 using client::reports::Ceilings;
 
-// Returns the longest of three times: products and attention one after the other, the memory's
-// bytes, the copies between host and device. nullopt if a rate is unknown or there is no work.
+// Returns the longest of three times: products plus attention, memory traffic, and copies between
+// host and device. Unknown (nullopt) if a needed rate is unknown or there is no work.
 std::optional<double> FloorSeconds(const Ceilings& ceilings, const Work& work);
 
-// `rows` are the measurements behind the ceilings. UNAVAILABLE if the file cannot be written.
+// Stores the ceilings and `rows`, the measurements behind them. UNAVAILABLE if the file cannot be
+// written.
 absl::Status WriteCeilings(const std::string& path, const Ceilings& ceilings,
                            const std::vector<BenchRow>& rows);
 

@@ -34,14 +34,14 @@ absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
   if (!measured.ok()) return measured.status();
   std::string path = settings.output;
   if (path.empty()) {
-    // The file in which wanctl's reports look for this device's ceilings.
+    // wanctl's reports look for this device's ceilings in this file.
     namespace reports = client::reports;
     path = reports::KeptCeilingsPath(reports::DataHome(), measured->ceilings.device);
     if (path.empty()) {
       session.Note("the ceilings are not kept: neither XDG_DATA_HOME nor HOME names a folder");
       return true;
     }
-    // If the folder cannot be made, writing the file reports the error.
+    // If the folder cannot be created, writing the file reports it.
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   }

@@ -1,11 +1,11 @@
-// Measures a video encoder on generated pictures: whether it keeps up with a given number of frames
-// a second, how long it works after the last one, and the file's size and quality.
+// Measures a video encoder on generated pictures: whether it keeps up with a frame rate, how long
+// it works after the last frame, and the file's size and quality.
 //
 //   wan_bench encoder --preset fast --preset veryfast --crf 15 --content clean --content noise
 //
-// With --memory it measures the encoder's host memory instead: the growth of the process's peak, in
-// bytes per pixel of a frame. Since a peak never falls, each process measures one case. The number
-// of processors decides how many threads an encoder uses:
+// With --memory it instead measures the encoder's host memory: the growth of the process's peak, in
+// bytes per pixel of a frame. A peak never falls, so each process measures one case. The number of
+// processors decides how many threads an encoder uses:
 //
 //   taskset -c 0-7 wan_bench encoder --memory --kind mp4 --shape 1280x704x121
 #include <algorithm>
@@ -121,7 +121,7 @@ class EncoderBench {
     return name;
   }
 
-  // Hands frames over in chunks of four, as the autoencoder decodes them.
+  // Passes frames on in chunks of four, as the autoencoder decodes them.
   absl::Status Speed(const std::string& content, const Frames& frames, const H264Options& h264) {
     constexpr size_t kChunk = 4;
     auto writer = Open(h264);

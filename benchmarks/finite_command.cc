@@ -1,5 +1,5 @@
-// Measures the check of a step's latents for NaN and infinity, beside one forward pass. A step has
-// one forward, or two with guidance.
+// Measures the check of a step's latents for NaN and infinity, compared with one forward pass. A
+// step has one forward, or two with guidance.
 //
 //   wan_bench finite --device cuda:0 --shape 1280x704x121 --at-most 0.05
 #include <c10/core/InferenceMode.h>
@@ -48,8 +48,8 @@ absl::StatusOr<bool> Run(const FiniteSettings& settings, Session& session) {
   if (!forward.ok()) return forward.status();
   if (absl::Status status = session.Add(*forward); !status.ok()) return status;
 
-  // Checks run back to back with their launches: an upper bound, because in a step the launches
-  // happen while the device still computes the forward.
+  // Checks run back to back including their launches. That is an upper bound: in a step the
+  // launches overlap with the forward.
   FiniteCheck check;
   BenchRow row = session.Sustain(absl::StrCat(name, ": check of the latents"),
                                  settings.check_seconds, [&] { check.Begin(benched->latents); });

@@ -1,5 +1,4 @@
-// Measures seconds and memory of one forward pass of the transformer. A step with guidance takes
-// two.
+// Measures time and memory of one forward pass of the transformer. A step with guidance takes two.
 //
 //   wan_bench forward --device cuda:0 --shape 1280x704x121 --seconds 60
 //   wan_bench forward --device cuda:0 --shape 1280x704x121 --trace
@@ -32,7 +31,7 @@ struct ForwardSettings {
   std::string compare;
 };
 
-// Seconds for moving weights from host memory to the device.
+// Moves weights from host memory to the device, and prints how long that took.
 absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
   const at::Device device = session.device();
   double queued = 0;

@@ -1,4 +1,4 @@
-// Compares two ways to compute the same forward, in turns, so that clocks and heat are the same for
+// Compares two ways to compute the same forward, alternating, so that clocks and heat are equal for
 // both.
 #pragma once
 
@@ -10,13 +10,11 @@
 namespace wan {
 
 // `what` is one of:
-//   streaming  weights that are there against weights that are streamed, which must have a home on
-//              the host
-//   guidance   forwards of two texts one after the other against one batch of both
-//   gate       forwards without a gate against forwards that pass one, as a job's do so that it can
-//              be stopped
-// Adds one row, of the second way, with the seconds of the first, how many per cent more the second
-// takes, and how far the results are apart. INTERNAL if streaming or a gate changes any bit.
+//   streaming  resident weights against streamed ones, which must have a home on the host
+//   guidance   two forwards of one text each against one batch of both texts
+//   gate       forwards without a gate against forwards that pass one, as in a job
+// Adds a row for the second way: its time, the time of the first, the difference in per cent, and
+// how far the results differ. INTERNAL if streaming or a gate changes any bit.
 absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,
                                      const BenchedTransformer& benched, int rounds,
                                      Session& session);

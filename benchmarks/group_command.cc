@@ -1,5 +1,5 @@
 // Measures the gain of several devices that compute one step together: the forwards with and
-// without the prompt at once, and one forward whose tokens are divided.
+// without the prompt in parallel, and one forward with its tokens divided.
 //
 //   wan_bench group --device cuda:0 --device cuda:1 --shape 832x480x81 --shape 1280x720x81
 #include <ATen/ops/cat.h>
@@ -39,7 +39,8 @@
 namespace wan {
 namespace {
 
-// Largest relative difference of flows whose sums have another order; fp32 is far below it.
+// Largest relative difference allowed between flows whose sums have different orders, in bf16; in
+// fp32 it is far smaller.
 constexpr double kMostErrorBf16 = 2e-2;
 constexpr double kMostErrorFp32 = 1e-5;
 
@@ -59,11 +60,11 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   return gap.item<double>() / at::linalg_vector_norm(expected).item<double>();
 }
 
-// A forward as the command measures it: with and without the prompt, or with the prompt alone.
+// The measured forward: with and without the prompt, or with the prompt alone.
 using Forward = std::function<absl::StatusOr<at::Tensor>(const WorkGate& gate)>;
 
-// Computes for `seconds` and stops the rest: the first blocks take all memory and select all
-// kernels, which is enough for a forward of a minute.
+// Computes for `seconds`, then stops: the first blocks already allocate all memory and select all
+// kernels, so a forward of a minute need not end.
 absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   std::stop_source stop;
   absl::Notification ended;
@@ -78,7 +79,7 @@ absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-// The median of single calls; of two, the smaller one.
+// Returns the median of single calls; with two, the smaller one.
 Timing MedianOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   return {seconds[(seconds.size() - 1) / 2], seconds.front(), seconds.back(),
@@ -113,13 +114,13 @@ class GroupBench {
   }
 
  private:
-  // One video, and one device's results for it.
+  // A video, and one device's results for it.
   struct Case {
     std::string shape;
     at::Tensor latents;
     at::Tensor timestep;
-    Work work;         // of one forward
-    at::Tensor flows;  // with and without the prompt
+    Work work;         // work of one forward
+    at::Tensor flows;  // flows with and without the prompt
     double forward_seconds = 0;
     double step_seconds = 0;
   };
@@ -156,7 +157,7 @@ class GroupBench {
         !status.ok()) {
       return status;
     }
-    std::vector<double> seconds;  // of each forward
+    std::vector<double> seconds;  // seconds of each forward
     absl::StatusOr<BenchRow> step = session_.Repeat(
         NameOf(shape, /*guided=*/true, 1), {.repeats = settings_.repeats}, [&]() -> absl::Status {
           std::vector<at::Tensor> flows;
@@ -248,7 +249,7 @@ class GroupBench {
                     {"equal", equal},
                     {"relative_error", error}};
     if (absl::Status status = session_.Add(*std::move(row)); !status.ok()) return status;
-    // Two devices with one text each give the same bits; divided tokens change the order of sums.
+    // Two devices with one text each give the same bits; dividing tokens changes the order of sums.
     const bool exact = guided && devices_.size() == 2;
     const double most = settings_.dtype == "fp32" ? kMostErrorFp32 : kMostErrorBf16;
     const bool right = exact ? equal : error <= most;
@@ -259,7 +260,8 @@ class GroupBench {
     return right;
   }
 
-  // Measures the devices' highest exchange rate: every rank sends the same bytes to each other.
+  // Measures the devices' highest exchange rate: every rank sends the same number of bytes to each
+  // other rank.
   absl::Status MeasureExchange() {
     if (settings_.exchange_mib == 0 || devices_.size() < 2) return absl::OkStatus();
     const int64_t bytes = settings_.exchange_mib << 20;

@@ -1,5 +1,5 @@
-// Measures how long a change of LoRA takes for a transformer whose weights are on the device. It
-// selects two random LoRAs, for every matrix of the blocks, in turn, and then the base again.
+// Measures how long a change of LoRA takes if the transformer's weights are on the device. It
+// selects two random LoRAs (for every matrix of the blocks) in turn, then none.
 //
 //   wan_bench lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
@@ -33,7 +33,7 @@ struct LoraSettings {
   std::string dtype = "bf16";
   int64_t rank = 64;
   int repeats = 3;
-  double at_most = 0;  // seconds of a switch; 0: no limit
+  double at_most = 0;  // most seconds of a switch; 0: no limit
 };
 
 bool IsMatrixOfABlock(const TensorInfo& tensor) {
@@ -49,7 +49,7 @@ StoredTensor Stored(const at::Tensor& tensor) {
   return stored;
 }
 
-// Factors in bf16, as most files have them.
+// Factors are in bf16, as in most files.
 std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_t rank,
                                               WeightMover& mover) {
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
@@ -72,7 +72,7 @@ std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_
 
 // Returns a checksum of the weights' bits.
 uint64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
-  uint64_t sum = 0;  // unsigned: it wraps around
+  uint64_t sum = 0;  // unsigned, so that it wraps around
   for (const TensorInfo& info : source.Tensors()) {
     const at::Tensor tensor = weights.Find(info.name)->tensor;
     const at::ScalarType bits = tensor.element_size() == 2 ? at::kShort : at::kInt;
@@ -137,9 +137,8 @@ class SwitchBenchmark {
     return MakeLoraPatch(*weights_, std::span(&lora, 1));
   }
 
-  // The work of a change: `restores` copies the base's matrices from host memory, because another
-  // LoRA is merged into those on the device; `merges` copies the factors and adds their product in
-  // fp32.
+  // Returns the work of a change. `restores`: another LoRA is merged, so the original matrices are
+  // copied from host memory. `merges`: the factors are copied and their product is added in fp32.
   Work WorkOf(bool restores, bool merges) const {
     double elements = 0;
     double bytes = 0;
@@ -155,12 +154,12 @@ class SwitchBenchmark {
     if (merges) {
       copied += static_cast<double>(lora_bytes_);
       work.product_flop = 2 * static_cast<double>(settings_.rank) * elements;
-      work.bytes += 2 * bytes;  // read and written
+      work.bytes += 2 * bytes;  // each is read and written
     }
     return work;
   }
 
-  // Adds a row with the seconds until the last weight has changed. `work` is absent if there is
+  // Adds a row with the seconds until the last weight has changed. `work` is nullopt if there is
   // nothing to do.
   double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch,
                 const std::optional<Work>& work) {

@@ -1,5 +1,5 @@
-// Measures the rates to which every row is compared: products and attention at a model's shapes,
-// copies within the device's memory and to and from the host, each by the fastest known code.
+// Measures the rates to which every row is compared: products and attention with a model's shapes,
+// copies within device memory and to and from the host, each by the fastest known code.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace wan {
 
 class Session;
 
-// The shapes of one block's products and attention.
+// Shapes of the products and attention of one block.
 struct BlockShape {
   std::string name;
   int64_t tokens = 0;
@@ -23,21 +23,21 @@ struct BlockShape {
 };
 
 struct CeilingPlan {
-  // A ceiling is the rate of a forward's products, or attentions, of all shapes together.
+  // The ceiling of products, or attention, is the rate over all shapes together.
   std::vector<BlockShape> shapes;
-  // Precision of the shapes' products; other precisions are measured for the first shape's widest
-  // product only.
+  // Precision of the shapes' products. Other precisions are measured only for the first shape's
+  // widest product.
   std::string precision = "bf16";
   std::vector<std::string> further_precisions;
-  double seconds = 1;  // seconds of calls back to back, for each rate
+  double seconds = 1;  // seconds of back-to-back calls per rate
   int64_t copy_bytes = int64_t{1} << 32;
   int64_t host_copy_bytes = int64_t{1} << 30;
-  bool prints = true;  // adds the rows to the session
+  bool prints = true;  // whether to add the rows to the session
 };
 
-// Returns shapes for the session's device: on a GPU bf16 at the published sizes of `models`
-// ("ti2v-5b"), on a CPU fp32 with few tokens, so that a rate takes seconds. `tokens` above 0
-// replaces theirs.
+// Returns shapes for the session's device: on a GPU bf16 with the published sizes of `models`
+// ("ti2v-5b"); on a CPU fp32 with few tokens, so that a rate takes seconds. `tokens` above 0
+// replaces the number of tokens.
 absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
                                             const std::vector<std::string>& models, int64_t tokens);
 
@@ -46,11 +46,12 @@ struct MeasuredCeilings {
   std::vector<BenchRow> rows;
 };
 
-// Takes about 20 GiB of a GPU for a moment. Errors are those of printing; LibTorch throws its own.
+// Briefly takes about 20 GiB of a GPU. Returns errors of printing; LibTorch's exceptions pass
+// through.
 absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const CeilingPlan& plan);
 
-// Measures a GPU's main rates in about six seconds, without rows: products in every precision,
-// attention, copies.
+// Measures a GPU's main rates (products in every precision, attention, copies) in about six
+// seconds, without rows.
 Ceilings MeasureMainCeilings(Session& session);
 
 }  // namespace wan

@@ -1,14 +1,13 @@
 // Compares the peak memory of every stage with the plan's estimate, on the real engine, and prints
-// one line per stage for each shape. Ends with 1 if a peak is above its estimate or more than 5 %
-// below it, if the process took more of the device than it was allowed, or if a row could not be
-// measured.
+// one line per stage and shape. Exits with 1 if a peak is above its estimate or more than 5 %
+// below, if the process took more of the device than allowed, or if a row could not be measured.
 //
 //   wan_bench memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
 //   wan_bench memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
-// With --results FILE every row is stored as soon as it is measured, and rows that FILE has are not
-// measured again; so a run that was stopped can be continued. --budget limits the seconds of a run:
-// it does not begin a row that would not end in time.
+// With --results FILE every row is stored when it is measured, and rows in FILE are not measured
+// again, so a stopped run can be continued. Option --budget limits the seconds of a run: rows that
+// would not end in time are not begun.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -47,7 +46,7 @@ DeviceState ReadDevice(const std::string& name) {
           stats.num_alloc_retries};
 }
 
-// Collects a row while the job runs: the largest peak of each stage, steps taken together.
+// Collects a row while the job runs: the largest peak of each stage; all steps count as one stage.
 class RowSink final : public TelemetrySink {
  public:
   explicit RowSink(std::string device) : device_(std::move(device)) {}
@@ -67,7 +66,7 @@ class RowSink final : public TelemetrySink {
     peak = std::max(peak, *record.usage.gpu_memory_peak_bytes);
   }
 
-  // Joins the planned figures with the measured ones.
+  // Adds the planned figures to the measured ones.
   void AddStages() {
     for (const StagePlan& stage : row.plan.stages) {
       const uint64_t estimate = stage.weight_bytes + stage.activation_bytes;
@@ -97,8 +96,7 @@ struct MemorySettings {
   double budget = 0;
 };
 
-// The job of `plan` with few steps, under the same policies. All steps of an expert need the same
-// memory, so one step of each is enough.
+// Returns a plan for the same job with few steps, under the same policies.
 absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const GenerationPlan& plan,
                                             int steps) {
   GenerationRequest request = plan.request;
@@ -180,7 +178,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
 
   bool good = true;
   for (const RowKey& key : keys) {
-    // Plans the model's default number of steps, for which `auto` chooses policies.
+    // Plan the model's default number of steps, because `auto` chooses policies for that.
     const absl::StatusOr<GenerationRequest> request = BenchmarkRequest(**engine, key.shape);
     if (!request.ok()) return request.status();
     const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
@@ -198,7 +196,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
         continue;
       }
       row = Measure(**engine, *few, settings.device);
-      // In the first job of a plan the weights may not yet be where the plan has them.
+      // In a plan's first job weights may not be where the plan wants them.
       if (StayedBelow(row)) row = Measure(**engine, *few, settings.device);
     }
     row.key = key;

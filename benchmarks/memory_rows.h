@@ -1,5 +1,5 @@
-// Results of wan_bench memory. A row is one video of one model under one limit; a file of rows, a
-// JSON object per line, can be continued after a stopped run.
+// Results of wan_bench memory. A row is one video of one model under one limit. A file of rows has
+// a JSON object per line.
 #pragma once
 
 #include <cstdint>
@@ -17,18 +17,18 @@ namespace wan {
 // Identifies a row.
 struct RowKey {
   std::string model;
-  double limit_gib = 0;  // 0: none
+  double limit_gib = 0;  // 0: no limit
   std::string shape;
-  std::string residency;  // as configured, "transformer=host,vae=host"; empty: auto
+  std::string residency;  // configured policies, "transformer=host,vae=host"; empty: auto
 
   friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
 struct StageRow {
   Stage stage;
-  uint64_t weights = 0;   // planned
-  uint64_t estimate = 0;  // planned, weights included
-  uint64_t peak = 0;      // the allocator's
+  uint64_t weights = 0;   // planned bytes of weights
+  uint64_t estimate = 0;  // planned bytes, including weights
+  uint64_t peak = 0;      // the allocator's peak
   double seconds = 0;
 
   // Whether the estimate is at least the peak and within 5 % of it.
@@ -37,14 +37,14 @@ struct StageRow {
 
 struct MemoryRow {
   RowKey key;
-  std::string refusal;  // not empty: the other fields are unknown
+  std::string refusal;  // reason if the job was refused; all other fields are then unset
   std::string failure;  // the job's error, if it failed
   GenerationPlan plan;
   std::vector<StageRow> stages;
   std::vector<double> step_seconds;
   std::vector<double> loading_seconds;
-  // Bytes of the whole process, at the end of the stage with the most: blocks that the allocator
-  // keeps, and all device memory in use.
+  // Bytes of the whole process at the end of its largest stage: blocks that the allocator keeps,
+  // and all device memory in use.
   uint64_t reserved = 0;
   uint64_t process = 0;
   // How often the allocator had to release blocks before it found memory.
@@ -58,7 +58,7 @@ struct MemoryRow {
   bool IsRight() const;
 };
 
-// Reads the rows of a file that did not fail; none if there is no such file.
+// Reads those rows of a file that did not fail; none if there is no file.
 std::set<RowKey> ReadRowKeys(const std::string& path);
 
 absl::Status AppendRow(const std::string& path, const MemoryRow& row);

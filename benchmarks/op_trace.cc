@@ -13,7 +13,7 @@
 #include "engine/device/device_moment.h"
 
 namespace wan {
-// Not in an unnamed namespace, because OpTrace::State holds them.
+// Not in an unnamed namespace, because OpTrace::State has members of these types.
 namespace op_trace {
 
 struct Call {
@@ -49,7 +49,7 @@ struct OpTrace::State {
 
 namespace {
 
-// LibTorch's callbacks are plain functions.
+// Thread-local, because LibTorch's callbacks are plain functions.
 thread_local std::vector<Call>* current_calls = nullptr;
 thread_local int* current_depth = nullptr;
 thread_local at::Device current_device = at::kCPU;

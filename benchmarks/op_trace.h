@@ -1,4 +1,4 @@
-// Time that a device spends in each operator, from events around the calls.
+// Measures the time that a device spends in each operator, with events around the calls.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +11,14 @@
 namespace wan {
 
 struct OpTime {
-  std::string op;  // name and shapes of the inputs
+  std::string op;  // name of the operator and shapes of its inputs
   int64_t calls = 0;
   double seconds = 0;
 };
 
-// From construction to Finish() every outermost operator of this thread is timed, ATen's and ours.
-// An operator's time is that of the device's stream between the call's begin and end, so that it
-// includes waiting for the host where the host is the slower one.
+// From construction to Finish() every outermost operator of this thread is timed, both ATen's and
+// ours. An operator's time runs on the device's stream from begin to end of the call, so it
+// includes waiting for a slower host.
 class OpTrace {
  public:
   explicit OpTrace(at::Device device);
@@ -26,11 +26,11 @@ class OpTrace {
   OpTrace(const OpTrace&) = delete;
   OpTrace& operator=(const OpTrace&) = delete;
 
-  // Each of the two ends the trace; call only one of them, once.
+  // Both Finish functions end the trace. Call only one of them, once.
   //
-  // Returns the operators by falling time, calls of the same shapes together.
+  // Returns the operators sorted by time, longest first, with calls of equal shapes added up.
   std::vector<OpTime> Finish();
-  // Returns every call by itself, in the order in which they began.
+  // Returns each call separately, in the order of their begins.
   std::vector<OpTime> FinishInOrder();
 
  private:

@@ -1,11 +1,11 @@
-// Measures the cost of a long queue: CreateJob with no job and with many waiting, the longest
-// GetJob and Stats meanwhile, and a restart. It runs the server without its network on a fake
-// engine that holds the first job; the data folder is real, so every job is synced.
+// Measures the cost of a long queue: CreateJob with an empty and with a long queue, the slowest
+// GetJob and Stats meanwhile, and a restart. Runs the server without its network on a fake engine
+// that never finishes the first job. The data folder is real, so every job is synced to disk.
 //
 //   wan_bench queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
 //   --owners 50
 //
-// The folder must not exist; it is removed at the end. Ends with 1 if a limit is not kept.
+// The folder must not exist and is removed at the end. Exits with 1 if a limit is not kept.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -36,13 +36,13 @@ struct QueueSettings {
   int calls = 2000;
   int callers = 4;
   int owners = 1;
-  double at_most_ms = 20;        // 99th percentile of CreateJob
-  double restart_at_most_s = 3;  // until the service takes jobs again
+  double at_most_ms = 20;        // limit of CreateJob's 99th percentile
+  double restart_at_most_s = 3;  // limit until the service accepts jobs again
 };
 
 constexpr char kModel[] = "m";
 
-// Figures of many calls.
+// Statistics of many calls.
 struct Times {
   std::vector<absl::Duration> sorted;
   absl::Duration whole;
@@ -115,7 +115,7 @@ class Bench {
     return all;
   }
 
-  // Measures the longest of other calls meanwhile.
+  // Also measures the slowest of other calls meanwhile.
   absl::StatusOr<Times> CreateBeside(int calls, int priority) {
     std::atomic<bool> done = false;
     std::thread reader([&] {

@@ -1,4 +1,4 @@
-// Further samplers beside the engine's own, to measure what one costs a job.
+// Additional samplers besides the engine's own, to measure what one costs a job.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,11 +10,10 @@
 
 namespace wan {
 
-// The cost of one sampler is too small to be seen in a job's time. A few cost a multiple of it;
-// many cost more than that, since they wait for each other. From construction to destruction each
-// of `count` monitors samples `device` on a thread of its own and has a timeline and a stage open,
-// as a server has while a job runs. They have no probe of the allocator, which belongs to the
-// engine.
+// One sampler's cost is too small to be seen in a job's time. A few cost a multiple of it; many
+// cost more, because they wait for each other. From construction to destruction each of `count`
+// monitors samples `device` on its own thread, with a timeline and a stage open, as in a server
+// while a job runs. They have no allocator probe, because that belongs to the engine.
 class SamplerLoad {
  public:
   SamplerLoad(c10::Device device, int count);

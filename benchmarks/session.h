@@ -1,4 +1,4 @@
-// The shared state of wan_bench's commands: device, clock, ceilings of this run, and the output of
+// State shared by wan_bench's commands: device, clock, ceilings of this run, and the output of
 // rows.
 #pragma once
 
@@ -27,18 +27,18 @@ constexpr double kGiB = 1024.0 * 1024 * 1024;
 
 // Options of all commands.
 struct SessionOptions {
-  bool json = false;     // rows on stdout as lines of JSON instead of a table
-  std::string rows;      // file that also gets each row as a line of JSON
-  std::string ceilings;  // file of `wan_bench ceilings`; empty: a GPU's are measured when needed
-  bool no_ceilings = false;  // measures no ceilings, so rows have no ratio
+  bool json = false;     // prints rows on stdout as JSON lines instead of a table
+  std::string rows;      // file to which each row is also written as a JSON line
+  std::string ceilings;  // file from `wan_bench ceilings`; empty: measured when needed, on a GPU
+  bool no_ceilings = false;  // measures no ceilings, so that rows have no ratio
 };
 
-// The number of calls in a measurement.
+// How many calls a measurement makes.
 struct Repetition {
   int warmup = 0;   // warm-up calls
   int repeats = 1;  // measured calls
-  // If above 0, it replaces `repeats`: enough calls count to take at least this long, after a third
-  // as many more warm-up calls.
+  // If above 0, replaces `repeats`: as many calls as take this long, after a third as many
+  // additional warm-up calls.
   double seconds = 0;
 };
 
@@ -47,35 +47,34 @@ class Session {
  public:
   Session(std::string command, SessionOptions options);
 
-  // Opens "cpu" or "cuda:N" (with the plug-in loaded and TF32 off) and reads the device's name.
-  // Call it once, before anything is computed or measured.
+  // Opens "cpu" or "cuda:N" (loads the plug-in, turns TF32 off) and reads the device's name. Call
+  // it once, before anything is computed.
   absl::StatusOr<at::Device> Open(const std::string& device);
 
-  // Reads the file of ceilings or, on a GPU without such a file, measures for some seconds. Rows
-  // that are added afterwards have a ratio. Call it after Open, and before any allocation that is
-  // measured.
+  // Reads the ceilings file or, on a GPU without one, measures for some seconds. Rows added later
+  // have a ratio. Call it after Open and before any measured allocation.
   absl::Status FindCeilings();
-  // FloorSeconds of ceilings.h; nullopt without ceilings.
+  // As FloorSeconds in ceilings.h; nullopt without ceilings.
   std::optional<double> FloorSeconds(const Work& work) const;
 
-  // Prints the row at once. UNAVAILABLE if the file of rows cannot be written.
+  // Prints the row at once. UNAVAILABLE if the rows file cannot be written.
   absl::Status Add(BenchRow row);
 
-  // Prints a line for people: on stdout beside a table, on stderr beside JSON.
+  // Prints a line for people: on stdout with a table, on stderr with JSON.
   void Note(const std::string& line) const;
 
   // Measures calls that queue work on the device, back to back for at least `seconds`, after a
-  // third as many warm-up calls, because a card reaches its power limit and temperature only under
-  // load. The row has only the name, the mean time and the card's state.
+  // third as many warm-up calls: a card reaches its power limit and temperature only under load.
+  // The row has only name, mean time and the card's state.
   BenchRow Sustain(const std::string& name, double seconds, const std::function<void()>& call);
 
-  // Measures calls one by one, each until the device is done. The row has only the name, the median
-  // and the card's state. Returns the first error of a call.
+  // Measures calls one by one, waiting for the device after each. The row has only name, median and
+  // the card's state. Returns the first error of a call.
   absl::StatusOr<BenchRow> Repeat(const std::string& name, const Repetition& repetition,
                                   const std::function<absl::Status()>& call);
 
-  // Traces one call and adds a row for each operator that takes at least 0.1 % of its time, longest
-  // first. Returns the error of the call.
+  // Traces one call and adds a row for each operator with at least 0.1 % of its time, longest
+  // first. Returns the call's error.
   absl::Status Trace(const std::string& name, const std::function<absl::Status()>& call);
 
   at::Device device() const { return device_; }
@@ -94,17 +93,17 @@ class Session {
 
 void Synchronize(at::Device device);
 
-// Seconds on the host's clock; the caller synchronizes before and after.
+// Seconds since `start`; the caller must synchronize the device before both moments.
 double SecondsSince(std::chrono::steady_clock::time_point start);
 
-// Bytes that LibTorch's allocator has handed out on a device; 0 on a CPU. The peak is counted from
-// the last ResetPeakBytes.
+// Bytes handed out by LibTorch's allocator on a device; 0 on a CPU. PeakBytes counts from the last
+// ResetPeakBytes.
 int64_t CurrentBytes(at::Device device);
 int64_t PeakBytes(at::Device device);
 void ResetPeakBytes(at::Device device);
 
-// The figures "resident_gib" and "activations_gib" of a row; none on a CPU. `resident` are the
-// bytes on the device before the work.
+// Adds the figures "resident_gib" and "activations_gib" to a row; nothing on a CPU. `resident` is
+// the number of bytes on the device before the work.
 void AddMemory(at::Device device, int64_t resident, BenchRow& row);
 
 }  // namespace wan

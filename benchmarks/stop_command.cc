@@ -1,13 +1,13 @@
 // Measures how long a stop takes in every stage: from the request until the work has returned and
-// the device is free. Every case is a job that is stopped a given time after a stage began. Exits
+// the device is idle. Each case is a job that is stopped a given time after a stage began. Exits
 // with 1 if any stop takes longer than --at-most.
 //
 //   wan_bench stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
 //   wan_bench stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
 //   wan_bench stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
-// A stage may end before the seconds are over; the table says in which one the request came. Job@
-// counts from the beginning of the job, when --park moves its weights to host memory.
+// If a stage ends before that time, the table names the stage in which the request came. Job@
+// counts from the job's start, when --park moves its weights to host memory.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -46,12 +46,12 @@ struct StopSettings {
   double at_most = 0.5;
 };
 
-// The stop point's name for the time before the first stage.
+// Name of the stop point before the first stage.
 constexpr char kWholeJob[] = "Job";
 
 // "STAGE@SECONDS", or "Job@SECONDS" for the time before the first stage.
 struct StopPoint {
-  std::optional<Stage> stage;  // absent: the beginning of the job
+  std::optional<Stage> stage;  // nullopt: the start of the job
   double seconds = 0;
 
   std::string Name() const { return stage.has_value() ? NameOf(*stage) : kWholeJob; }
@@ -91,7 +91,7 @@ class StageWatch final : public TelemetrySink {
     changed_.notify_all();
   }
 
-  // Returns false if the work ended without the stage.
+  // Returns false if the work ended without this stage.
   bool AwaitStart(const Stage& stage) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] {
@@ -100,12 +100,12 @@ class StageWatch final : public TelemetrySink {
     changed_.wait(lock, [&] { return ended_ || is_there(); });
     return is_there();
   }
-  // The open stage that began last.
+  // Returns the name of the open stage that began last.
   std::string Now() {
     const std::scoped_lock lock(mutex_);
     return open_.empty() ? "between stages" : NameOf(open_.back());
   }
-  // The engine's own figure; -1 if it reported none.
+  // Returns the engine's own figure; -1 if it reported none.
   double told() {
     const std::scoped_lock lock(mutex_);
     return told_;
@@ -120,7 +120,8 @@ class StageWatch final : public TelemetrySink {
   double told_ = -1;
 };
 
-// Runs `work` on a thread and stops it. Returns whether it ended in time.
+// Runs `work` on a thread and stops it. Returns whether the stop was quick enough. Returns whether
+// it ended in time.
 absl::StatusOr<bool> Measure(
     const StopSettings& settings, Session& session, Engine& engine, const StopPoint& point,
     const std::function<absl::Status(Recorder&, const std::stop_token&)>& work) {
@@ -149,7 +150,7 @@ absl::StatusOr<bool> Measure(
   bool good = false;
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
     row.figures.push_back({"not_stopped", status.ToString().substr(0, 80)});
-    // A job that ended before its stop gives no figure.
+    // A job that ended before its stop has no figure.
     good = began && status.ok();
   } else {
     good = seconds <= settings.at_most;
@@ -207,7 +208,7 @@ absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
 
   Recorder unheard(SystemClock(), engine.Monitor(), {});
   if (absl::Status status = engine.LoadModel(spec, unheard); !status.ok()) return status;
-  // Runs once first, because loading kernels takes longer than any stop.
+  // Warm up first, because loading kernels takes longer than any stop.
   if (absl::Status status = engine.Warmup("m", {}); !status.ok()) return status;
   const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, engine);
   if (!request.ok()) return request.status();

@@ -1,4 +1,4 @@
-// Moving pictures for measuring a video encoder, and PSNR and SSIM of decoded ones.
+// Moving pictures for measuring a video encoder, and PSNR and SSIM of the decoded frames.
 #pragma once
 
 #include <cstdint>
@@ -11,26 +11,26 @@
 namespace wan {
 
 enum class PictureKind {
-  kClean,  // edges and slopes that move
-  kGrain,  // the same with noise of eight levels on every pixel
-  kNoise,  // random bytes, which a model with random weights makes
+  kClean,  // moving edges and gradients
+  kGrain,  // the same, plus noise of eight levels on every pixel
+  kNoise,  // random bytes, like the output of a model with random weights
 };
 
-// "clean", "grain" or "noise".
+// Parses "clean", "grain" or "noise".
 std::optional<PictureKind> ParsePictureKind(std::string_view name);
 
-// Fills `rgb24`, which has 3 * width * height bytes, with the picture at frame `time`. The same
-// arguments always give the same bytes.
+// Fills `rgb24` (3 * width * height bytes) with the picture at frame `time`. Equal arguments give
+// equal bytes.
 void DrawPicture(PictureKind kind, int width, int height, int time, std::span<uint8_t> rgb24);
 
 // Differences between the luma (BT.709, 0 to 255) of two RGB frames of one size.
 struct Likeness {
-  double squared_error = 0;  // mean over the pixels
+  double squared_error = 0;  // mean over all pixels
   double ssim = 0;           // mean over windows of 8 x 8, one every 4 pixels
 };
 Likeness Compare(std::span<const uint8_t> a, std::span<const uint8_t> b, int width, int height);
 
-// In dB; infinite where there is no error.
+// Returns the PSNR in dB; infinite if there is no error.
 double Psnr(double mean_squared_error);
 
 }  // namespace wan

@@ -21,7 +21,8 @@
 namespace wan {
 namespace {
 
-// Draws a disc and a square that move straight over a plain background: [3, T, H, W] in [-1, 1].
+// Draws a disc and a square that move in straight lines over a plain background: [3, T, H, W] in
+// [-1, 1].
 at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
   std::mt19937 generator(static_cast<unsigned>(seed));
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -48,7 +49,7 @@ at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
     const at::Tensor dy = way(y, height);
     const at::Tensor dx = way(x, width);
     const at::Tensor distance = is_disc ? (dy * dy + dx * dx).sqrt() : at::maximum(dy, dx);
-    // The edge is one pixel wide.
+    // The edge is blended over one pixel.
     const at::Tensor inside = (radius + 0.5 - distance).clamp_(0, 1);
     clip = clip * (1 - inside) + color() * inside;
   }
@@ -69,7 +70,7 @@ absl::StatusOr<at::Tensor> DecodeAll(const VideoAutoencoder& vae, const at::Tens
   return at::cat(parts, /*dim=*/1);
 }
 
-// Figures of a precision over all clips.
+// A precision's errors over all clips.
 struct Errors {
   double psnr = 0;  // mean
   double worst_psnr = std::numeric_limits<double>::infinity();

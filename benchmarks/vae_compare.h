@@ -1,4 +1,4 @@
-// Measures the difference of the autoencoder's precisions to fp32 (wan_bench vae --compare).
+// Measures how the autoencoder's precisions differ from fp32 (wan_bench vae --compare).
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,11 +9,12 @@ namespace wan {
 
 struct ComparedVideos {
   BenchShape shape;
-  int clips = 0;  // clips of moving shapes, like the demo model's; 0: one clip of random latents
+  int clips =
+      0;  // clips of moving shapes like those of the demo model; 0: one clip of random latents
 };
 
-// Adds a row for each precision: the PSNR of decoded frames to fp32's, their largest difference,
-// and the relative error of encoded clips.
+// Adds a row per precision: PSNR of decoded frames relative to fp32, the largest difference, and
+// the relative error of encoded clips.
 absl::Status ComparePrecisions(const VideoAutoencoder& vae, const ComparedVideos& videos,
                                Session& session);
 

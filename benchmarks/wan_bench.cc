@@ -1,6 +1,6 @@
-// Measures one component, or one job, without the server. Every command prints a table, or with
-// --json a line of JSON for each row; docs/measured/performance.md has the fields and how to repeat
-// what the documents say.
+// Measures one component, or one job, without the server. Every command prints a table or, with
+// --json, a JSON line per row; docs/measured/performance.md describes the fields and how to repeat
+// published measurements.
 #include <c10/util/Exception.h>
 
 #include <cstdio>

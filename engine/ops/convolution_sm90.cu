@@ -1,5 +1,5 @@
 // ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32: a matrix
-// product whose rows are pixels, with fp32 sums.
+// product whose rows are pixels, with fp32 sums. The kernel is in convolution_sm90.cuh.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>

@@ -9,7 +9,7 @@
 namespace wan {
 
 // x [rows, parts * dim] fp32 or bf16, contiguous in the last dimension: `parts` vectors of `dim`
-// side by side, for example queries and keys from a packed projection.
+// side by side, for example queries and keys from a packed projection; weight [parts, dim] fp32.
 //
 // rotary [tokens, head_dim] fp32 is made by RotaryTable (rotary_table.h); row r of x uses its row r
 // mod tokens. If it is undefined, only the norm is applied.

@@ -216,7 +216,7 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
 }
 
 // Returns where the entity begins whose ';' is the text's last character: '&', optional '#', 1 to
-// 24 letters or digits.
+// 24 letters or digits; npos if none begins at or after `from`.
 size_t FindEntityStart(const Text& text, size_t from) {
   constexpr size_t kMaxName = 24;
   const size_t end = text.size() - 1;

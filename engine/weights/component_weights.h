@@ -204,7 +204,8 @@ class ComponentWeights {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the group is torn or holds a patch that is no longer wanted.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Restores the unpatched bits from host memory, or reads them from the checkpoint.
+  // Restores the unpatched bits from host memory, or reads them from the checkpoint. Call it while
+  // feed_ is idle.
   void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)

@@ -35,8 +35,8 @@ struct ComponentDescription {
   ModelComponent component = ModelComponent::kTextEncoder;
   uint64_t bytes = 0;
   uint64_t parameters = 0;
-  std::string device;  // "cpu", "cuda:0"
-  std::string dtype;   // of the weights in memory: "fp32", "bf16"
+  std::string device;  // for example "cuda:0"
+  std::string dtype;   // dtype of the weights in memory: "fp32", "bf16"
 };
 
 // Describes a resident model and the defaults of its requests.
@@ -47,14 +47,14 @@ struct ModelDescription {
   std::string layout;  // "original", "diffusers", "synthetic"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
-  // The files of the checkpoint and the LoRAs, sorted by name, each name once; empty for a
-  // synthetic model without LoRAs.
+  // Files of the checkpoint and LoRAs, sorted by name, without duplicates; empty for a synthetic
+  // model without LoRAs.
   std::vector<ModelFile> files;
   std::vector<VideoShape> warm_shapes;
-  GenerationRequest defaults;  // every optional field is set, except seed and image
+  GenerationRequest defaults;  // all optional fields are set, except seed and image
   bool accepts_image = false;
-  int spatial_stride = 0;   // width and height are multiples of this
-  int temporal_stride = 0;  // num_frames is a multiple of this, plus 1
+  int spatial_stride = 0;   // width and height must be multiples of this
+  int temporal_stride = 0;  // num_frames must be a multiple of this, plus 1
   int experts = 1;          // transformers that share the steps: 1 or 2
 };
 
@@ -62,47 +62,45 @@ struct DeviceDescription {
   std::string device;  // "cpu", "cuda:0"
   std::string name;    // "NVIDIA H200"
   std::string dtype;   // compute dtype: "fp32", "bf16"
-  // The libraries that compute, with their versions: "LibTorch 2.11.0, cuDNN 91900".
+  // The computing libraries with versions, for example "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
   SystemFacts system = {};
-  // Floating-point operations a second that jobs reach at least on a device of this kind, for
-  // estimates before anything was measured; 0: unknown.
+  // Floating-point operations per second that jobs on this kind of device reach at least, for
+  // estimates before any measurement; 0: unknown.
   double assumed_rate = 0;
 };
 
-// The result of a small computation on the device. The same card with the same libraries always
-// gives the same bits; a card that does not is broken.
+// The result of a small computation on the device. The same card and libraries always give the same
+// bits, unless the card is broken.
 struct DeviceCanary {
-  // Everything on which the bits depend: card, driver, libraries, version of the computation.
+  // All that the bits depend on: card, driver, libraries, version of the computation.
   std::string setup;
   std::string digest;
 };
 
-// An optional part of a generation that failed: the previews, or an output file other than the
-// first.
+// An optional part of a generation that failed: previews, or an output file other than the first.
 struct Omission {
   std::optional<OutputKind> output;  // the missing file; absent for previews
   absl::Status status;               // why it is missing
 };
 
-// Receives the results that a generation hands out before it ends. The engine calls it on its own
-// threads, one call at a time. An implementation must return quickly, because the work waits for
-// it, and must not throw.
+// Receives results that a generation produces before it ends. The engine calls it on its own
+// threads, one call at a time. Implementations must return quickly, because the work waits, and
+// must not throw.
 class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
-  // Called at most once for the previews, which end at the first failure, and once for each lost
-  // file.
+  // Called at most once for previews, which end at the first failure, and once for each lost file.
   virtual void OnOmission(const Omission&) {}
   // The work continues after the first `steps_done` steps, which an earlier attempt computed, or
-  // this one before memory ran out. Called before the stages that follow.
+  // this one before it ran out of memory. Called before the stages that follow.
   virtual void OnResumed(int /*steps_done*/) {}
 };
 
-// Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate may be called by
-// one thread at a time (the group's executor calls them); any thread may call the const methods and
-// Monitor() at any time.
+// Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate are called by
+// one thread at a time, the group's executor; const methods and Monitor() by any thread at any
+// time.
 //
 // A method that fails returns one of these statuses: INVALID_ARGUMENT for a wrong request (the
 // violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
@@ -114,51 +112,51 @@ class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Runs the small computation and compares its result with the CPU's. Returns nullopt if the
-  // device needs no such check; UNAVAILABLE (DEVICE_LOST) if it computes wrongly or not at all.
-  // Call it on the thread of LoadModel, before the first model.
+  // Runs a small computation and compares its result with the CPU's. Returns nullopt if the device
+  // needs no such check; UNAVAILABLE (DEVICE_LOST) if it computes wrongly or not at all. Call it on
+  // the thread of LoadModel, before the first model.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
-  // Makes the model resident, in the span kModelInitialization. A resident model of this name goes
-  // once the new files are checked; if these are refused, it stays as it was. After any other
-  // failure, and after a stop request, nothing of the model is left in memory.
+  // Makes the model resident, in the span kModelInitialization. A resident model of this name is
+  // freed once the new files are checked; if these are refused, it stays. After any other failure,
+  // and after a stop request, no part of the model is left in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no resident model has this name.
   virtual absl::Status UnloadModel(std::string_view name) = 0;
-  // Runs the model once at each shape and discards the results, so that the first job of such a
-  // shape is as quick as later ones. An empty list means one small shape. Nothing runs unless
-  // CheckWarmup accepts all shapes.
+  // Runs the model once at each shape and discards the results, so that the first job of a shape is
+  // as fast as later ones. An empty list means one small shape. Nothing runs unless CheckWarmup
+  // accepts all shapes.
   virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
                               std::stop_token stop = {}) = 0;
-  // Plans a job of every shape and computes nothing. INVALID_ARGUMENT with the violations of all
-  // shapes; a field is "shapes[0].width".
+  // Plans a job for every shape without computing anything. INVALID_ARGUMENT with the violations of
+  // all shapes; fields are called "shapes[0].width".
   virtual absl::Status CheckWarmup(std::string_view name,
                                    std::span<const VideoShape> shapes) const = 0;
 
   // Checks a request against a resident model and decides everything about the job: sizes, steps,
-  // stages and where weights live. INVALID_ARGUMENT carries every violation, not only the first.
-  // Of an image it reads the header alone, so that a damaged one may be planned: see CheckImage.
+  // stages and where weights are. INVALID_ARGUMENT carries all violations. Reads only an image's
+  // header, so a damaged image may pass: see CheckImage.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Decodes an image file wholly and drops its pixels, so that a damaged one is refused before its
-  // job has waited for the device, where Generate would fail with the same violation of `image`.
-  // Returns what the file holds, and what a job does with it over `background`. It needs no model
-  // and no device, and takes up to about a second of the calling thread and 400 MiB of host memory:
-  // docs/operate/limits.md says which files do.
+  // Decodes an image file completely and drops the pixels, so that a damaged one is refused before
+  // its job waits for the device. Generate would fail with the same violation of `image`. Returns
+  // what the file contains and what a job does with it over `background`. Needs no model and no
+  // device, but up to a second of the calling thread and 400 MiB of host memory
+  // (docs/operate/limits.md).
   virtual absl::StatusOr<InputImage> CheckImage(std::string_view image,
                                                 const Color& background) const = 0;
 
-  // Carries a plan out and writes the output files; frames are decoded only if plan.decodes(). If
-  // the first file cannot be written, the call fails. Previews and the other files are optional:
-  // the observer is told of those that failed, and their files are not whole.
+  // Carries out a plan and writes the output files; frames are decoded only if plan.decodes(). If
+  // the first file cannot be written, the call fails. Previews and other files are optional: the
+  // observer is told of failures, and these files are incomplete.
   //
-  // With a keeper, which must outlive the call, the job starts at its latest savepoint and leaves
-  // savepoints as it goes. Texts and image are not encoded if only decoding is left.
+  // With a keeper, which must outlive the call, the job starts at the keeper's latest savepoint and
+  // leaves new ones. If only decoding is left, texts and image are not encoded.
   //
   // A stop request takes effect in every stage: the call returns CANCELLED within half a second,
-  // and the device is free. The sample "stop_seconds" says how long that took. After a failure the
-  // caller must remove half-written files.
+  // with the device idle. The sample "stop_seconds" says how long it took. After a failure the
+  // caller must remove incomplete files.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop, SavepointKeeper* savepoints = nullptr) = 0;
@@ -166,7 +164,7 @@ class Engine {
   // Describes the models that are resident now.
   virtual std::vector<ModelDescription> Models() const = 0;
   virtual DeviceDescription Device() const = 0;
-  // The counters of the engine's device; valid as long as the engine lives.
+  // Counters of the engine's device; valid while the engine lives.
   virtual DeviceMonitor& Monitor() = 0;
 };
 

@@ -1,4 +1,5 @@
-// Makes the engine that runs real models. The server reaches the implementation only through here.
+// Makes the engine that runs real models. The server reaches the implementation only through this
+// file.
 #pragma once
 
 #include <memory>
@@ -11,10 +12,10 @@
 
 namespace wan {
 
-// Initialises the devices of a group, one rank each, and returns an engine without models:
-// {"cuda:0", "cuda:1"}; {"cpu"}. All are GPUs, each once, or all are "cpu", whose ranks are
-// threads. INVALID_ARGUMENT names a device or an option that is wrong; UNAVAILABLE names the part
-// that is missing (the device, the driver, libwan_cuda.so).
+// Initialises the devices of a group, one rank each, for example {"cuda:0", "cuda:1"} or {"cpu"},
+// and returns an engine without models. All must be different GPUs, or all "cpu", where ranks are
+// threads. INVALID_ARGUMENT names a wrong device or option; UNAVAILABLE names what is missing
+// (device, driver, libwan_cuda.so).
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const std::vector<std::string>& devices,
                                                       const EngineOptions& options);
 

@@ -1,6 +1,5 @@
 // Typed errors cross the engine's boundary as payloads of an absl::Status. The server turns them
-// into google.rpc details; no other code needs to know how they are stored. All functions are
-// thread-safe.
+// into google.rpc details; only this code knows how they are stored. All functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -14,44 +13,42 @@ namespace wan {
 
 // Describes one wrong field of a request.
 struct FieldViolation {
-  // The field's path in the request's terms, for example "width" or "guidance_scale[1]".
+  // The field's path in the request, for example "width" or "guidance_scale[1]".
   std::string field;
-  // Says what is wrong, with the offending value, and what would be right.
+  // What is wrong, with the offending value, and what would be right.
   std::string description;
 
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
 };
 
-// InvalidFields keeps this many violations, so that an answer stays small whatever was asked.
+// InvalidFields keeps this many violations, so that responses stay small.
 inline constexpr size_t kMaxViolations = 100;
 
-// Returns an INVALID_ARGUMENT that carries the first kMaxViolations of `violations`, which must not
-// be empty, and, if there are more, one last violation without a field that says how many.
+// Returns an INVALID_ARGUMENT with the first kMaxViolations of `violations` (not empty) and, if
+// there are more, a last violation without a field that says how many.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
-// Returns the violations of a status that InvalidFields made; none for any other status.
+// Returns the violations in a status from InvalidFields; none for other statuses.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
-// Returns how many violations InvalidFields was given, also those that it left out; 0 for any other
-// status.
+// Returns how many violations InvalidFields got, including omitted ones; 0 for other statuses.
 size_t ViolationCountOf(const absl::Status& status);
 
-// Returns `status`, which must not be OK, with a machine-readable reason attached
-// (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
+// Returns `status` (not OK) with a machine-readable reason attached (UPPER_SNAKE_CASE, for example
+// "MODEL_NOT_READY").
 absl::Status WithReason(absl::Status status, std::string_view reason);
 
 // RESOURCE_EXHAUSTED: device or host memory ran out. The next job is not affected.
 inline constexpr std::string_view kReasonOutOfMemory = "OUT_OF_MEMORY";
-// UNAVAILABLE: the device no longer works for this process, and no later call can succeed. Only a
-// new process helps, or a repair.
+// UNAVAILABLE: the device no longer works for this process, and all later calls fail. Only a new
+// process or a repair helps.
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 
-// DATA_LOSS: numbers that are NaN or infinite came out of a computation, so the result is
-// worthless. The weights, a LoRA or the input are at fault; the device works, and other jobs are
-// not affected.
+// DATA_LOSS: a computation gave NaN or infinity, so the result is worthless. The weights, a LoRA or
+// the input are at fault; the device works, and other jobs are not affected.
 inline constexpr std::string_view kReasonNotFinite = "NOT_FINITE";
 
-// Make statuses of these three kinds, and test for them.
+// These make statuses of the three kinds, and test for them.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);
@@ -59,7 +56,7 @@ bool IsDeviceLost(const absl::Status& status);
 absl::Status NotFiniteError(std::string_view message);
 bool IsNotFinite(const absl::Status& status);
 
-// Returns the reason that WithReason attached, or an empty string.
+// Returns the reason attached by WithReason, or an empty string.
 std::string ReasonOf(const absl::Status& status);
 
 }  // namespace wan

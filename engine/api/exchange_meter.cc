@@ -12,7 +12,7 @@ void ExchangeMeter::CountSent(uint64_t bytes) {
 void ExchangeMeter::CountWait(Wait wait) {
   absl::MutexLock lock(&mutex_);
   pending_.push_back(std::move(wait));
-  // Waits that are over are removed, so that only pending ones are kept.
+  // Remove finished waits, so that only pending ones are kept.
   Settle();
 }
 

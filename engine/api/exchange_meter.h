@@ -1,4 +1,4 @@
-// Counts the exchanges of one device of a group with the others.
+// Counts the exchanges of one device of a group with the other devices.
 #pragma once
 
 #include <cstdint>
@@ -11,30 +11,30 @@
 
 namespace wan {
 
-// Sums since the meter was made.
+// Sums since the meter's construction.
 struct Exchanged {
   uint64_t sent_bytes = 0;
-  // The time in which the device was idle because its inputs had not arrived.
+  // Seconds in which the device was idle because its inputs had not arrived.
   double waited_seconds = 0;
 };
 
 // Thread-safe; never waits for a device.
 class ExchangeMeter {
  public:
-  // Returns how many seconds the device has waited, or nullopt while the wait is not over. It may
-  // throw when the device is lost; the wait does not count then.
+  // Returns how many seconds the device waited, or nullopt while it is still waiting. It may throw
+  // if the device is lost; the wait is not counted then.
   using Wait = std::function<std::optional<double>()>;
 
   void CountSent(uint64_t bytes);
-  // The device's thread calls it when the end of the wait is queued. `wait` is called on any thread
-  // until it returns a figure.
+  // Called by the device's thread when the end of the wait is queued. `wait` is called on any
+  // thread, until it returns a number.
   void CountWait(Wait wait);
 
-  // Returns the sums, with those waits that are over.
+  // Returns the sums, including all finished waits.
   Exchanged Read();
 
  private:
-  // Adds the waits that are over, the oldest first, up to one that is not.
+  // Adds finished waits, oldest first, up to the first unfinished one.
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

@@ -1,6 +1,6 @@
-// Says in an operator's words why a path does not give the file or folder that is wanted. Every
-// reader of a file that an operator names uses these functions, so that one mistake has one name
-// everywhere. All functions are thread-safe.
+// Explains, in an operator's terms, why a path is not the wanted file or folder. All code that
+// reads files named by an operator uses this, so that a mistake has the same message everywhere.
+// All functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -12,32 +12,32 @@ namespace wan {
 
 enum class PathKind { kFile, kFolder };
 
-// Returns OK if `path` is there, is of this kind and may be read. Otherwise the first thing on the
-// way that is wrong, as "PATH: WHAT": NOT_FOUND for what does not exist and for a link whose target
-// does not exist (the message names the target), PERMISSION_DENIED for what this process may not
-// read, FAILED_PRECONDITION for a file in place of a folder and the reverse.
+// Returns OK if `path` exists, is of this kind and is readable. Otherwise returns the first problem
+// along the path, as "PATH: WHAT": NOT_FOUND if something does not exist, including a link's target
+// (which the message names), PERMISSION_DENIED if this process may not read it, FAILED_PRECONDITION
+// for a file instead of a folder or the reverse.
 absl::Status CheckPath(const std::string& path, PathKind kind);
 
-// Returns whether there is something at `path`, even a link whose target does not exist. Ask this
-// whether an optional file was given: a link to nothing was.
+// Returns whether `path` exists, even as a link whose target does not. Use it to decide whether an
+// optional file was given: a broken link was.
 bool IsGiven(const std::string& path);
 
 // What a file is expected to hold.
 enum class FileContent {
   kSafetensors,
-  kTorchArchive,  // a zip archive of torch.save
+  kTorchArchive,  // a zip archive written by torch.save
   kJson,
   kYaml,
   kSentencePiece,  // a protobuf message
   kImage,
 };
 
-// The number of bytes from a file's beginning that NameForeignContent looks at.
+// How many bytes at a file's beginning NameForeignContent looks at.
 inline constexpr size_t kForeignContentBytes = 512;
 
-// Names the real kind of a file that should be of another, from its first bytes: "is a Git LFS
-// pointer, not the file: run git lfs pull". Empty if they show nothing else. `beginning` has
-// kForeignContentBytes bytes, or the whole file if that is shorter.
+// Says what a file really is that should be `expected`, from its first bytes: "is a Git LFS
+// pointer, not the file: run git lfs pull". Empty if the bytes show nothing else. `beginning` has
+// kForeignContentBytes bytes, or the whole file if it is shorter.
 std::string NameForeignContent(std::string_view beginning, FileContent expected);
 
 }  // namespace wan

@@ -1,5 +1,4 @@
-// A request, the plan that is made from it, and the results. This header is free of LibTorch and of
-// protobuf.
+// A request, the plan made from it, and the results. Free of LibTorch and protobuf.
 #pragma once
 
 #include <algorithm>
@@ -21,35 +20,34 @@ namespace wan {
 
 enum class OutputKind { kMp4, kLosslessMkv, kLatents };
 
-// A caller's request. A field that is not set takes the model's default.
+// A caller's request. Unset fields take the model's default.
 struct GenerationRequest {
   std::string model;
   std::string prompt;                          // UTF-8
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
-  std::shared_ptr<const std::string>
-      image;  // bytes of a PNG, JPEG or WebP file; null: text to video
-  // Colour for the transparent parts of the image; unset: white. Only with an image.
+  std::shared_ptr<const std::string> image;    // a PNG, JPEG or WebP file; null: text to video
+  // Colour behind transparent parts of the image; unset: white. Only with an image.
   std::optional<Color> background;
-  // The size in pixels. With an image, width times height is only an area: the model's rule and the
-  // image's aspect ratio turn it into a size. Where `size_is_exact` is true, as in the request of a
-  // plan, the video has exactly this size, and the image is scaled and cut to it.
+  // Size in pixels. With an image, only width times height matters: the model's rule and the
+  // image's aspect ratio turn that area into a size. If `size_is_exact` is true, as in a plan's
+  // request, the video has exactly this size, and the image is scaled and cropped to it.
   std::optional<int> width;
   std::optional<int> height;
   bool size_is_exact = false;
   std::optional<int> num_frames;
   std::optional<int> fps;
   std::optional<int> steps;
-  std::vector<double> guidance_scale;  // one value, or two: low noise, then high noise
+  std::vector<double> guidance_scale;  // one value, or two (low noise, high noise)
   std::optional<double> shift;
-  std::string solver;  // of engine/schedulers/flow_solvers.def; empty: the model's default
+  std::string solver;  // name in engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
-  std::optional<VaePrecision> vae_precision;  // unset: the engine's
-  std::optional<int> h264_crf;                // of the MP4 file; unset: the engine's
+  std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
+  std::optional<int> h264_crf;                // of the MP4 file; unset: the engine's setting
   int preview_interval = 0;                   // steps between previews; 0: no previews
   std::vector<LoraScale> loras;               // registered with the model; merged in this order
-  // Whether one step measures the operators of one transformer block (SpanRecord::block_profile).
-  // It changes no bit of the results.
+  // Whether one step times the operators of one transformer block (SpanRecord::block_profile). The
+  // results stay bit for bit the same.
   bool profile = false;
 };
 
@@ -71,97 +69,94 @@ struct StepPlan {
   double guidance_scale = 0;
 };
 
-// One stage of the job, with its work and its memory.
+// One stage of a job, with its work and memory.
 struct StagePlan {
-  Stage stage;  // of its span
-  // Floating-point operations; a multiplication with an addition counts as two. Absent for a stage
-  // whose time does not depend on them.
+  Stage stage;  // stage of the corresponding span
+  // Floating-point operations, with a multiply-add counted as two. Absent if the stage's time does
+  // not depend on them.
   std::optional<double> flops;
-  // The most device memory that the stage holds: an upper bound, in bytes. Both are 0 where memory
-  // is not planned, and for a stage that uses no device memory.
+  // Upper bound of the stage's device memory, in bytes. Both members are 0 if memory is not planned
+  // or the stage uses no device memory.
   uint64_t weight_bytes = 0;
   uint64_t activation_bytes = 0;  // activations and workspaces
-  uint64_t workspace_bytes = 0;   // the part of it that libraries keep for themselves
-  // The host memory that the job adds in this stage: weights that it has parked there, frames on
-  // their way to the files, activations of what computes on the CPU. 0 where it is not planned.
+  uint64_t workspace_bytes = 0;   // part of activation_bytes that libraries keep
+  // Host memory that the job adds in this stage: weights that it parks, frames on their way to
+  // files, activations of components on the CPU. 0 if memory is not planned.
   uint64_t host_bytes = 0;
 };
 
-// The texts' tokens (engine/pipeline/prepared_request.h).
+// The tokens of the texts (engine/pipeline/prepared_request.h).
 struct PreparedRequest;
 
-// The least number of decoded frames that may wait for their encoder: two chunks of four, enough
-// for decoding and encoding to overlap.
+// Fewest decoded frames that may wait for their encoder: two chunks of four, enough for decoding
+// and encoding to overlap.
 inline constexpr int kLeastQueuedFrames = 8;
 
-// Everything that is decided before the work starts. It is a pure function of request, model and
-// device; MakePlan (engine/planning/plan.h) makes it for Engine::Plan. Validation, admission, the
-// estimate of the time left and the pipeline read it; no other code computes any of it again.
+// All that is decided before the work starts: a pure function of request, model and device, made by
+// MakePlan (engine/planning/plan.h). Validation, admission, estimates of remaining time and the
+// pipeline read it; no other code computes any of it.
 struct GenerationPlan {
-  // The request with every optional field set, the seed drawn and the size exact. Planning it once
-  // more gives the same plan.
+  // The request with all optional fields set, the seed drawn and the size exact. Planning it again
+  // gives the same plan.
   GenerationRequest request;
   VideoShape shape;                   // the size of the finished video
   std::vector<int64_t> latent_shape;  // [C, T, H, W]
-  int64_t tokens = 0;                 // the transformer's tokens in one forward pass
-  // Whether the conditional and the unconditional forward pass run as one batch of two. This pays
-  // for small videos, where one pass does not fill the device.
+  int64_t tokens = 0;                 // transformer tokens per forward
+  // Whether the forwards with and without the prompt run as one batch of two. That pays off for
+  // small videos, where one forward does not fill the device.
   bool batched_guidance = false;
-  // Whether any step runs an unconditional pass besides the conditional one; steps with a guidance
-  // scale of exactly 1 do not. False for few-step checkpoints, whose weights have learnt the
-  // guidance, and if every scale is 1: then every step runs one pass, with the prompt.
+  // Whether any step runs a forward without the prompt; steps with a guidance scale of exactly 1 do
+  // not. False for few-step checkpoints, whose weights have learnt the guidance, and if all scales
+  // are 1.
   bool guided = true;
   std::vector<StepPlan> steps;
-  // The noise level of each step's input: strictly decreasing; one more entry than steps, the last
-  // of which is 0.
+  // Noise level of each step's input, strictly decreasing, and a last entry of 0.
   std::vector<float> sigmas;
-  std::vector<StagePlan> stages;  // in the order in which they start
-  // Where every component's weights live while the job runs; never kAuto.
+  std::vector<StagePlan> stages;  // in the order of their starts
+  // Where each component's weights are during the job; never kAuto.
   std::vector<ComponentResidency> residency;
-  // Whether the next expert's weights are copied to the device while the expert before it computes
-  // its last step.
+  // Whether the next expert's weights are copied to the device during the previous expert's last
+  // step.
   bool prefetch_experts = false;
-  // Whether the transformers record forwards and replay them: it saves launches where the kernels
-  // of a small video take less time than these, and the result has the same bits.
+  // Whether the transformers record and replay forwards, which saves launches for small videos. The
+  // result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
   // Most decoded frames that may wait for their encoder before decoding waits.
   int queued_frames = kLeastQueuedFrames;
   // Floating-point operations of one forward with one text.
   double forward_flops = 0;
-  // The number of transformer blocks in a forward, and the work of one of them in a forward with
-  // one text.
+  // Transformer blocks per forward, and the work of one of them with one text.
   int blocks = 0;
   std::vector<OperatorWork> block_operators;
-  // The device memory, in bytes, that the job may use; 0 where it is not limited.
+  // Device memory, in bytes, that the job may use; 0: no limit.
   uint64_t device_memory_bytes = 0;
-  // The device memory, in bytes, of the largest stage, with the weights of this model; 0 where
-  // memory is not planned.
+  // Device memory, in bytes, of the largest stage, including this model's weights; 0 if memory is
+  // not planned.
   uint64_t peak_device_bytes = 0;
-  // The most host memory that the job adds in any stage; 0 where memory is not planned.
+  // Most host memory that the job adds in any stage; 0 if memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
-  // The engine's tokens of the texts, read for the plan and used again to carry it out. The image
-  // was only measured: the job decodes it when it needs its pixels. A queued job keeps no plan:
-  // each attempt makes its own. Null in a plan that was not made by an engine.
+  // The texts' tokens, which planning makes and the job uses. The image is decoded only by the job.
+  // A queued job keeps no plan: each attempt makes its own. Null in a plan that no engine made.
   std::shared_ptr<const PreparedRequest> prepared;
 
-  // Returns whether frames are decoded. A request that asks only for latents needs none.
+  // Returns whether frames are decoded, which a request for latents alone does not need.
   bool decodes() const {
     return std::any_of(request.outputs.begin(), request.outputs.end(),
                        [](OutputKind kind) { return kind != OutputKind::kLatents; });
   }
 };
 
-// Names the file that an artifact is written to.
+// An artifact's kind and the file that it is written to.
 struct OutputFile {
   OutputKind kind = OutputKind::kMp4;
   std::string path;
 };
 
-// A JPEG file that shows the first frame of the current estimate of the video.
+// A JPEG file with the first frame of the current estimate of the video.
 struct Preview {
-  int step = 0;  // the number of finished steps
+  int step = 0;  // number of finished steps
   std::string jpeg;
 };
 

@@ -1,19 +1,19 @@
-// Whether the two forwards of a guided step, with the prompt and without it, run as one batch.
+// Whether a guided step runs its two forwards, with and without the prompt, as one batch.
 #pragma once
 
 namespace wan {
 
-// The choice holds for every job of an engine. A batch needs more memory than one forward: where it
-// does not fit the device beside the weights, or the host, the plan takes two forwards instead, so
-// no job is refused for it. GenerationPlan::batched_guidance has the choice for a job. The videos
-// differ by rounding alone. Steps without guidance have one forward, and nothing to batch.
+// Applies to every job of an engine. A batch needs more memory than one forward: if it does not fit
+// the device or the host, the plan runs two forwards instead of refusing the job.
+// GenerationPlan::batched_guidance is the choice for a job. Videos differ only by rounding. Steps
+// without guidance have a single forward.
 enum class GuidanceBatching {
-  // One batch where that is faster: for small videos, and in a group with an even number of
-  // devices, each half of which computes one of the forwards.
+  // One batch if that is faster: for small videos, and in a group with an even number of devices,
+  // where each half computes one forward.
   kAuto,
   // One batch for videos of any size.
   kBatched,
-  // Two forwards, one after the other. All devices of a group compute each of them together.
+  // Two forwards, one after the other; in a group all devices share each of them.
   kSplit,
 };
 

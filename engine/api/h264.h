@@ -8,17 +8,16 @@
 
 namespace wan {
 
-// The defaults were chosen by the figures in docs/design/media.md.
+// docs/design/media.md has the figures behind the defaults.
 struct H264Options {
-  // One of kH264Presets: faster ones take less time of the processors and more bytes for the same
-  // quality.
+  // One of kH264Presets: faster ones take less CPU time and more bytes for the same quality.
   std::string preset = "veryfast";
-  // Constant rate factor, kBestH264Crf to kWorstH264Crf: six more halve the bit rate, about.
+  // Constant rate factor, kBestH264Crf to kWorstH264Crf; adding 6 halves the bit rate, roughly.
   int crf = 15;
 };
 
-// The presets of libx264 that keep up with a GPU, the fastest first. Plans count the host memory of
-// the last one (engine/media/writer_memory.h); slower ones take more.
+// The libx264 presets that keep up with a GPU, fastest first. Plans count the host memory of the
+// last one (engine/media/writer_memory.h); slower presets would need more.
 inline constexpr std::array<const char*, 5> kH264Presets = {"ultrafast", "superfast", "veryfast",
                                                             "faster", "fast"};
 inline constexpr int kBestH264Crf = 1;

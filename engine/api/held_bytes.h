@@ -1,4 +1,4 @@
-// Bytes that many objects hold together, and the most of them at a time.
+// Counts bytes that many objects hold together, and their peak.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@ namespace wan {
 // Thread-safe; never blocks.
 class HeldBytes {
  public:
-  // Adds bytes, or takes them back if negative.
+  // Adds bytes, or subtracts them if negative.
   void Add(int64_t bytes) {
     const int64_t now = now_.fetch_add(bytes) + bytes;
     int64_t peak = peak_.load();
@@ -17,7 +17,7 @@ class HeldBytes {
     }
   }
 
-  // Returns the most since the last call, and begins again with what is held now.
+  // Returns the peak since the last call, and restarts it at the present bytes.
   uint64_t TakePeak() { return static_cast<uint64_t>(peak_.exchange(now_.load())); }
 
  private:

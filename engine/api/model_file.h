@@ -1,4 +1,4 @@
-// The files that a model is read from, and how to notice that one has changed.
+// The files that a model is read from, and how to detect that one has changed.
 #pragma once
 
 #include <cstdint>
@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// Identifies the state of a file without reading it. An exchanged file has another inode; one that
-// was written to in its place has another time, unless somebody set that back.
+// Identifies a file's state without reading it. A replaced file has another inode; a file that was
+// written in place has another time, unless that was set back.
 struct FileVersion {
   uint64_t size_bytes = 0;
   int64_t modified_nanos = 0;  // since the epoch
@@ -18,7 +18,7 @@ struct FileVersion {
   // Returns the version of an open file, or the error of the system. Any thread may call it.
   static absl::StatusOr<FileVersion> Of(int descriptor);
   // Follows links. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular
-  // one.
+  // file.
   static absl::StatusOr<FileVersion> Of(const std::string& path);
 
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
@@ -26,11 +26,11 @@ struct FileVersion {
 
 // A file that was read.
 struct ModelFile {
-  // Its path below the model's folder; of a LoRA "loras/NAME/FILE", or "loras/NAME/high/FILE" if it
-  // was registered for one expert.
+  // Path below the model's folder; for a LoRA "loras/NAME/FILE", or "loras/NAME/high/FILE" if it is
+  // for one expert.
   std::string name;
-  std::string path;     // on this machine
-  FileVersion version;  // taken before its bytes were read
+  std::string path;     // path on this machine
+  FileVersion version;  // as it was before the bytes were read
 
   friend bool operator==(const ModelFile&, const ModelFile&) = default;
 };

@@ -1,6 +1,6 @@
-// The model families, components and experts that exist, and the one name of each: on the wire, in
-// settings, in file layouts and as a metric label. Code decides by the types; names are only for
-// what comes in and what goes out. All functions are pure and may be called from any thread.
+// The model families, components and experts, each with the one name that is used on the wire, in
+// settings, in file layouts and in metric labels. Code compares the types; names are only for input
+// and output. All functions are pure; any thread may call them.
 #pragma once
 
 #include <array>
@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// An architecture, not a size: a tiny model has the family of the large one it is like.
+// An architecture, not a size: a tiny model has the family of the large model that it resembles.
 enum class FamilyId {
 #define WAN_MODEL_FAMILY(id, name) id,
 #include "engine/api/model_families.def"
@@ -22,13 +22,13 @@ inline constexpr std::array kFamilyIds = {
 #undef WAN_MODEL_FAMILY
 };
 
-// Returns the name of model_families.def, for example "ti2v-5b".
+// Returns the name in model_families.def, for example "ti2v-5b".
 std::string_view NameOf(FamilyId family);
-// Nullopt for any other text.
+// Returns nullopt for any other text.
 std::optional<FamilyId> ParseFamily(std::string_view name);
 
-// Of two experts kTransformer is the one for high noise and kTransformer2 the one for low noise, as
-// checkpoints order them.
+// With two experts, kTransformer is for high noise and kTransformer2 for low noise, as checkpoints
+// order them.
 enum class ModelComponent { kTextEncoder, kTransformer, kTransformer2, kVae };
 
 inline constexpr std::array kModelComponents = {
@@ -37,17 +37,17 @@ inline constexpr std::array kModelComponents = {
 
 // Returns "text_encoder", "transformer", "transformer_2" or "vae".
 std::string_view NameOf(ModelComponent component);
-// Nullopt for any other text.
+// Returns nullopt for any other text.
 std::optional<ModelComponent> ParseComponent(std::string_view name);
-// The component of the expert at `index` in the checkpoint's order, 0 or 1.
+// Returns the component of the expert at `index` (0 or 1) in the checkpoint's order.
 ModelComponent TransformerComponent(int index);
 
-// Which of a model's experts: the only one, or the one for high or for low noise.
+// One of a model's experts: the only one, or the one for high or low noise.
 enum class ExpertRole { kOnly, kHighNoise, kLowNoise };
 
 // Returns "only", "high" or "low".
 std::string_view NameOf(ExpertRole expert);
-// Nullopt for any other text.
+// Returns nullopt for any other text.
 std::optional<ExpertRole> ParseExpert(std::string_view name);
 
 }  // namespace wan

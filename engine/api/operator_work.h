@@ -1,4 +1,4 @@
-// The work of a transformer block's operators, and their measured times.
+// Work and measured times of a transformer block's operators.
 #pragma once
 
 #include <string>
@@ -11,13 +11,13 @@ namespace wan {
 struct OperatorWork {
   // "projections", "self_attention", "cross_attention", "feed_forward" or "elementwise"; static.
   std::string_view name;
-  // Floating-point operations; a multiplication with an addition counts as two. 0 for classes whose
-  // operations are not counted because they are bound by memory.
+  // Floating-point operations, with a multiply-add counted as two. 0 for classes that are bound by
+  // memory.
   double flops = 0;
-  double bytes = 0;  // least bytes that must be read and written
+  double bytes = 0;  // fewest bytes that must be read and written
 };
 
-// One operator of a block. FLOPs and bytes as above; both are 0 for a wait.
+// One operator of a block. Operations and bytes are counted as above; both are 0 for a wait.
 struct BlockOperator {
   std::string_view name;            // static; BlockOperator.name of the contract lists the names
   std::string_view operator_class;  // OperatorWork::name, or "weights"; static
@@ -32,10 +32,10 @@ struct TimedOperator {
 
 // The measured times of one block in one forward of a job.
 struct BlockProfile {
-  std::string part;                      // the name of the forward's SpanPart
+  std::string part;                      // name of the forward's SpanPart
   int block = 0;                         // from 0
-  int texts = 0;                         // of the forward, which the operators' work counts
-  std::vector<TimedOperator> operators;  // in the order in which they ran, without gaps
+  int texts = 0;                         // texts in the forward, which the operators' work includes
+  std::vector<TimedOperator> operators;  // in order of execution, without gaps
 };
 
 }  // namespace wan

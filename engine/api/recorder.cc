@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// Telemetry is optional: if a sink or a probe throws, its data is lost, but neither the job nor,
-// while another exception unwinds, the process.
+// Telemetry is optional: if a sink or probe throws, its data is lost, but the job goes on; nor does
+// the process end if another exception is unwinding.
 template <typename Work>
 void IgnoreFailure(const Work& work) {
   try {
@@ -16,7 +16,7 @@ void IgnoreFailure(const Work& work) {
   }
 }
 
-// Calls `what` with every sink.
+// Calls `what` with each sink.
 template <typename What>
 void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
   for (TelemetrySink* const sink : sinks) {
@@ -39,8 +39,7 @@ Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
   }
   std::unique_ptr<ResourceProbe> probe;
   IgnoreFailure([&] { probe = monitor_.StartProbe(); });
-  // The clock is read last, so that what the sinks did with the start is not counted as the
-  // stage's.
+  // Read the clock last, so that the sinks' work at the start is not counted in the stage.
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
 }
 

@@ -1,5 +1,5 @@
 // All telemetry passes through the Recorder. Code opens spans and records samples; sinks (streamed
-// events, the stored report, Prometheus, logs) receive them. No stage is timed anywhere else.
+// events, stored reports, Prometheus, logs) receive them. Stages are timed nowhere else.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ namespace wan {
 // Facts about a denoising step, carried by the step's spans.
 struct StepFacts {
   int step = 0;         // 0 is the first
-  int total = 0;        // the number of steps of the job
+  int total = 0;        // number of steps of the job
   double timestep = 0;  // 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
 };
@@ -39,10 +39,10 @@ struct SpanStart {
 // A part of a span, for example one forward of a step. Parts do not overlap.
 struct SpanPart {
   std::string name;          // "forward_conditional", or a component's name
-  double start_seconds = 0;  // from the start of the span
+  double start_seconds = 0;  // seconds from the start of the span
   double seconds = 0;
-  std::optional<uint64_t> bytes;  // of a component that was loaded
-  std::optional<double> flops;    // of a forward
+  std::optional<uint64_t> bytes;  // bytes of a loaded component
+  std::optional<double> flops;    // floating-point operations of a forward
 };
 
 // A finished span.
@@ -52,21 +52,21 @@ struct SpanRecord {
   double seconds = 0;
   ResourceUsage usage;
   std::shared_ptr<const StepFacts> step;
-  absl::Status status;          // the result with which it was closed
-  std::vector<SpanPart> parts;  // in the order in which they started
-  // Null except in the step of a job that profiles a block.
+  absl::Status status;          // status with which it was closed
+  std::vector<SpanPart> parts;  // in the order of their starts
+  // Null except for the step in which a job profiles a block.
   std::shared_ptr<const BlockProfile> block_profile;
 };
 
-// One value at one moment, for example the bytes of a model's component.
+// A value at one moment, for example the bytes of a component.
 struct Sample {
-  std::string name;  // the Prometheus name without the prefix: "component_memory_bytes"
+  std::string name;  // Prometheus name without prefix: "component_memory_bytes"
   double value = 0;
   std::map<std::string, std::string> labels;
 };
 
-// Receives telemetry. A Recorder calls its sinks from any thread, one call at a time. An
-// implementation must return quickly, because the work waits for it, and must not throw.
+// Receives telemetry. A Recorder calls each sink from any thread, one call at a time.
+// Implementations must return quickly, because the work waits, and must not throw.
 class TelemetrySink {
  public:
   virtual ~TelemetrySink() = default;
@@ -77,24 +77,23 @@ class TelemetrySink {
 
 class Span;
 
-// Thread-safe. Each job and each model load has a Recorder of its own. Clock, monitor and sinks
-// must outlive it.
+// Thread-safe. Each job and each model load has its own Recorder. Clock, monitor and sinks must
+// outlive it.
 class Recorder {
  public:
   Recorder(Clock& clock, DeviceMonitor& monitor, std::vector<TelemetrySink*> sinks);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Opens a span. Span::Finish closes it; the span's destructor does so with CANCELLED if Finish
-  // was not called. `step` belongs to spans of a denoising step.
+  // Opens a span. Span::Finish closes it; without Finish, the span's destructor closes it with
+  // CANCELLED. `step` is for spans of a denoising step.
   [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
   // Records a span that began in the past and ends now, such as kQueueWait. It has no resource
-  // usage. `duration` is not what the wall clock says has passed since `start`: that may have been
-  // set meanwhile.
+  // usage. `duration` is given separately, because the wall clock may have been set since `start`.
   void RecordPast(Stage stage, absl::Time start, absl::Duration duration);
 
-  // Hands one value to every sink.
+  // Passes a value to every sink.
   void Record(const Sample& sample);
 
  private:
@@ -104,21 +103,21 @@ class Recorder {
   Clock& clock_;
   DeviceMonitor& monitor_;
   const std::vector<TelemetrySink*> sinks_;
-  absl::Mutex mutex_;  // serialises the calls of sinks
+  absl::Mutex mutex_;  // serialises calls of sinks
 };
 
-// The movable handle of an open span. The Recorder must outlive it.
+// Movable handle of an open span.
 class Span {
  public:
   Span(Span&&) noexcept;
   Span& operator=(Span&&) = delete;
   ~Span();
 
-  // Closes the span with a status and returns this status. Later calls change nothing.
+  // Closes the span with a status and returns that. Later calls change nothing.
   absl::Status Finish(absl::Status status = absl::OkStatus());
 
-  // Returns the seconds since the start. Call it before Finish, as the next one, and on the thread
-  // that will call that.
+  // Returns the seconds since the start. Call this and AddPart before Finish, on the thread that
+  // will call Finish.
   double Seconds() const;
   void AddPart(SpanPart part) { record_.parts.push_back(std::move(part)); }
   void SetBlockProfile(std::shared_ptr<const BlockProfile> profile) {
@@ -130,7 +129,7 @@ class Span {
   Span(Recorder* recorder, SpanRecord record, int64_t start_nanos,
        std::unique_ptr<ResourceProbe> probe);
 
-  Recorder* recorder_;  // null after the span was closed or moved from
+  Recorder* recorder_;  // null once the span was closed or moved from
   SpanRecord record_;
   int64_t start_nanos_;
   std::unique_ptr<ResourceProbe> probe_;

@@ -1,4 +1,4 @@
-// Fills in what a request leaves open.
+// Fills in a request's unset fields.
 #pragma once
 
 #include "engine/api/engine_options.h"
@@ -6,13 +6,12 @@
 
 namespace wan {
 
-// Sets the fields whose default the operator chooses, whatever the model: an unset precision of the
-// autoencoder is kFp32.
+// Sets the fields whose default the operator chooses for all models. The autoencoder's precision is
+// kFp32 if the operator has not set it.
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults);
 
-// Gives every field that `request` leaves open the value of `defaults`, which are a model's
-// (ModelDescription::defaults). An empty negative prompt counts as left open. Model, prompt, image
-// and seed have no defaults.
+// Sets every unset field of `request` from `defaults`, a model's (ModelDescription::defaults). An
+// empty negative prompt counts as unset. Model, prompt, image and seed have no defaults.
 void FillUnset(const GenerationRequest& defaults, GenerationRequest& request);
 
 }  // namespace wan

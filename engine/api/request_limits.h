@@ -1,5 +1,5 @@
-// Bounds of the numbers and texts of a request that hold for every model. Planning refuses what
-// lies outside, and a server names them where it refuses a value itself.
+// Bounds of a request's numbers and texts that hold for all models. Planning refuses values
+// outside, and the server names the bounds when it refuses a value itself.
 #pragma once
 
 #include <cstddef>
@@ -7,17 +7,17 @@
 namespace wan {
 
 // Bytes of the prompt and of the negative prompt: far more than 512 tokens need. It bounds the cost
-// of cleaning any text.
+// of cleaning a text.
 inline constexpr size_t kMaxPromptBytes = size_t{64} << 10;
-// Pixels of a side. The decoder's largest activations have 12.9e9 elements there; operators take
-// more than 2^31 of them, in pieces where a library does not (engine/ops/convolution.h), which
-// tests/gpu/large_sizes_gpu_test.cc holds against parts.
+// Pixels per side. At this size the decoder's largest activations have 12.9e9 elements. Operators
+// support more than 2^31, in pieces if a library does not (engine/ops/convolution.h), as
+// tests/gpu/large_sizes_gpu_test.cc verifies.
 inline constexpr int kMaxSide = 4096;
-// Positions of the rotary embedding's table, per axis (upstream's rope_params(1024, ...)).
+// Positions per axis in the rotary embedding's table (upstream's rope_params(1024, ...)).
 inline constexpr int kMaxLatentFrames = 1024;
-// Frames per second of the video file, from 1 on.
+// Frames per second of the video file; at least 1.
 inline constexpr int kMaxFps = 120;
-// Denoising steps, from 1 on.
+// Denoising steps; at least 1.
 inline constexpr int kMaxFlowSteps = 1000;
 
 }  // namespace wan

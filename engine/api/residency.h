@@ -1,5 +1,5 @@
-// The places of the weights of a model's components. docs/operate/memory.md says when each policy
-// pays.
+// Where the weights of a model's components are. docs/operate/memory.md says when each policy pays
+// off.
 #pragma once
 
 #include <optional>
@@ -12,17 +12,17 @@
 namespace wan {
 
 enum class ResidencyPolicy {
-  kAuto,      // the plan of each request picks one of the next four
+  kAuto,      // each request's plan picks one of the next four
   kResident,  // on the device all the time
-  kHost,      // in locked host memory; copied to the device while the component works
-  kStream,    // in locked host memory; copied block by block, each while the one before computes
-  kDisk,      // nowhere but in the checkpoint's files; read while the component works
-  kCpu,       // in host memory; the CPU computes the component
+  kHost,      // in pinned host memory; on the device while the component works
+  kStream,    // in pinned host memory; copied block by block, each during the previous one's work
+  kDisk,      // only in the checkpoint's files; read while the component works
+  kCpu,       // in host memory; the component computes on the CPU
 };
 
 // Returns "auto", "resident", "host", "stream", "disk" or "cpu".
 std::string_view ResidencyPolicyName(ResidencyPolicy policy);
-// The inverse of ResidencyPolicyName; returns nullopt for any other text.
+// Inverse of ResidencyPolicyName; nullopt for any other text.
 std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name);
 
 // The policy of one component.
@@ -33,10 +33,10 @@ struct ComponentResidency {
   friend bool operator==(const ComponentResidency&, const ComponentResidency&) = default;
 };
 
-// Parses text such as "vae=host"; returns nullopt for a component or a policy that does not exist.
+// Parses text such as "vae=host"; nullopt for an unknown component or policy.
 std::optional<ComponentResidency> ParseComponentResidency(std::string_view text);
 
-// The tiles into which the decoder cuts every frame. A grid of one tile is the whole frame.
+// The tiles into which every frame is cut for decoding. A grid of one tile means whole frames.
 struct TileGrid {
   int rows = 1;
   int columns = 1;

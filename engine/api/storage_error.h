@@ -1,5 +1,5 @@
-// Errors of the disk that a job's files are written to. The job is not at fault: it can be done
-// again once the disk takes writes.
+// Errors of the disk that a job's files are written to. The job is not at fault: it can be repeated
+// once the disk accepts writes.
 #pragma once
 
 #include <string_view>
@@ -8,12 +8,12 @@
 
 namespace wan {
 
-// UNAVAILABLE or RESOURCE_EXHAUSTED: the disk is full, fails, or takes no writes.
+// UNAVAILABLE or RESOURCE_EXHAUSTED: the disk is full, fails or refuses writes.
 inline constexpr std::string_view kReasonStorage = "STORAGE_UNAVAILABLE";
 
-// Returns `status`, which the system's `error` (errno) has caused, with that reason if the error
-// is one of a disk: no room, a quota, a device that fails or is gone, a file system that takes no
-// writes. Otherwise returns it as it is.
+// Adds kReasonStorage to `status` if `error`, the errno that caused it, is a disk's: no room, a
+// quota, a failing or missing device, a read-only file system. Otherwise returns `status`
+// unchanged.
 absl::Status WithStorageReason(absl::Status status, int error);
 
 bool IsStorageError(const absl::Status& status);

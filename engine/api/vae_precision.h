@@ -10,12 +10,12 @@ namespace wan {
 
 enum class VaePrecision {
   kFp32,
-  // fp32, but a GPU may round the inputs of products to 11 significant bits. Where such an input is
-  // too large for fp16 the work is done in kFp32.
+  // fp32, but a GPU may round inputs of products to 11 significant bits. If such an input is beyond
+  // fp16's range, kFp32 takes over.
   kTf32,
-  // 11 significant bits everywhere. Where a value is too large for it the work is done in kBf16.
+  // 11 significant bits everywhere. If a value is beyond fp16's range, kBf16 takes over.
   kFp16,
-  // 8 significant bits, and the range of fp32.
+  // 8 significant bits, with the range of fp32.
   kBf16,
 };
 
@@ -36,7 +36,7 @@ constexpr std::string_view NameOf(VaePrecision precision) {
   return "";
 }
 
-// Returns nullopt for a text that is none of these names.
+// Returns nullopt for any other text.
 constexpr std::optional<VaePrecision> ParseVaePrecision(std::string_view text) {
   for (const VaePrecision precision : kVaePrecisions) {
     if (NameOf(precision) == text) return precision;
@@ -44,19 +44,19 @@ constexpr std::optional<VaePrecision> ParseVaePrecision(std::string_view text) {
   return std::nullopt;
 }
 
-// The default beside models that compute in `dtype` ("fp32" or "bf16"); docs/design/vae.md has the
-// figures that it was chosen by.
+// The default for models that compute in `dtype` ("fp32" or "bf16"), based on figures in
+// docs/design/vae.md.
 constexpr VaePrecision DefaultVaePrecision(std::string_view dtype) {
   return dtype == "fp32" ? VaePrecision::kFp32 : VaePrecision::kFp16;
 }
 
-// Returns the bytes of a value of the activations.
+// Returns the bytes of an activation's element.
 constexpr int64_t ElementBytes(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kBf16 ? 2 : 4;
 }
 
-// Returns whether a GPU computes with values of fp16, which end at 65504, so that results may be
-// infinite or no number.
+// Returns whether a GPU computes with fp16 values, whose range ends at 65504, so that results may
+// be infinite or NaN.
 constexpr bool MayLeaveFp16(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
 }

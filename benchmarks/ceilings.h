@@ -15,7 +15,7 @@ namespace wan {
 using client::reports::Ceilings;
 
 // Returns the longest of three times: products plus attention, memory traffic, and copies between
-// host and device. Unknown (nullopt) if a needed rate is unknown or there is no work.
+// host and device. Returns nullopt if a needed rate is unknown or there is no work.
 std::optional<double> FloorSeconds(const Ceilings& ceilings, const Work& work);
 
 // Stores the ceilings and `rows`, the measurements behind them. UNAVAILABLE if the file cannot be

@@ -187,7 +187,7 @@ class SwitchBenchmark {
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
   int64_t lora_bytes_ = 0;
-  absl::Status status_;  // errors of printing
+  absl::Status status_;  // first error of printing a row
   const std::shared_ptr<const WeightPatch> first_;
   const std::shared_ptr<const WeightPatch> second_;
 };

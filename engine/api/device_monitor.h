@@ -36,7 +36,7 @@ struct GpuUsage {
   // sorted, and the time with any of them. Empty if the driver reports none.
   std::vector<std::string> throttle_reasons;
   std::optional<double> throttled_seconds;
-  std::optional<int> processes;  // most with compute contexts at a time, including this one
+  std::optional<int> processes;  // most processes with compute contexts, including this one
 };
 
 // A device's state at one moment. Percentages run from 0 to 100. Percentages, power and clocks are

@@ -77,7 +77,7 @@ bool MayRead(const std::string& path, PathKind kind) {
   return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
 }
 
-// A signature, what files with it are, and the content for which it is right.
+// A file signature, what to say about files that have it, and the content that should have it.
 struct Signature {
   std::string_view bytes;
   size_t offset;

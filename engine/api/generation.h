@@ -43,9 +43,9 @@ struct GenerationRequest {
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
-  std::optional<int> h264_crf;                // of the MP4 file; unset: the engine's setting
-  int preview_interval = 0;                   // steps between previews; 0: no previews
-  std::vector<LoraScale> loras;               // registered with the model; merged in this order
+  std::optional<int> h264_crf;   // rate factor of the MP4 file; unset: the engine's setting
+  int preview_interval = 0;      // steps between previews; 0: no previews
+  std::vector<LoraScale> loras;  // registered with the model; merged in this order
   // Whether one step times the operators of one transformer block (SpanRecord::block_profile). The
   // results stay bit for bit the same.
   bool profile = false;

@@ -30,7 +30,7 @@ struct ModelFile {
   // for one expert.
   std::string name;
   std::string path;     // path on this machine
-  FileVersion version;  // as it was before the bytes were read
+  FileVersion version;  // version before the bytes were read
 
   friend bool operator==(const ModelFile&, const ModelFile&) = default;
 };

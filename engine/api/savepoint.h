@@ -13,8 +13,8 @@ namespace wan {
 
 struct Savepoint {
   int steps_done = 0;  // 1 to the number of steps; if all, only decoding is left
-  // In the engine's own format. The engine detects incomplete bytes but not damaged ones, so store
-  // a digest with them.
+  // The state, in the engine's own format. The engine detects incomplete bytes but not damaged
+  // ones, so store a digest with them.
   std::string bytes;
 };
 

@@ -51,7 +51,7 @@ class Checkpoint {
   Layout layout() const;
   FamilyId family() const;
 
-  // 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
+  // Returns 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
   int num_experts() const;
   // The high-noise expert handles timesteps at or above this fraction of the schedule; nullopt if
   // there is one expert.

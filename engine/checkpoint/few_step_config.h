@@ -1,5 +1,5 @@
-// Reads the schedule of a few-step (distilled) checkpoint. No published layout has such a file;
-// docs/operate/checkpoints.md names the files that may hold it. All functions are thread-safe.
+// Reads the schedule of a few-step (distilled) checkpoint. The published layouts have no place for
+// it; docs/operate/checkpoints.md names the files that may hold it. All functions are thread-safe.
 #pragma once
 
 #include <optional>

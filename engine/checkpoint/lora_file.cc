@@ -246,7 +246,7 @@ class TermBuilder {
                              ": the ranks differ"));
       return std::nullopt;
     }
-    // Under the file's own name, because adapter_config.json uses that.
+    // Pairs keep the file's own module names, because adapter_config.json uses those.
     LoraPair& pair =
         pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {

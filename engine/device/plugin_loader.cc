@@ -25,8 +25,8 @@ std::vector<std::string> Candidates() {
   for (std::filesystem::path folder = program.parent_path();
        !error && candidates.size() < 8 && folder.has_relative_path();
        folder = folder.parent_path()) {
-    candidates.push_back(folder / "lib" / kLibrary);               // a build
-    candidates.push_back(folder / "lib" / "wanserve" / kLibrary);  // an installation
+    candidates.push_back(folder / "lib" / kLibrary);               // in a build folder
+    candidates.push_back(folder / "lib" / "wanserve" / kLibrary);  // in an installation
   }
   candidates.push_back(kLibrary);
   return candidates;

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "engine/api/errors.h"  // reason of these statuses
+#include "engine/api/errors.h"  // for the reasons of these statuses
 
 namespace wan {
 

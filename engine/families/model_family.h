@@ -35,7 +35,7 @@ struct SamplingDefaults {
   std::string_view negative_prompt;
 };
 
-// Those dimensions of a published transformer that its VAE and text encoder do not determine.
+// The dimensions of a published transformer that do not follow from its VAE and text encoder.
 struct PublishedSize {
   int64_t dim = 0;
   int64_t ffn_dim = 0;
@@ -50,7 +50,7 @@ struct ModelFamily {
   FamilyId id = FamilyId::kTi2v5b;
   std::string_view upstream_type;    // "model_type" in config.json of upstream's layout
   std::string_view diffusers_class;  // "_class_name" in model_index.json of diffusers' layout
-  std::span<const ExpertRole> experts = kOneExpert;  // in the checkpoint's order
+  std::span<const ExpertRole> experts = kOneExpert;  // experts in the checkpoint's order
   // With two experts, the high-noise one computes timesteps from this fraction of 1000 upwards.
   std::optional<double> expert_boundary;
   VaeKind vae = VaeKind::kWan21;

@@ -178,7 +178,7 @@ void AppendComponent(std::string& text, const Json& component) {
     dimensions.push_back(
         absl::StrCat(name, " ", value.is_string() ? value.get<std::string>() : value.dump()));
   }
-  // Fits a terminal line.
+  // Wraps lines at this width, to fit a terminal.
   constexpr size_t kWidth = 88;
   std::string line = "  dimensions ";
   for (size_t i = 0; i < dimensions.size(); ++i) {

@@ -17,7 +17,7 @@ struct VideoFormat {
   int width = 0;  // pixels
   int height = 0;
   int fps = 0;            // frames per second
-  H264Options h264 = {};  // for kMp4
+  H264Options h264 = {};  // used only for kMp4
   // Upper limit of frames; 0: unknown. If it is set, a kMp4 file needs no second pass that moves
   // the pictures behind the index.
   int frames = 0;

@@ -7,8 +7,8 @@
 namespace wan {
 
 // Repeatedly asks the system to begin writing a growing file, so that the fsync at its end finds
-// little left to do. It makes nothing durable: that fsync also reports disk errors. One thread at a
-// time may use it.
+// little left to do. Nothing is durable before that fsync, which also reports disk errors. One
+// thread at a time may use it.
 class WriteBack {
  public:
   // Opens `path` again with its own descriptor. If that fails, the object does nothing.

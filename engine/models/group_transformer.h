@@ -36,8 +36,8 @@ using CommunicatorFactory =
 // heads (RankTransformer::ShareTokens); at most one rank per token takes part.
 //
 // If one rank fails, the call ends on all. It returns that rank's status (from CatchTorchErrors if
-// LibTorch threw), and no device is computing any more. Ranks agree on a stop. `make_communicators`
-// is called when a half or the whole group first needs them.
+// LibTorch threw), and no device is computing any more. After a stop request either all ranks stop
+// or none. `make_communicators` is called when a half or the whole group first needs them.
 std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators);
 

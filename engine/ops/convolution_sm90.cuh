@@ -44,7 +44,7 @@ struct ConvolutionProblem {
   int channels;          // result channels
   int time_spread;       // result frames per input frame: 1 or 2
   int pixel_spread;      // result rows (and columns) per input row: 1 or 2
-  int tiles_of_a_phase;  // tiles of kN channels per position in the spread
+  int tiles_of_a_phase;  // tiles of kN channels for each frame or pixel of a spread cell
   int channel_tiles;     // tiles of kN channels over all positions
   int frames, height, width;
   int row_patches, column_patches;

@@ -57,7 +57,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   BlockSum(sum, shared_sum);
   const float mean = sum[0] / static_cast<float>(args.dim);
 
-  // Two passes instead of a sum of squares, because a residual stream has means far from 0.
+  // Computed from deviations, not from a sum of squares, because a residual stream has means far
+  // from 0.
   float squares[1] = {0};
 #pragma unroll
   for (int k = 0; k < kVector; ++k) {

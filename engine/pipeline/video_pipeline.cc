@@ -87,7 +87,7 @@ VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const
       files_(plan, caller.outputs, caller.observer),
       earlier_(EarlierProgress()) {
   if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
-    // Finite, because reading a savepoint checks that.
+    // The latents are finite, because reading a savepoint checks that.
     latents_ = earlier_->latents.to(model.device);
     earlier_.reset();
     return;

@@ -77,7 +77,7 @@ std::optional<VideoShape> DecideShape(const GenerationRequest& request, const Pl
   const size_t before = violations.list().size();
   const int stride = model.SpatialStride();
   const int time_stride = static_cast<int>(model.vae.stride_temporal);
-  // A size that only sets an area need not be on the grid.
+  // A size that only sets an area need not be a multiple of the stride.
   const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
     const ValueGrid sides{stride, kMaxSide, on_grid ? stride : 1};

@@ -47,9 +47,8 @@ struct MemoryJob {
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
-  // The number of devices that compute a step together. The plan is for the first device; the other
-  // devices hold the same components or fewer, never more. With an even number, each half computes
-  // one text of a batch.
+  // The number of devices that compute a step together. The plan covers the first device; the
+  // others need no more memory. With an even number, each half computes one text of a batch.
   int64_t ranks = 1;
 };
 

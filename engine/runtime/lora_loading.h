@@ -51,7 +51,7 @@ class OpenedLoras {
 
   Lora& Find(const std::string& name);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
-  // Factors that experts share count once.
+  // Returns the bytes of a LoRA's factors; factors that experts share count once.
   static uint64_t HostBytes(const Lora& lora);
 
   std::vector<ExpertRole> roles_;  // experts of the model

@@ -39,7 +39,7 @@ struct MemoryProbes {
 // Any thread may call the const methods at any time; the others belong to the computing thread.
 class MemoryArbiter {
  public:
-  // `models` must outlive the object. `limits` are those at the start.
+  // `models` must outlive the object. `limits` are those at the engine's start.
   MemoryArbiter(const LoadedModels& models, c10::Device device, const PlanLimits& limits,
                 MemoryProbes probes);
 

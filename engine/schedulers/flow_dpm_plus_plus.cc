@@ -21,14 +21,14 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const NoiseLevel from(sigma(step));
     const NoiseLevel to(sigma(step + 1));
     const at::Tensor clean = sample - from.sigma * model_output;
-    // Infinite if the run starts at sigma 1, and where it ends at 0; the factors stay finite.
+    // h is infinite if the run starts at sigma 1, and where it ends at 0; the factors stay finite.
     const float h = to.lambda - from.lambda;
     const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;
     // First order without a history and in the step to sigma 0, where second order is undefined.
     if (step > 0 && step + 1 < steps()) {
       const NoiseLevel before(sigma(step - 1));
-      // Infinite after a start at sigma 1; the slope is 0 then.
+      // r is infinite after a start at sigma 1; the slope is 0 then.
       const float r = (from.lambda - before.lambda) / h;
       const at::Tensor slope = (1 / r) * (clean - history.front());
       next = next - (0.5f * clean_factor) * slope;

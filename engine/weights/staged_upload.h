@@ -50,8 +50,8 @@ class StagedUpload {
   // and as long as `source`.
   void Copy(TensorBytes source, const at::Tensor& device);
 
-  // Blocks until every queued copy has been read from its file and started. Work that the computing
-  // queue gets after that sees the bytes. Returns a file's error, or rethrows the device's; all
+  // Blocks until every queued copy has been read from its file and started. Work queued for
+  // computing after that sees the bytes. Returns a file's error, or rethrows the device's; all
   // bytes queued so far are undefined then.
   absl::Status Arrive();
   // Reads no further chunk. A running or later Arrive returns `reason`. `reason` must not be OK.

@@ -47,7 +47,7 @@ class ChunkOutlet {
   };
 
   FiniteCheck& CheckOf(int64_t chunk) { return checks_[static_cast<size_t>(chunk % 2)]; }
-  // Waits until the device has computed the chunk. Its result means the same as Add's.
+  // Waits until the device has computed the chunk. Returns what Add would return.
   absl::StatusOr<bool> Judge(Pending pending);
   absl::Status HandOn(at::Tensor decoded);
 

@@ -83,7 +83,7 @@ class ForwardGraphs {
   };
   struct Entry {
     ForwardShape shape;
-    bool refused = false;                // the device could not record it
+    bool refused = false;                // whether the device could not record it
     std::unique_ptr<DeviceGraph> graph;  // null until the second forward
     ForwardInputs inputs;                // tensors that the graph reads
     at::Tensor output;                   // tensor that the graph writes
@@ -99,7 +99,7 @@ class ForwardGraphs {
 
   const std::shared_ptr<DeviceGraphRecorder> recorder_;
   uint64_t placement_ = 0;
-  std::map<int64_t, Text> texts_;  // by batch size
+  std::map<int64_t, Text> texts_;  // texts by batch size
   std::list<Entry> entries_;       // most recently used first
 };
 

@@ -124,7 +124,8 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
-    // A layer of 512 tokens has less work than the minimum between marks, so no flops are passed.
+    // A layer of 512 tokens has less work than the gate counts at least, so its operations are not
+    // given.
     if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);

@@ -140,7 +140,7 @@ class CachedConv3d {
   // Stores the last frames of x for the next chunk without convolving.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // As in CausalConv3d, for a caller that writes the input itself.
+  // These work like CausalConv3d's functions, for callers that write the input themselves.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 

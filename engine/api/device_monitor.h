@@ -19,7 +19,8 @@ struct GpuUsage {
   // Mean SM activity: from GPM if the card has it (absent for intervals below 0.1 s), otherwise the
   // share of time in which any kernel ran.
   std::optional<double> sm_activity_percent;
-  std::optional<double> sm_occupancy_percent;     // resident warps; from GPM, as the next two
+  std::optional<double>
+      sm_occupancy_percent;  // resident warps; from GPM, like the next two figures
   std::optional<double> tensor_activity_percent;  // share of time in which tensor cores computed
   std::optional<double> dram_bandwidth_percent;   // share of the highest bandwidth
   // Energy and mean power of the whole card: from the energy counter if it was read often enough,

@@ -19,14 +19,14 @@ namespace wan {
 struct PickleValue {
   enum class Kind {
     kNone,
-    kBool,          // integer: 0 or 1
-    kInteger,       // integer
-    kFloat,         // real
-    kString,        // text
-    kTuple,         // items
-    kDict,          // entries; also for an OrderedDict
-    kName,          // text: an allowed global, "module name"
-    kPersistentId,  // items: the id alone
+    kBool,          // held in `integer`: 0 or 1
+    kInteger,       // held in `integer`
+    kFloat,         // held in `real`
+    kString,        // held in `text`
+    kTuple,         // held in `items`
+    kDict,          // held in `entries`; also for an OrderedDict
+    kName,          // held in `text`: an allowed global, "module name"
+    kPersistentId,  // held in `items`: the id alone
     kCall,          // text: allowed function, "module name"; items: argument tuple
   };
 

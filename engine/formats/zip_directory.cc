@@ -157,7 +157,7 @@ class DirectoryReader {
     ByteReader reader(*record);
     const auto signature = reader.Read<uint32_t>();
     const auto size_of_rest = reader.Read<uint64_t>();
-    reader.Take(4);  // versions
+    reader.Take(4);  // skip versions
     const auto disk = reader.Read<uint32_t>();
     const auto directory_disk = reader.Read<uint32_t>();
     const auto entries_here = reader.Read<uint64_t>();
@@ -192,11 +192,11 @@ class DirectoryReader {
   absl::StatusOr<Entry> ReadCentralHeader(ByteReader& reader) const {
     const uint64_t position = reader.position();
     const auto signature = reader.Read<uint32_t>();
-    reader.Take(4);  // versions
+    reader.Take(4);  // skip versions
     Entry entry;
     entry.flags = reader.Read<uint16_t>();
     const auto method = reader.Read<uint16_t>();
-    reader.Take(4);  // time
+    reader.Take(4);  // skip time
     entry.crc32 = reader.Read<uint32_t>();
     const auto stored_size = reader.Read<uint32_t>();
     const auto size = reader.Read<uint32_t>();
@@ -204,7 +204,7 @@ class DirectoryReader {
     const auto extra_length = reader.Read<uint16_t>();
     const auto comment_length = reader.Read<uint16_t>();
     const auto disk = reader.Read<uint16_t>();
-    reader.Take(6);  // attributes
+    reader.Take(6);  // skip attributes
     const auto header_offset = reader.Read<uint32_t>();
     entry.name = std::string(reader.ReadText(name_length));
     ByteReader extra(reader.Take(extra_length));
@@ -260,10 +260,10 @@ class DirectoryReader {
     if (!header.ok()) return header.status();
     ByteReader reader(*header);
     const auto signature = reader.Read<uint32_t>();
-    reader.Take(2);  // version
+    reader.Take(2);  // skip version
     const auto flags = reader.Read<uint16_t>();
     const auto method = reader.Read<uint16_t>();
-    reader.Take(8);  // time, crc32
+    reader.Take(8);  // skip time and crc32
     const auto stored_size = reader.Read<uint32_t>();
     const auto size = reader.Read<uint32_t>();
     const auto name_length = reader.Read<uint16_t>();

@@ -53,7 +53,8 @@ class CausalConv3d {
   // The number of earlier frames that the convolution reads: kt - time_stride.
   int64_t history_frames() const { return history_frames_; }
 
-  // Returns a window for a chunk that follows `history`; an undefined history stands for zeros.
+  // Returns a window for a chunk that follows `history`; if that is undefined, zeros precede the
+  // chunk.
   CausalWindow OpenWindow(const at::Tensor& history, int64_t frames, int64_t height,
                           int64_t width) const;
 

@@ -18,12 +18,12 @@
 namespace wan::server {
 namespace {
 
-// Returns what the engine says of the job's model; nothing if it does not have it.
+// Returns the engine's description of the job's model; empty if the engine does not have the model.
 ModelDescription DescriptionOf(const Engine& engine, const wan::v1::Job& job) {
   for (ModelDescription& model : engine.Models()) {
     if (model.name == job.request().model()) return std::move(model);
   }
-  return {};  // the plan says so
+  return {};  // planning the job reports the missing model
 }
 
 class AttemptRun final : public GenerationObserver {
@@ -52,7 +52,8 @@ class AttemptRun final : public GenerationObserver {
     return Publish();
   }
   absl::Status Plan();
-  // Makes the folder of the files, and notes in row and report what they are made from.
+  // Creates the attempt's folder, and records the model files and provenance in the job's row and
+  // report.
   absl::Status Stage();
   absl::Status Generate();
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish();
@@ -61,12 +62,11 @@ class AttemptRun final : public GenerationObserver {
   void OnResumed(int steps_done) override { telemetry_.Resume(steps_done); }
   void OnPreview(const Preview& preview) override;
 
-  // The keeper that writes this attempt's savepoints.
   JobSavepoints::Parts SavepointParts();
-  // Notes in the job's row what it completes without.
+  // Records in the job's row the outputs that could not be made although the job completes.
   void NoteOmissions();
-  // Returns the outputs that are whole and removes the files of the others, so that no part of them
-  // is published.
+  // Returns the outputs that were written completely, and removes the files of the others so that
+  // they are not published.
   std::vector<OutputFile> WholeOutputs() const;
 
   const RunnerParts& parts_;
@@ -175,7 +175,7 @@ std::vector<OutputFile> AttemptRun::WholeOutputs() const {
         std::any_of(omissions_.begin(), omissions_.end(),
                     [&](const Omission& omission) { return omission.output == output.kind; });
     if (lost) {
-      std::error_code ignored;  // at worst a partial file is published with the folder
+      std::error_code ignored;  // if this fails, the partial file is published with the others
       std::filesystem::remove(output.path, ignored);
     } else {
       whole.push_back(output);
@@ -195,7 +195,7 @@ absl::Status PublicError(const RunnerParts& parts, const wan::v1::Job& job,
                          const absl::Status& status) {
   const ModelDescription model = DescriptionOf(parts.engine(), job);
   std::vector<std::string> folders = {parts.data_dir};
-  // The deepest first, so that nothing of a path is left but the file's name.
+  // Remove the deepest folders first, so that only the file's name is left of a path.
   for (const ModelFile& file : model.files) {
     folders.push_back(std::filesystem::path(file.path).parent_path().string());
   }

@@ -1,4 +1,4 @@
-// One attempt of a job, from its plan to its artifacts.
+// Runs one attempt of a job, from its plan to its artifacts.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,15 @@
 
 namespace wan::server {
 
-// Plans the job anew, stages its files, generates and publishes them, all inside the span
-// Total_Execution; a savepoint of an earlier attempt is continued. Returns the published artifacts,
-// or why there are none: the engine's error or the disk's. Changes no state of the job. On the
-// executor's thread.
+// Plans the job again, stages its files, generates and publishes them, all inside the span
+// Total_Execution. Continues the savepoint of an earlier attempt if there is one. Returns the
+// published artifacts, or the error of the engine or the disk. Does not change the job's state.
+// Call it on the executor's thread.
 absl::StatusOr<std::vector<wan::v1::Artifact>> RunAttempt(const RunnerParts& parts,
                                                           const Attempt& attempt);
 
-// Returns an error as the job's owner may see it, without folders. If that drops anything, the
-// listeners get the whole error.
+// Returns the error that the job's owner may see: the paths of folders are removed. If any were
+// removed, the listeners get the full error.
 absl::Status PublicError(const RunnerParts& parts, const wan::v1::Job& job,
                          const absl::Status& status);
 

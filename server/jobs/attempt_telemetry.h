@@ -17,10 +17,11 @@
 
 namespace wan::server {
 
-// For one attempt, on the executor's thread; it must go before the attempt's result is announced.
-// Both arguments must outlive it. When it is made it records the wait in the queue, and begins to
-// measure the group's devices. While stages run, their events reach the job's watchers, and at the
-// end of a step the job gives way to another if it should (JobStates::PreemptRunning).
+// Use it for one attempt, on the executor's thread, and destroy it before the attempt's result is
+// announced. Both arguments must outlive it. The constructor records the time in the queue and
+// begins to measure the group's devices. While stages run, their events reach the job's watchers,
+// and at the end of a step the job gives way to a job of higher priority
+// (JobStates::PreemptRunning).
 class AttemptTelemetry {
  public:
   AttemptTelemetry(const RunnerParts& parts, const Attempt& attempt);
@@ -29,17 +30,17 @@ class AttemptTelemetry {
 
   // Call it before the first stage of the plan.
   void SetPlan(const GenerationPlan& plan);
-  // Writes to the report what is to be done, and with what; `image_bytes` is 0 without an image.
+  // Writes the plan and the model to the report; `image_bytes` is 0 without an image.
   void DescribePlan(const GenerationPlan& plan, const ModelDescription& model, size_t image_bytes);
-  // The work goes on after this many steps, which an earlier attempt has done.
+  // Call it when the attempt continues after `steps_done` steps of an earlier attempt.
   void Resume(int steps_done);
-  // The attempt has ended. Adds to the report what its devices did.
+  // Call it when the attempt has ended. Adds each device's share of the work to the report.
   void Finish();
 
  private:
-  // The attempt's own sinks and those of the service, for the recorder.
+  // Returns the attempt's own sinks and those of the service, for the recorder.
   std::vector<TelemetrySink*> Views();
-  // Writes to the report where the attempt runs, and how its model was loaded.
+  // Writes the server, the device and the model's load to the report.
   void DescribeSurroundings();
 
   const RunnerParts& parts_;
@@ -48,7 +49,7 @@ class AttemptTelemetry {
   const std::vector<std::unique_ptr<TelemetrySink>> extra_;
   ProgressSink progress_;
   Recorder recorder_;
-  std::unique_ptr<DeviceTimeline> timeline_;  // null: the monitor has none
+  std::unique_ptr<DeviceTimeline> timeline_;  // null: the monitor records no timeline
   std::unique_ptr<DeviceShares> shares_;
 };
 

@@ -1,10 +1,9 @@
-// Keeps account of the attempts that a job lost: those that took the server's process or its device
-// with them.
+// Records a job's lost attempts: those during which the server's process died or the device was
+// lost.
 //
-// The account is in the job's row. Each attempt gets an entry in Job.lost_attempts before the
-// engine is called. Every orderly end removes the entry: the attempt completes, fails or is
-// cancelled, or the server is told to stop. An entry that is still open when a server starts
-// therefore belongs to an attempt that was lost.
+// Each attempt gets an entry in Job.lost_attempts before the engine is called. The entry is removed
+// when the attempt completes, fails or is cancelled, and when the server is told to stop. An entry
+// that is still open when a server starts therefore belongs to an attempt that was lost.
 #pragma once
 
 #include <string>
@@ -22,8 +21,8 @@ class AttemptTrace {
  public:
   void Add(const wan::v1::Event& event);
 
-  // Returns the innermost stage that has not ended well, or else the latest one; empty before the
-  // first. Total_Execution does not count, because it encloses all others.
+  // Returns the innermost stage that has not ended without error; if there is none, the latest
+  // stage; empty before the first. Ignores Total_Execution, because it encloses all others.
   const std::string& stage() const;
   // The time of the latest event; the infinite past before the first.
   absl::Time heard() const { return heard_; }
@@ -34,11 +33,11 @@ class AttemptTrace {
   absl::Time heard_ = absl::InfinitePast();
 };
 
-// Adds the entry of the attempt that is about to start; takes its number and time from
+// Adds an entry for the attempt that is about to start; takes its number and time from
 // `job.attempt` and `job.start_time`.
 void EnterAttempt(wan::v1::Job& job);
 
-// Removes the entry of an attempt that ended in an orderly way; does nothing if there is none.
+// Removes the entry of an attempt that was not lost; does nothing if there is no entry.
 void ClearAttempt(wan::v1::Job& job);
 
 // Whether the job's latest attempt has an entry without an end.
@@ -48,13 +47,13 @@ bool HasOpenAttempt(const wan::v1::Job& job);
 // savepoint has now. The job must have an open entry.
 void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace, int steps_kept);
 
-// Returns how many of the latest lost attempts have kept no further step: those since the one whose
-// savepoint had the most steps first, that one included. A job that is lost at the same place again
-// and again has ever more of them; one that gets further with each attempt has one.
+// Counts lost attempts since the job last made progress: those since the first one whose savepoint
+// had the most steps, including that one. A job that is always lost at the same step counts up; a
+// job that gets further with each attempt stays at one.
 int LostWithoutProgress(const wan::v1::Job& job);
 
-// Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message says of the lost attempts
-// without progress when, and in which stage, each last reported.
+// Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message lists the lost attempts without
+// progress, each with the time and the stage of its last event.
 absl::Status AttemptsExhaustedError(const wan::v1::Job& job);
 
 }  // namespace wan::server

@@ -13,8 +13,8 @@
 
 namespace wan::server {
 
-// Thread-safe. A job may have several callers, who asked for it with one request_id: a caller comes
-// back before the server has noticed that it was away.
+// Thread-safe. A job has several callers if several calls use its request_id, for example when a
+// client reconnects before the server notices the broken connection.
 class Callers {
  public:
   // `lost` is called with each job whose last caller has gone and has not come back within `grace`,
@@ -24,14 +24,14 @@ class Callers {
   absl::Duration grace() const { return grace_; }
 
   void Join(const std::string& job);
-  // Returns whether that was the last.
+  // Returns whether no caller of the job is left.
   bool Leave(const std::string& job);
-  // Begins the grace time of a job that its last caller has left.
+  // Starts the grace time of a job; call it after its last caller has left.
   void Await(const std::string& job);
-  // Returns whether the job had no caller.
+  // Removes the job if it has no caller. Returns whether it did.
   bool Forget(const std::string& job);
 
-  // After this `lost` is not called any more. Idempotent.
+  // `lost` is not called after this returns. Idempotent.
   void Stop() { timer_.Stop(); }
 
  private:

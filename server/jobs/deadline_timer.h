@@ -15,7 +15,7 @@
 
 namespace wan::server {
 
-// Thread-safe. Has one thread of its own, which waits on the injected clock.
+// Thread-safe. Its own thread waits on the injected clock.
 class DeadlineTimer {
  public:
   explicit DeadlineTimer(Clock& clock);
@@ -24,8 +24,8 @@ class DeadlineTimer {
   // Calls Stop().
   ~DeadlineTimer();
 
-  // Call once. Starts the thread, which calls `expired` with each job whose deadline has come. It
-  // holds no lock then, so `expired` may call the timer.
+  // Call once. Starts the thread, which calls `expired` with each job whose deadline has passed. No
+  // lock is held during the call, so `expired` may call the timer.
   void Start(std::function<void(const std::string& job)> expired);
 
   // Sets the job's deadline; does nothing if it has one already. A deadline in the past expires at

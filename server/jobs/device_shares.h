@@ -9,13 +9,13 @@
 
 namespace wan::server {
 
-// Measures from its making on. One thread at a time may use it; the monitor must outlive it.
+// Starts to measure when constructed. One thread at a time may use it; the monitor must outlive it.
 class DeviceShares {
  public:
   explicit DeviceShares(DeviceMonitor& monitor) : probe_(monitor.StartGroupProbe()) {}
 
-  // Returns the share of each device, in the order of the ranks; nothing for a group of one, whose
-  // figures are those of the stages. A figure that cannot be measured is absent. Call it once.
+  // Returns the share of each device, in the order of the ranks; empty for a group of one device,
+  // whose work the stages already report. Fields that cannot be measured are unset. Call it once.
   std::vector<wan::v1::DeviceShare> Finish();
 
  private:

@@ -22,7 +22,7 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
   wan::v1::DrainResponse outcome;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) {  // the new drain begins after that
+    if (undraining_) {  // begin the new drain after the undrain
       thread_.Post([this, mode, timeout, done = std::move(done)] { Begin(mode, timeout, done); });
       return;
     }
@@ -44,13 +44,13 @@ void Drainer::Undrain(Undone done) {
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) {  // what comes after that is for the next to see
+    if (undraining_) {  // decide again after the undrain that is under way
       thread_.Post([this, done = std::move(done)] { Undrain(done); });
       return;
     }
     if (begun_ && !stopping_) {
       undraining_ = true;
-      parts_.states.Reopen();  // so the drain's own task ends soon
+      parts_.states.Reopen();  // ends the wait of the drain's own task
       thread_.Post([this, done = std::move(done)] { FinishUndrain(done); });
       return;
     }
@@ -68,7 +68,7 @@ void Drainer::FinishUndrain(const Undone& done) {
   }
   for (StateListener* listener : parts_.listeners) listener->OnUndrained();
   {
-    // From here on another drain may begin, whose listeners hear of it after this one's end.
+    // Only now may another drain begin, so that listeners hear OnUndrained before its OnDraining.
     absl::MutexLock lock(&mutex_);
     begun_ = false;
     outcome_.reset();
@@ -90,7 +90,8 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
     parts_.states.Close(ServerStoppingError());
   }
   parts_.models.Stop();
-  // The log is writing that a kill does not count against the job any more; nothing waits for it.
+  // The log removes the running attempts' entries meanwhile (server/jobs/attempts.h), so that a
+  // kill from here on does not count against a job.
   EndRunning(mode, grace, kStopped);
   Join();
 }
@@ -128,9 +129,9 @@ void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view r
 void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running) {
   for (StateListener* listener : parts_.listeners) listener->OnDraining();
   parts_.models.Stop();
-  // The log is writing that a kill does not count against the job any more; nothing waits for it.
+  // The log removes the running attempts' entries meanwhile, as in Stop.
   EndRunning(mode, timeout, kDrained);
-  parts_.log.Flush().IgnoreError();  // the listeners have been told of the problem
+  parts_.log.Flush().IgnoreError();  // the listeners are told of write errors
   wan::v1::DrainResponse response;
   for (const std::string& name : running) {
     const std::optional<wan::v1::Job> job = parts_.states.Look(name).job;
@@ -146,7 +147,7 @@ void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::
   std::vector<Done> waiting;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) return;  // Undrain answers those that wait
+    if (undraining_) return;  // FinishUndrain answers the waiting calls
     outcome_ = response;
     waiting.swap(waiting_);
   }

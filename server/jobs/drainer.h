@@ -1,4 +1,5 @@
-// Ends all running work, for a drain (everything else goes on) and for a stop.
+// Ends all running work, either for a drain, after which the server still answers calls, or for a
+// stop.
 #pragma once
 
 #include <functional>
@@ -23,9 +24,8 @@
 
 namespace wan::server {
 
-// Thread-safe. Both a drain and a stop close the states, so that no job is accepted or begun; end
-// loads and warm-ups, which the next process does again in any case; and end the running jobs
-// as their mode says. Queued jobs stay queued.
+// Thread-safe. Both a drain and a stop close JobStates, so that no job is accepted or begun; cancel
+// loads and warm-ups; and end the running jobs as the mode says. Queued jobs stay queued.
 class Drainer {
  public:
   // All must outlive the drainer.
@@ -37,7 +37,7 @@ class Drainer {
     Clock& clock;
     std::vector<StateListener*> listeners;
   };
-  // ABORTED (DRAIN_TAKEN_BACK) if the drain was taken back.
+  // Receives ABORTED (DRAIN_TAKEN_BACK) if Undrain came before the drain's end.
   using Done = std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)>;
 
   explicit Drainer(Parts parts);
@@ -46,43 +46,43 @@ class Drainer {
   // Waits as Join().
   ~Drainer() = default;
 
-  // Begins a drain and returns without waiting for its end: `done` is called once, when no job runs
-  // any more and the disk has that, on a thread of the drainer's or the caller's. The running job
-  // may go on for `timeout` at most. Only the first call decides about mode and timeout; later ones
-  // wait for the same end. Undrain or a new process ends the state.
+  // Begins a drain and returns without waiting for its end: `done` is called once, on the drainer's
+  // thread or the caller's, when no job runs any more and the disk has their new states. Running
+  // jobs may go on for `timeout` at most. Mode and timeout of later calls have no effect; they wait
+  // for the same end. The server stays drained until Undrain or a restart.
   void Begin(StopMode mode, absl::Duration timeout, Done done);
 
   using Undone = std::function<void(const absl::Status&)>;
-  // Takes a drain back: jobs are accepted and begun again, loads that the drain ended begin anew,
-  // and calls of Begin that still wait hear of it. Running jobs go on; those that the drain has
-  // told to stop return to the queue, and go on from there. Does not wait: `done` is called when
-  // that is done, which takes no longer than the drain's own bookkeeping, on a thread of the
-  // drainer's or the caller's. FAILED_PRECONDITION (NOT_DRAINING).
+  // Reverts a drain: jobs are accepted and begun again, loads that the drain cancelled restart, and
+  // waiting calls of Begin end with ABORTED. Running jobs go on; jobs that the drain has told to
+  // stop return to the queue and are resumed from there. Returns without waiting; `done` is called
+  // on the drainer's thread or the caller's, without waiting for jobs. FAILED_PRECONDITION
+  // (NOT_DRAINING) if there is no drain.
   void Undrain(Undone done);
 
   // Whether Begin or Stop has been called, and no Undrain since.
   bool draining() const;
 
-  // Stops: returns when no job runs. The running job may go on for `grace` at most, also where a
-  // drain that is under way gave it longer. Such a drain has called its `done` when this returns.
+  // Ends the running jobs for a stop and returns when no job runs. They may go on for `grace` at
+  // most, even if a drain that is under way allows more. That drain's `done` has been called when
+  // this returns.
   void Stop(StopMode mode, absl::Duration grace);
 
-  // Waits until every drain and Undrain that has begun is over. Idempotent; not on the drainer's
-  // thread, nor after this has gone.
+  // Waits until every drain and Undrain that has begun is over. Idempotent. Do not call it on the
+  // drainer's thread.
   void Join();
 
  private:
-  // Ends the running jobs, each when its time is over. Returns when no job runs, or soon after the
-  // drain was taken back.
+  // Ends each running job when its time is over. Returns when no job runs, or soon after Undrain.
   void EndRunning(StopMode mode, absl::Duration limit, std::string_view reason);
-  // After the drain's own task has ended.
+  // Second half of Undrain; runs after the drain's task on the same thread.
   void FinishUndrain(const Undone& done);
   void Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running);
 
   const Parts parts_;
   mutable absl::Mutex mutex_;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;
-  bool undraining_ ABSL_GUARDED_BY(mutex_) = false;  // until FinishUndrain has
+  bool undraining_ ABSL_GUARDED_BY(mutex_) = false;  // from Undrain until FinishUndrain ends
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
   std::optional<wan::v1::DrainResponse> outcome_ ABSL_GUARDED_BY(mutex_);

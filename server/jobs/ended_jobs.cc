@@ -14,10 +14,10 @@ namespace wan::server {
 
 namespace {
 
-// The key under which removals that use the reserved room take turns; not a job's name.
+// The key in `turns` for removals that use the reserved room, one at a time. It is not a valid job
+// name.
 constexpr char kRoom[] = "room";
 
-// NOT_FOUND (ARTIFACT_NOT_FOUND).
 absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
   return WithReason(
       absl::NotFoundError(absl::StrCat(job.name(), " (", wan::v1::JobState_Name(job.state()),
@@ -33,7 +33,7 @@ const wan::v1::Artifact* Find(const wan::v1::Job& job, const ArtifactRef& ref) {
   return nullptr;
 }
 
-// Decides from a job's row which of its files stay.
+// Returns which of a job's files must stay, according to its row.
 ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
   ArtifactStore::Kept kept;
   kept.any = ReasonOf(stored.status()) != kReasonExpired;
@@ -55,7 +55,7 @@ absl::Status EndedJobs::Written(const absl::Status& status) const {
 }
 
 void EndedJobs::Remove(const std::string& job, Note note, const PostTask& post, Done done) {
-  // The steps after the note work on files.
+  // Post the steps after the note, because they block on file operations.
   note([this, job, note, post, done = std::move(done)](const absl::Status& noted) {
     post([this, job, note, post, done, noted] {
       if (ReasonOf(noted) == kReasonStorageUnavailable) {
@@ -74,14 +74,15 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
     done(Noted(job, noted));
   };
   parts_.turns.Take(kRoom, post, [this, job, done, note, post, end](const Turns::Turn& turn) {
-    // Another removal may have freed enough meanwhile.
+    // Try again first: another removal may have freed enough space while this one waited.
     note([this, job, done, note, post, end, turn](const absl::Status& noted) {
       post([this, job, done, note, post, end, turn, noted] {
         if (ReasonOf(noted) != kReasonStorageUnavailable || !parts_.make_room()) return end(noted);
         note([this, job, done, post, turn](const absl::Status& at_last) {
           post([this, job, done, turn, at_last] {
             TidyIfNoted(job, at_last);
-            // Called before the answer, because the caller's next removal may need the room.
+            // Reserve the room again before answering, because the caller's next removal may need
+            // it.
             parts_.keep_room();
             done(Noted(job, at_last));
           });
@@ -97,7 +98,7 @@ void EndedJobs::Change(const std::string& name, bool labels, RowChange change, c
       name, post,
       [this, name, labels, change = std::move(change),
        done = std::move(done)](const Turns::Turn& turn) {
-        // A job whose end is not stored has not ended.
+        // A job counts as ended only once its end is stored.
         absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
         if (!stored.ok()) return done(stored.status());
         if (!IsFinal(stored->job.state()) || parts_.states.Look(name).job.has_value()) {
@@ -175,8 +176,8 @@ void EndedJobs::TidyIfNoted(const std::string& job, const absl::Status& noted) {
 
 absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
-    // The note may stand in the database all the same. The files stay until the disk confirms it:
-    // a power cut could still undo the note.
+    // The note may be in the database despite the error. Keep the files until the disk confirms the
+    // note, because a power cut could still undo it.
     absl::MutexLock lock(&left_mutex_);
     left_.insert(job);
   }
@@ -198,7 +199,7 @@ void EndedJobs::Tidy(const std::string& job) {
   {
     absl::MutexLock lock(&left_mutex_);
     if (removed.ok()) left_.erase(job);
-    if (removed.ok() || !left_.insert(job).second) return;  // reported once
+    if (removed.ok() || !left_.insert(job).second) return;  // report each job once
   }
   parts_.on_problem(removed);
 }
@@ -211,7 +212,7 @@ absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> EndedJobs::Open(
   absl::StatusOr<ArtifactReader> reader = parts_.artifacts.OpenForReading(artifact->name(), offset);
   if (reader.ok()) return std::make_pair(*artifact, *std::move(reader));
   if (ReasonOf(reader.status()) != kReasonArtifactNotFound) return reader.status();
-  // It may have been removed since `job` was read.
+  // The artifact may have been removed after `job` was read.
   const absl::StatusOr<StoredJob> now = parts_.store.Get(ref.job);
   if (!now.ok()) return now.status();
   const wan::v1::Artifact* const after = Find(now->job, ref);
@@ -231,7 +232,7 @@ void EndedJobs::RemoveLeftFiles() {
     absl::MutexLock lock(&left_mutex_);
     left = left_;
   }
-  // After a sync that failed, only this tells that the notes are on the disk.
+  // After a failed sync, only a successful CheckWritable proves that the notes are on the disk.
   if (left.empty() || !parts_.store.CheckWritable().ok()) return;
   for (const std::string& job : left) Tidy(job);
 }

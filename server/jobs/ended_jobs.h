@@ -21,17 +21,17 @@
 
 namespace wan::server {
 
-// Thread-safe. Every change ends once the disk has it, by a call of `done`, as those of JobService;
-// removals work also on a full disk. Statuses: NOT_FOUND for an unknown job; FAILED_PRECONDITION
-// (JOB_NOT_ENDED); UNAVAILABLE (STORAGE_UNAVAILABLE).
+// Thread-safe. Every change calls `done` once the disk has it, as in JobService. Removals work even
+// on a full disk. Statuses: NOT_FOUND for an unknown job; FAILED_PRECONDITION (JOB_NOT_ENDED);
+// UNAVAILABLE (STORAGE_UNAVAILABLE).
 class EndedJobs {
  public:
   // All must outlive the object.
   struct Parts {
     JobStore& store;
     const JobStates& states;
-    // Changes to one job take turns, by its name, and removals that need the room that is kept for
-    // them.
+    // Serializes the changes to one job (key: its name), and the removals that need the reserved
+    // room.
     Turns& turns;
     const ArtifactStore& artifacts;
     Clock& clock;
@@ -39,9 +39,9 @@ class EndedJobs {
     std::function<void(const absl::Status&)> on_refused;
     // Called with files that could not be removed.
     std::function<void(const absl::Status&)> on_problem;
-    // Called when the store has refused to record a removal: frees the reserved room on a full
-    // disk; returns whether to try again. `keep_room` is called after that attempt. One call at a
-    // time, on threads on which a call of the disk may take a moment.
+    // `make_room` is called when the store has refused to record a removal: it frees the reserved
+    // room of a full disk and returns whether to try again. `keep_room` is called after that second
+    // attempt. Only one removal at a time calls them, on threads that may wait for the disk.
     std::function<bool()> make_room = [] { return false; };
     std::function<void()> keep_room = [] {};
   };
@@ -51,21 +51,21 @@ class EndedJobs {
   using JobDone = std::function<void(absl::StatusOr<wan::v1::Job>)>;
   using RowChange = std::function<absl::Status(wan::v1::Job&)>;
 
-  // Lets `change` write to the job's row, and stores it unless that returns an error; `labels` says
-  // whether it may change labels. Ends with the job as it is then.
+  // Calls `change` with the job's row, and stores the row unless `change` returns an error.
+  // `labels`: whether `change` may change labels. `done` receives the changed job.
   void Change(const std::string& name, bool labels, RowChange change, const PostTask& post,
               JobDone done);
 
-  // Removes the job and all that belongs to it. The row goes first: a kill in between leaves files
-  // without a job, which the next start removes, and never a job that promises files that are gone.
+  // Removes the job, its row first and then its files. If the process is killed in between, the
+  // next start removes files that have no job; a job whose files are gone is never left.
   void Delete(const std::string& name, const PostTask& post, Done done);
   absl::Status Delete(const std::string& name);
 
-  // Removes one file and notes that in the job, the note first. NOT_FOUND (ARTIFACT_NOT_FOUND), or
-  // EXPIRED if it was removed before.
+  // Records in the job's row that the file is gone, then removes it. NOT_FOUND
+  // (ARTIFACT_NOT_FOUND), or (EXPIRED) if it was removed before.
   void DeleteArtifact(const ArtifactRef& ref, const PostTask& post, Done done);
 
-  // Removes all files of a job that stays, and waits for that. OK if it has none any more.
+  // Removes all files of a job but keeps the job. Blocks. OK if the job has no files.
   absl::Status DeleteArtifacts(const std::string& job);
 
   // Opens an artifact of a job at a byte offset; `ref` is its parsed name.
@@ -73,35 +73,35 @@ class EndedJobs {
                                                                     const ArtifactRef& ref,
                                                                     uint64_t offset) const;
 
-  // Returns the files of a job that stay: without those removed from it, and none if the job was
-  // removed or did not complete. Files of unknown jobs stay: the database may have been replaced by
-  // a new one. So do those of a job that has not ended, which may just be made.
+  // Returns which files of a job must stay: those its row still lists, and none if the job was
+  // removed or did not complete. All files of an unknown job stay, because the database may have
+  // been replaced; so do all files of a job that has not ended, because they may be being written.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
-  // Removes the files that could not be removed when they should, because the disk did not confirm
-  // the change in the database, or refused to remove them. Call it now and then.
+  // Retries removals of files that failed earlier, because the disk did not confirm the change of
+  // the database or refused to remove the files. Call it periodically.
   void RemoveLeftFiles();
 
-  // Reserves the room for removals (Parts), as far as the disk has it. Call it now and then, on a
-  // thread that may wait.
+  // Reserves the room for removals on a full disk (Parts::keep_room), as far as space is free. Call
+  // it periodically, on a thread that may block.
   void KeepRoom();
 
  private:
-  // The answer for a change that was written.
+  // Returns the status to send after a write; reports it if the store refused the write.
   absl::Status Written(const absl::Status& status) const;
-  // Returns `status`, the result of recording in the database that files of the job go. If that is
-  // uncertain, RemoveLeftFiles looks at the job again.
+  // Returns `status`, the result of recording a removal in the database. If it is uncertain whether
+  // the database has the record, RemoveLeftFiles looks at the job again.
   absl::Status Noted(const std::string& job, const absl::Status& status);
-  // Removes the files of an ended job of which the database says that they are gone.
+  // Removes the files of an ended job that the database no longer lists.
   absl::Status RemoveNoted(const std::string& job) const;
-  // Records in the store that files or a job go.
+  // Records in the store that files or a job are removed.
   using Note = std::function<void(Done)>;
-  // Calls `note`. If the disk refuses that, calls it once more with the room that is kept for this.
-  // Then removes what is noted.
+  // Calls `note`. If the disk is full, frees the reserved room and calls it once more. Then removes
+  // the files.
   void Remove(const std::string& job, Note note, const PostTask& post, Done done);
   void RemoveWithRoom(const std::string& job, const Note& note, const PostTask& post,
                       const Done& done);
-  // Writes what `change` does to the row of an ended job.
+  // Returns a Note that applies `change` to the row of an ended job.
   Note NoteOf(const std::string& job, RowChange change, const PostTask& post);
   void TidyIfNoted(const std::string& job, const absl::Status& noted);
   // Calls RemoveNoted, and remembers the job for RemoveLeftFiles if that fails.
@@ -109,7 +109,7 @@ class EndedJobs {
 
   const Parts parts_;
   absl::Mutex left_mutex_;
-  // Jobs whose files may have to go.
+  // Jobs for RemoveLeftFiles: some of their files may have to be removed.
   std::set<std::string> left_ ABSL_GUARDED_BY(left_mutex_);
 };
 

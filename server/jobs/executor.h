@@ -1,4 +1,4 @@
-// The one thread that calls the engine.
+// The thread of a device group that calls its engine.
 #pragma once
 
 #include <deque>
@@ -14,7 +14,7 @@ namespace wan::server {
 // while there is none, jobs. Thread-safe.
 class Executor {
  public:
-  // Takes and runs one job; returns false if none can run now. Called on the executor's thread.
+  // Takes and runs one job; returns false if no job can run now. Called on the executor's thread.
   using RunNextJob = std::function<bool()>;
 
   // The executor calls exactly one of the two: `run` when it is the task's turn, or `dropped` if it

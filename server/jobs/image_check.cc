@@ -22,7 +22,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     result_.jobs = std::move(jobs);
   }
 
-  // Goes on to the next image that is not known yet.
+  // Posts the check of the next image whose result is not known yet.
   void Advance() {
     for (; next_ < result_.jobs.size(); ++next_) {
       const NewJob& job = result_.jobs[next_];
@@ -51,7 +51,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     Advance();
   }
 
-  // Writes the image's facts into the job.
+  // Writes the result of an image's check to one of its jobs.
   void Tell(size_t job, const absl::StatusOr<InputImage>& checked) {
     if (!checked.ok()) {
       result_.refused.emplace(job, checked.status());
@@ -60,7 +60,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     wan::v1::Job& stored = result_.jobs[job].stored.job;
     wan::v1::InputImage& image = *stored.mutable_input_image();
     image = ToProto(*checked);
-    // The image may have been checked for a job with another background.
+    // The result may come from a job with the same image and another background.
     if (checked->blended_over.has_value()) image.set_blended_over(stored.request().background());
   }
 

@@ -1,4 +1,4 @@
-// Decodes the images of new jobs before these are accepted, because a plan only measures them.
+// Decodes the images of new jobs before the jobs are accepted; planning reads only an image's size.
 #pragma once
 
 #include <cstddef>
@@ -14,18 +14,18 @@
 namespace wan::server {
 
 struct CheckedJobs {
-  std::vector<NewJob> jobs;  // with Job.input_image, as far as they have been checked
+  std::vector<NewJob> jobs;  // with Job.input_image where the image was checked
   // OK if all images were decoded; otherwise why the check ended early.
   absl::Status dropped;
-  // The refusal of each job whose image was refused, by its place among the jobs: INVALID_ARGUMENT
-  // with a violation of `image`, or another error of the engine.
+  // The errors of jobs whose image was refused, by index in `jobs`: INVALID_ARGUMENT with a
+  // violation of `image`, or another error of the engine.
   std::map<size_t, absl::Status> refused;
 };
 
-// Checks the images of one call's planned jobs (Engine::CheckImage) and records the facts of each
-// image in its job. An image takes up to about a second of a thread and some hundred MiB, so that
-// each is a step of its own; jobs with the same image are checked in one. `done` is called after
-// the last step, on its thread, or at once if there is no image. The engine must outlive the check.
+// Checks the images of one call's planned jobs (Engine::CheckImage) and fills in Job.input_image.
+// Decoding an image takes up to about a second and some hundred MiB, so each image is a step of its
+// own; jobs with the same image share a step. `done` is called after the last step, on its thread,
+// or at once if there is no image. The engine must outlive the check.
 void CheckImages(const Engine& engine, std::vector<NewJob> jobs, const PostStep& post,
                  std::function<void(CheckedJobs)> done);
 

@@ -1,4 +1,4 @@
-// The attempts of JobStates: they begin in a device group, are stopped, and end.
+// The part of JobStates that begins, stops and ends attempts.
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -12,7 +12,7 @@ namespace {
 
 constexpr char kCallerLostInStop[] = "caller went away (server stopped)";
 
-// The report of an attempt that has just begun.
+// Returns the header of the report of an attempt that has just begun.
 wan::v1::JobReport HeaderOf(const wan::v1::Job& job, const DeviceDescription& device) {
   wan::v1::JobReport header;
   header.set_name(absl::StrCat(job.name(), "/report"));
@@ -62,7 +62,8 @@ std::optional<Attempt> JobStates::BeginNext(int group) {
     attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
                       live.stop.get_token(), live.report};
   }
-  // The estimates may have changed, because a job has ended meanwhile.
+  // Estimate again: a job may have ended since the last announcement, and its time changes the
+  // estimates.
   parts_.outlook.AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
   return attempt;
 }
@@ -236,7 +237,7 @@ void JobStates::PreemptRunning(const std::string& job, int gap) {
     live.successor = *successor;
     stop = live.stop;
   }
-  // Without the lock, because it runs callbacks of the engine.
+  // Outside the lock, because request_stop runs callbacks of the engine.
   stop.request_stop();
 }
 

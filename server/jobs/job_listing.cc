@@ -35,7 +35,7 @@ absl::StatusOr<bool> JobListing::Step() {
   query_.bytes -= std::min(query_.bytes, page->bytes);
   if (!end_.has_value() && (query_.limit == 0 || query_.bytes == 0)) {
     end_ = page->next;
-    query_.limit = 1;  // looks for one more job
+    query_.limit = 1;  // only finds out whether another job follows
     query_.bytes = 1;
   }
   return false;

@@ -1,4 +1,4 @@
-// One ListJobs request, answered in steps: between them its thread works for others.
+// Answers one ListJobs request in steps, so that its thread can serve other calls between them.
 #pragma once
 
 #include <optional>
@@ -25,24 +25,24 @@ class JobListing {
   // `query` is QueryOf(request, ...), and `key` seals the page token.
   JobListing(Parts parts, wan::v1::ListJobsRequest request, JobQuery query, std::string key);
 
-  // Looks at up to 1,024 jobs more. Returns whether the answer is complete; no step may follow that
-  // or an error.
+  // Looks at up to 1,024 more jobs. Returns whether the answer is complete. Do not call it again
+  // after that or after an error.
   absl::StatusOr<bool> Step();
 
-  // The answer; once, when it is complete.
+  // Returns the answer. Call it once, after Step has returned true.
   wan::v1::ListJobsResponse Take() { return std::move(response_); }
 
  private:
-  // Returns the job as the list shows it; nullopt if it is not surely on the disk.
+  // Returns the job as the list shows it; nullopt if its stored state must not be shown yet.
   std::optional<wan::v1::Job> ShownOf(StoredJob stored) const;
 
   const Parts parts_;
   const wan::v1::ListJobsRequest request_;
-  JobQuery query_;       // of the jobs that are missing
-  const bool filtered_;  // whether the query leaves jobs out
+  JobQuery query_;       // selects the jobs that are still to be read
+  const bool filtered_;  // whether the query has a filter
   const std::string key_;
   wan::v1::ListJobsResponse response_;
-  // The end of a full page, where the next one begins if another job follows.
+  // The place after the last job of a full page; the next page begins there if another job follows.
   std::optional<JobPlace> end_;
 };
 

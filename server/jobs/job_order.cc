@@ -61,7 +61,7 @@ void JobOrder::SetWork(const std::string& job, std::shared_ptr<const PlannedWork
   live->work = std::move(work);
   if (live->stored.job.state() != wan::v1::JOB_STATE_QUEUED) return;
   live_.queue.Remove(job);
-  Enqueue(*live);  // at the same place; its position has not changed, so it needs no event
+  Enqueue(*live);  // the position has not changed, so the Queued event is dropped
   live_.account.Estimate(
       job, parts_.outlook.Estimate(live->stored.job.request().model(), live->work.get()));
 }
@@ -99,7 +99,8 @@ std::optional<std::string> JobOrder::ModelToLoad(int group) {
     const std::vector<int> ready = parts_.models.ReadyIn(model);
     return std::none_of(ready.begin(), ready.end(), [&](int other) {
       live_.mutex.AssertHeld();
-      return live_.StateOf(other).running.empty();  // it takes the job at once
+      return live_.StateOf(other)
+          .running.empty();  // a free group that has the model takes the job at once
     });
   };
   const QueueEntry* const entry = live_.queue.First(loadable, MayRun());
@@ -125,7 +126,7 @@ bool JobOrder::IsNextToGiveWay(const LiveJob& live, const QueueEntry& waiting) c
     const std::string& running = live_.StateOf(group).running;
     if (group == live.group) continue;
     if (running.empty()) {
-      // It takes the job at once.
+      // A free group that has the model takes the job at once.
       if (parts_.groups.Serves(group) && parts_.models.IsReadyIn(waiting.model, group)) {
         return false;
       }

@@ -13,8 +13,8 @@ namespace {
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
 constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 
-// Positions below this are announced one by one, others when they halve or double. So a queue of N
-// jobs costs each job about log N events and not N.
+// Positions below this are announced at every change, others when they halve or double, so a job in
+// a queue of N gets about log N events instead of N.
 constexpr int kNearPosition = 4;
 
 // Most entries of the queue that are visited without releasing the lock.
@@ -156,7 +156,7 @@ std::optional<absl::Duration> JobOutlook::Expect(const std::string& model,
 
 std::optional<absl::Duration> JobOutlook::TimeUntil(const QueueSum& before) const {
   if (before.unknown > 0) return std::nullopt;
-  std::vector<absl::Duration> free;  // of each group that serves
+  std::vector<absl::Duration> free;  // time until each serving group is free
   for (int group = 0; group < parts_.groups.size(); ++group) {
     const std::string& running = live_.StateOf(group).running;
     if (!running.empty()) {
@@ -230,7 +230,8 @@ std::optional<absl::Duration> JobOutlook::TimeLeft(const LiveJob& live) const {
 absl::Duration JobOutlook::ComputedAgain(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
   const absl::Time now = live_.steady.Now();
-  // A stop keeps the last step that ended. Before the first one nothing is kept.
+  // A stop saves the state after the last step that ended. Before the first step there is nothing
+  // to save.
   if (live.progress_time == absl::InfinitePast()) return now - live.began;
   absl::Duration again = now - live.progress_time;
   if (job.progress().step() < job.progress().total()) again += TimeBeforeSteps(live);
@@ -248,8 +249,8 @@ std::optional<absl::Duration> JobOutlook::SwitchCost(const LiveJob& live,
   absl::Duration cost = TimeBeforeSteps(live);
   const std::string& own = live.stored.job.request().model();
   if (model == own) return cost;
-  // The weights of a model that is ready may still have to come back from host memory or from the
-  // disk. That takes no longer than loading it, there and back.
+  // The weights of a ready model may have to be copied back from host memory or the disk, at the
+  // switch and again at the switch back. Each takes no longer than loading the model.
   for (const std::string& moved : {model, own}) {
     const std::optional<absl::Duration> loading = parts_.models.LoadTime(moved);
     if (!loading.has_value()) return std::nullopt;

@@ -1,4 +1,4 @@
-// Estimates when jobs begin and end, and tells where they stand in the queue.
+// Estimates when jobs begin and end, and computes their positions in the queue.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace wan::server {
 
-// Returns the first event of an attempt's part of the log; attempts count from 1.
+// Returns an event with its attempt set and nothing else; attempts count from 1.
 wan::v1::Event NewJobEvent(int attempt);
 
 // Thread-safe. Changes no state of a job.
@@ -40,80 +40,82 @@ class JobOutlook {
   };
   explicit JobOutlook(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
 
-  // Callers are told to wait this long while nobody can tell how long it takes.
+  // Retry delay sent to callers while no estimate is known.
   static constexpr absl::Duration kUnknownTime = absl::Seconds(5);
 
-  // Estimates when a job of this owner and priority would start if it was accepted now.
+  // Estimate for a job of this owner and priority if it were accepted now.
   struct ForNew {
     int jobs_ahead = 0;
     std::optional<absl::Duration> time;  // nothing while unknown
   };
   ForNew OfNew(const std::string& owner, int priority) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns what is known of the running jobs, by group.
+  // Returns the estimates of the running jobs, by group.
   std::vector<RunningOutlook> Running() const ABSL_LOCKS_EXCLUDED(live_.mutex);
   JobStats Stats() const ABSL_LOCKS_EXCLUDED(live_.mutex);
 
-  // Appends a Queued event to each of the first `reach` jobs from `from` on whose position changed
-  // enough to be worth one. Takes the lock for some jobs at a time. If `estimate` is true, it also
-  // estimates them anew.
+  // Visits the first `reach` jobs from `from` on, and appends a Queued event to each whose position
+  // changed enough. Takes the lock for a few jobs at a time. If `estimate` is true, it also updates
+  // the jobs' estimates.
   void AnnouncePositions(JobQueue::Place from, bool estimate,
                          int reach = std::numeric_limits<int>::max())
       ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns how many of the jobs after one that was added or removed should look at their
-  // positions. Not all need to: the position of a job far back is reported when it has halved or
-  // doubled, which takes many changes. The job at position p looks after every p/4 changes, so that
-  // a change costs the logarithm of the queue's length on average; all look when a job begins.
+  // Returns the `reach` of AnnouncePositions for a job that was added or removed. A far position is
+  // reported only when it has halved or doubled, which takes many changes, so the job at position p
+  // is visited after every p/4 changes. A change thus costs the logarithm of the queue's length on
+  // average. When a job begins, all jobs are visited.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // The event that tells a queued job its position; `before` sums up the jobs before it.
+  // Returns the Queued event of a job; `before` is the sum of the jobs before it.
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
-  // Estimates how long the work takes; nothing before a step of the model was observed.
+  // Estimates the duration of the work for decisions of the server; nothing before a step of the
+  // model was observed.
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
-  // The same for callers who only want to know: before that step an assumed rate decides.
+  // Estimates the duration of the work for callers: uses an assumed rate until a step was observed.
   std::optional<absl::Duration> Expect(const std::string& model, const PlannedWork* work) const;
-  // Estimates the time until a job begins after the running ones and those summed up in `before`.
+  // Estimates the time until a job begins that waits for the running jobs and those in `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Returns how soon a caller who found the queue full may try again.
+  // Returns the retry delay for a caller who found the queue full.
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Adds to `job`, which callers will see, its position and when it will end, as far as that can be
-  // told.
+  // Sets the position and the estimated time until the end in `job`, the copy that callers see,
+  // where they are known.
   void AddTo(wan::v1::Job& job, const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Estimates the time until the end of the running job; nothing while that is unknown.
   std::optional<absl::Duration> TimeLeft(const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Estimates what a switch from the running job to one of `model` costs; nothing while unknown.
+  // Estimates the device time lost by switching from the running job to a job of `model` and back;
+  // nothing while unknown.
   std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call with the first progress of an attempt.
+  // Call it with the first progress of an attempt, which tells what earlier attempts have done.
   void NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
                      const wan::v1::StepProgress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // The job has completed after this time: later estimates learn from it.
+  // Call it when the job has completed; later estimates learn from the time taken.
   void LearnFrom(const LiveJob& live, absl::Duration taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
  private:
-  // `before`: of a queued job, the others before it.
+  // `before`: the sum of the jobs before it if the job is queued; nullopt if it runs.
   void AddEta(const LiveJob& live, const std::optional<QueueSum>& before, wan::v1::Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Adds to the statistics what each group does, and when its job will end.
+  // Adds each group's job to the statistics, and the estimated time until its end.
   void AddGroups(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Estimates how long the texts and the image of a job are encoded, as far as that is known.
+  // Estimates the time to encode the job's texts and image; zero while unknown.
   absl::Duration TimeBeforeSteps(const LiveJob& live) const;
-  // Returns the work of the running job that its next attempt repeats if this one stops now: at
-  // most kWorkWorthKeeping less than it is, while the job is being decoded.
+  // Returns the time of the work that the job's next attempt would repeat if the job stopped now.
+  // While the job is being decoded, the result may be up to kWorkWorthKeeping too low.
   absl::Duration ComputedAgain(const LiveJob& live) const;
 
   const Parts parts_;
   LiveJobs& live_;
-  uint64_t changes_ ABSL_GUARDED_BY(live_.mutex) = 0;  // jobs that were added or removed
+  uint64_t changes_ ABSL_GUARDED_BY(live_.mutex) = 0;  // number of jobs that were added or removed
 };
 
-// Notes in the row how long the job reserves the device, so that the reservation survives a
-// restart, after which nothing is known of the work.
+// Stores the job's estimated device time in its row, so that the reservation survives a restart,
+// after which the job has to be planned again.
 void NoteReserved(wan::v1::Job& job, std::optional<absl::Duration> estimate);
 
 }  // namespace wan::server

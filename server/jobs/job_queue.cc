@@ -142,12 +142,12 @@ std::optional<JobQueue::Place> JobQueue::PlaceOf(const std::string& job) const {
 std::optional<JobQueue::Place> JobQueue::Visit(
     const Place& from, int limit,
     const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit) {
-  // The next entry of each lane that has begun, the first of all on top.
+  // A heap with the next entry of each lane that the visit has entered; the earliest is on top.
   struct Next {
     Place place;
     Lane* lane = nullptr;
     Tree::iterator entry;
-    QueueSum before;  // in its lane
+    QueueSum before;  // sum of the lane's entries before `entry`
 
     bool operator<(const Next& other) const { return other.place < place; }
   };
@@ -165,8 +165,8 @@ std::optional<JobQueue::Place> JobQueue::Visit(
       principals_looked_at_);
   before += of_begun;
   std::make_heap(next.begin(), next.end());
-  // The other lanes begin when it is the turn of their first jobs. Indexing one that has begun
-  // leaves `begins` valid, because it points to one that has not.
+  // Each other lane enters the heap when the visit reaches its first job. Index() of an entered
+  // lane leaves `begins` valid, because `begins` points to a lane that has not been entered.
   for (auto begins = index_.lower_bound(from);; --limit) {
     while (begins != index_.end() && (next.empty() || begins->first < next.front().place)) {
       ++principals_looked_at_;
@@ -236,7 +236,8 @@ JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
                                             std::optional<absl::Duration> estimate) {
   const Key key = place->first;
   QueueEntry entry = std::move(place->second);
-  // The tree updates its sums only when an entry is inserted, so insert it anew.
+  // The tree updates its sums only when an entry is inserted, so erase the entry and insert it
+  // again.
   lane.order.erase(place);
   QueueSum& of_model = models_[entry.model];
   of_model -= internal::SumOf(entry);
@@ -248,7 +249,7 @@ JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
 }
 
 QueueEntry JobQueue::Take(const EntryPlace& place) {
-  const auto [owner, key] = place;  // a copy: the place goes with the entry
+  const auto [owner, key] = place;  // a copy, because `place` is erased with the entry
   Lane& lane = owner->second;
   const auto found = lane.order.find(key);
   QueueEntry entry = std::move(found->second);

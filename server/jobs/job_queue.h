@@ -26,14 +26,14 @@ struct QueueEntry {
   std::string model;
   int priority = 0;   // higher runs first
   uint64_t age = 0;   // order of acceptance, different for every job
-  bool ready = true;  // false: the entry counts and keeps its place, but is not taken yet
+  bool ready = true;  // false: counts and has a position, but is not taken yet
   // The work of the job's plan, for estimates; null while unknown.
   std::shared_ptr<const PlannedWork> work;
   // How long the job will take, as last estimated; nullopt while unknown.
   std::optional<absl::Duration> estimate;
-  // The latest position that the job's watchers were told.
+  // The position in the job's latest Queued event.
   int announced_position = 0;
-  // The principal; empty on a server that does not authenticate its callers.
+  // The job's principal; empty on a server that does not authenticate its callers.
   std::string owner;
 };
 
@@ -43,14 +43,14 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// The place at which a tree of entries is cut in two.
+// The result of cutting a tree of entries in two.
 struct QueueCut {
   QueueSum before;
-  std::optional<QueueKey> behind;  // the first entry behind the cut
+  std::optional<QueueKey> behind;  // the first entry after the cut
 };
 
-// A policy of libstdc++'s policy-based trees: keeps in every node of a tree of entries the sum of
-// the nodes below it. The tree calls it whenever the nodes below one have changed.
+// A policy of libstdc++'s policy-based trees: every node of a tree of entries stores the sum of its
+// subtree. The tree calls operator() whenever a node's subtree has changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
 class QueueSumUpdate {
  public:
@@ -61,9 +61,8 @@ class QueueSumUpdate {
     return node_begin() == node_end() ? QueueSum() : node_begin().get_metadata();
   }
 
-  // Cuts the tree before the first entry that `is_before(key, sum of the entries before it)`
-  // refuses; it must refuse all entries behind that one as well. Takes as many steps as the tree is
-  // high.
+  // Cuts the tree before the first entry for which `is_before(key, sum of the entries before it)`
+  // is false; it must be false for all later entries as well. Takes O(log n).
   template <typename IsBefore>
   QueueCut Cut(const IsBefore& is_before) const {
     QueueCut cut;
@@ -102,24 +101,23 @@ class QueueSumUpdate {
 
 }  // namespace internal
 
-// The order of the queue: jobs of higher priority come first. Among those of one priority the next
-// job is the oldest one of the principal that has used the least, and while it runs that principal
-// has used what the job is estimated to take. So the principals take turns, however many jobs each
-// of them has. Others go ahead of a principal whose jobs cannot run now; it keeps its claim.
+// The order of the queue: jobs of higher priority come first. Within one priority, the next job is
+// the oldest one of the principal that has used the least device time. The estimated time of a job
+// counts as used while the job runs, so principals take turns however many jobs each has. A
+// principal whose jobs cannot run now is passed over, and its use stays as low as it is.
 //
-// Positions and sums are those of this order, exactly, if all jobs take as long as they are
-// estimated, no other job comes, and every model is ready. The use of a principal is read when it
-// gets its first entry and when RefreshUse is called, so that the order is stable between these
-// calls.
+// Positions and sums follow this order; they are exact if all estimates are right, no other job
+// comes, and every model is ready. The use of a principal is read when its first entry is added and
+// when RefreshUse is called, so the order is stable between these calls.
 //
-// Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. The time of a call
-// grows with the logarithms of the queue's length and of the number of principals that wait, and
-// with the number of those that have jobs both before and behind the place that the call is about,
-// unless its comment says otherwise.
+// Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. Unless its comment
+// says otherwise, a call takes time logarithmic in the queue's length and in the number of waiting
+// principals, and linear in the number of principals that have jobs both before and after the place
+// in question.
 class JobQueue {
  public:
-  // Returns a principal's use of the device, in the sense by which the queue is fair. Called while
-  // the queue is called.
+  // Returns the device time that a principal has used, by which the queue is fair. Called only
+  // during calls of the queue.
   using UseOf = std::function<absl::Duration(const std::string& owner)>;
   explicit JobQueue(
       int capacity, UseOf use_of = [](const std::string&) { return absl::ZeroDuration(); })
@@ -129,9 +127,9 @@ class JobQueue {
   int capacity() const { return capacity_; }
   int size() const { return static_cast<int>(places_.size()); }
 
-  // Adds a job that is not in the queue. Never fails, even if the queue is full: a job that was
-  // accepted once always has a place. Returns the sum of the jobs before it, whose number is its
-  // position, and sets `announced_position` to that.
+  // Adds a job that is not in the queue. Never fails, even if the queue is full, because accepted
+  // jobs may return to it. Returns the sum of the jobs before it, and sets `announced_position` to
+  // their number.
   QueueSum Add(QueueEntry entry);
 
   // Sets `ready` of a job in the queue.
@@ -140,17 +138,16 @@ class JobQueue {
   // Does nothing if the job is not in the queue.
   void Remove(const std::string& job);
 
-  // Reads anew what the principals have used. Looks at all principals that wait.
+  // Reads the use of all waiting principals again.
   void RefreshUse();
 
-  // Whether the jobs of a model, or of a principal, may be taken.
+  // Whether jobs of the model (or principal) of this name may be taken.
   using Accepts = std::function<bool(const std::string& name)>;
   static bool AcceptAll(const std::string& /*name*/) { return true; }
 
   // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
-  // none. `runnable` is called at most once for each model that has a ready entry. Entries of
-  // principals that `may_run` refuses keep their places. Looks at one entry for each model of every
-  // principal.
+  // none. Skips the entries of principals that `may_run` refuses. Calls `runnable` at most once for
+  // each model that has a ready entry. Looks at one entry for each model of every principal.
   std::optional<QueueEntry> TakeFirst(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
   // The entry that TakeFirst would return; null if there is none. Valid until the queue changes.
@@ -160,12 +157,13 @@ class JobQueue {
 
   // The sum of the jobs before this one; nothing if it is not in the queue.
   std::optional<QueueSum> Before(const std::string& job) const;
-  // The sum of the jobs before one that would be added.
+  // The sum of the jobs that would be before a new job of this owner and priority.
   QueueSum BeforeNew(const std::string& owner, int priority) const;
-  // The sum of the jobs before the n-th one of a principal, from 1 on; nothing if it has fewer.
+  // The sum of the jobs before the n-th job of a principal, counted from 1; nothing if it has fewer
+  // jobs.
   std::optional<QueueSum> BeforeNth(const std::string& owner, int n) const;
 
-  // The sum of the jobs of each model that has any.
+  // The sum of the waiting jobs, by model; only models that have any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 
   using Place = QueuePlace;
@@ -181,10 +179,10 @@ class JobQueue {
       const Place& from, int limit,
       const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit);
 
-  // The number of entries that all calls together have looked at. Tests bound with it the time that
-  // a call holds the lock.
+  // The number of entries looked at by all calls so far. Tests use it to bound the time for which a
+  // call holds the lock.
   int64_t looked_at() const { return looked_at_; }
-  // The number of principals that the calls have looked at to find the jobs before a place.
+  // The number of principals looked at by all calls so far to find the jobs before a place.
   int64_t principals_looked_at() const { return principals_looked_at_; }
 
  private:
@@ -192,13 +190,14 @@ class JobQueue {
   using Tree = __gnu_pbds::tree<Key, QueueEntry, std::less<Key>, __gnu_pbds::rb_tree_tag,
                                 internal::QueueSumUpdate>;
 
-  // The entries of one principal, which has at least one.
+  // The entries of one principal. A lane has at least one entry.
   struct Lane {
     absl::Duration used;
     Tree order;
     // The entries that may be taken, by model.
     std::map<std::string, std::set<Key>> ready;
-    // The place of its first job when it was entered in the index; nothing before.
+    // The key of this lane in `index_`: the place of its first job at that time; nothing if it is
+    // not in the index.
     std::optional<Place> indexed;
   };
   using Lanes = std::map<std::string, Lane>;
@@ -214,8 +213,8 @@ class JobQueue {
   }
   std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
-  // Call it after every change of a lane's entries, their estimates or its use, before the order is
-  // read.
+  // Updates the lane in `index_`. Call it after every change of the lane's entries, their estimates
+  // or `used`, before the order is read.
   void Index(Lane& lane);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;

@@ -1,4 +1,4 @@
-// The start of JobStates: it takes over the jobs that an earlier process left.
+// The part of JobStates that takes over the jobs of an earlier process.
 #include <algorithm>
 #include <unordered_map>
 #include <utility>
@@ -16,7 +16,7 @@ constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
 // Most jobs that are taken over without releasing the lock.
 constexpr size_t kJobsAtOnce = 64;
 
-// Number of stored events that are read at once.
+// Most stored events per read.
 constexpr int kPageEvents = 256;
 
 // Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be
@@ -70,7 +70,7 @@ void JobStates::TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration sh
   LiveJob& live = live_.jobs[stored.job.name()];
   live.age = next_age_++;
   live.queued_since = ToTime(stored.job.create_time());
-  // The clock may have been set back since.
+  // The clock may have been set back since the job was created.
   live.queued_instant = std::min(live.queued_since + shift, live_.steady.Now());
   live.trace = std::move(trace);
   live.stored = std::move(stored);
@@ -87,7 +87,7 @@ void JobStates::TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration sh
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
     RequeueLost(live, kRestarted);
   } else {
-    parts_.order.Enqueue(live);  // its position has not changed, so it needs no event
+    parts_.order.Enqueue(live);  // the position has not changed, so the Queued event is dropped
   }
   if (IsFinal(job.state())) return;
   parts_.order.NoteUnplanned(job);

@@ -16,10 +16,10 @@
 namespace wan::server {
 namespace {
 
-// A reason of the engine is one of the server's.
+// The engine and the server must use the same reason for storage errors.
 static_assert(kReasonStorage == kReasonStorageUnavailable);
 
-// How often a job goes back to the queue because the disk refused a file for a moment.
+// A job goes back to the queue at most this often after the disk refused a file only for a moment.
 constexpr int kMostRefusals = 3;
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
@@ -29,7 +29,8 @@ bool JobRunner::RunNext() {
   if (!parts_.storage.status().ok()) return false;
   const std::optional<Attempt> attempt = parts_.states.BeginNext(parts_.group);
   if (!attempt.has_value()) return false;
-  // This idle group may now load a model for waiting jobs that no other group can begin.
+  // This group is busy now, so an idle group may load a model for waiting jobs that only this one
+  // could run.
   if (parts_.groups.size() > 1) parts_.groups.WakeAll();
   const std::string& name = attempt->job.name();
   // The attempt must be on disk before the engine can take the process with it.
@@ -62,7 +63,7 @@ bool JobRunner::RunNext() {
 
 wan::v1::JobState JobRunner::Postpone(const std::string& job, const absl::Status& problem) {
   parts_.storage.Report(problem);
-  // Without the folders, which the storage's state tells.
+  // Owners must not see the folders; administrators see them in the storage's status.
   const absl::string_view why = problem.message();
   return parts_.states.Postpone(
       job, absl::StrCat("the data folder takes no writes: ",
@@ -81,8 +82,8 @@ absl::Status JobRunner::StorageProblem(const Attempt& attempt, const absl::Statu
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok() && !IsStorageError(result)) return problem;
   if (problem.ok()) {
-    // The disk refused a file and takes others by now. If that repeats, as with a quota that the
-    // job's files exceed, the job fails and its owner learns why.
+    // The disk refused a file but takes writes now. If this repeats, for example because the job's
+    // files exceed a disk quota, let the job fail so that its owner sees the cause.
     if (++refusals_[attempt.job.name()] > kMostRefusals) return problem;
     problem = result;
   }

@@ -1,4 +1,4 @@
-// Runs the attempts of jobs in one device group, from the queue to their ends.
+// Takes jobs from the queue and runs their attempts in one device group.
 #pragma once
 
 #include <atomic>
@@ -13,34 +13,35 @@
 
 namespace wan::server {
 
-// For the thread of the group's executor only, except least_free_bytes().
+// Call it only on the thread of the group's executor, except least_free_bytes().
 class JobRunner {
  public:
   explicit JobRunner(RunnerParts parts) : parts_(std::move(parts)) {}
 
-  // Runs the next job, from its latest savepoint on if it has one, until it completes, fails, is
+  // Runs the next job, from its latest savepoint if it has one, until it completes, fails, is
   // cancelled or is requeued. Returns false if no job can run now. If the device is lost, the
   // attempt counts as lost and the job goes back to the queue. If the data folder refuses writes,
-  // the job goes back without a count, and no other job begins until the folder takes writes again.
+  // the job goes back to the queue without counting a lost attempt, and no job begins until the
+  // folder takes writes again.
   bool RunNext();
 
-  // A job begins only if more bytes than this are free: the room in which the last job ran out of
-  // space. 0: no condition. May be called from any thread.
+  // A job may begin only if more bytes than this are free, because the last job ran out of space
+  // with this many. 0: no condition. May be called from any thread.
   uint64_t least_free_bytes() const { return least_free_bytes_; }
 
  private:
-  // Puts the job back into the queue because the data folder refuses writes, and has the folder
-  // watched. Returns the job's new state.
+  // Puts the job back into the queue and reports to StorageWatch that the data folder refuses
+  // writes. Returns the job's new state.
   wan::v1::JobState Postpone(const std::string& job, const absl::Status& problem);
   // Returns why the data folder refused the attempt's files; OK if something else ended the
   // attempt with `result`.
   absl::Status StorageProblem(const Attempt& attempt, const absl::Status& result);
-  // Removes what is left of the attempt; `state` is the job's after it.
+  // Removes the attempt's files, and the job's savepoint if `state`, the job's new state, is final.
   void Tidy(const wan::v1::Job& job, wan::v1::JobState state);
 
   const RunnerParts parts_;
   std::atomic<uint64_t> least_free_bytes_ = 0;
-  // How often the disk has refused the files of a job although a probe then found room.
+  // By job: how often the disk refused its files although a later probe succeeded.
   std::map<std::string, int> refusals_;
 };
 

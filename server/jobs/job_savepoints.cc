@@ -11,7 +11,8 @@ namespace wan::server {
 
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model) {
-  // Fields that callers or the queue may change, or that only decide what is made of the latents.
+  // Leave out the fields that may change while the job waits, and those that do not affect the
+  // latents.
   wan::v1::GenerationRequest request = job.request();
   request.clear_request_id();
   request.clear_webhook_url();
@@ -26,7 +27,7 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   makers.clear_decode_tile_rows();
   makers.clear_decode_tile_columns();
   Sha256 hash;
-  // Each part with its length, so that no two lists of parts are the same bytes.
+  // Hash each part with its length, so that different lists of parts never give the same bytes.
   const auto add = [&hash](std::string_view part) {
     hash.Update(absl::StrCat(part.size(), ":"));
     hash.Update(part);
@@ -39,7 +40,7 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   for (const LoraDescription& lora : model.loras) {
     for (const LoraPartDescription& part : lora.parts) {
       add(part.path);
-      // Another version may read another factor from the same file.
+      // Another version of the server may read another factor from the same file.
       add(absl::StrCat(part.min_factor.value_or(1), " ", part.max_factor.value_or(1)));
     }
   }

@@ -1,4 +1,4 @@
-// The savepoints of one attempt: when they are kept, and the thread that writes them.
+// Decides when an attempt keeps savepoints, and writes them on a thread of its own.
 #pragma once
 
 #include <functional>
@@ -18,19 +18,19 @@
 
 namespace wan::server {
 
-// Before the decoding a savepoint is kept if as much work as this would be lost, however long the
-// interval is: writing it costs a thousandth of that.
+// A savepoint is kept before decoding if this much work would be lost, even if the interval has not
+// passed: writing it takes about a thousandth of this time.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
 // Everything that decides a job's latents besides the number of steps: request, image, provenance,
-// and the model with the versions of its files. A savepoint of another identity would be continued
-// to a video that no single server could make again. As SavepointStore::Write takes it.
+// and the model with the versions of its files. A savepoint of another identity must not be
+// continued, because no server could reproduce the video. Pass the result to SavepointStore::Write.
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model);
 
-// For one attempt. The engine calls the keeper's methods on its thread; a savepoint that is kept is
-// written by a thread of the object's own, one at a time; where the disk is slower than the steps,
-// the latest waits and those before it are left out.
+// Serves one attempt. The engine calls the keeper's methods on its thread; the object's own thread
+// writes one savepoint at a time. If the disk is slower than the steps, only the newest savepoint
+// waits and older ones are dropped.
 class JobSavepoints final : public SavepointKeeper {
  public:
   struct Parts {
@@ -40,19 +40,19 @@ class JobSavepoints final : public SavepointKeeper {
     std::string identity;
     // Least time between two savepoints, and before the first; zero: one after every step.
     absl::Duration interval;
-    // Whether the job, which was asked to stop, will run again.
+    // Returns whether the job, which was asked to stop, will run again.
     std::function<bool()> will_run_again;
-    // Called for each savepoint that is on the disk, with its seconds. Called on the writer's
-    // thread.
+    // Called on the writer's thread after each savepoint is on the disk, with the seconds that
+    // writing took.
     std::function<void(int steps_done, double seconds)> on_written;
-    // Called for a savepoint that cannot be read or written; the job goes on without it. Called on
-    // either thread.
+    // Called on the engine's or the writer's thread if a savepoint cannot be read or written; the
+    // job goes on without it.
     std::function<void(const absl::Status&)> on_problem;
   };
   explicit JobSavepoints(Parts parts);
   JobSavepoints(const JobSavepoints&) = delete;
   JobSavepoints& operator=(const JobSavepoints&) = delete;
-  // Returns once everything that was kept is on the disk, or has failed.
+  // Waits until the last kept savepoint is on the disk or its write has failed.
   ~JobSavepoints() override;
 
   std::optional<Savepoint> Load() override;
@@ -65,11 +65,11 @@ class JobSavepoints final : public SavepointKeeper {
   void Loop();
 
   const Parts parts_;
-  int64_t last_nanos_;  // when the latest was kept; the engine's thread only
+  int64_t last_nanos_;  // time of the latest savepoint; used only on the engine's thread
   absl::Mutex mutex_;
   std::optional<Savepoint> waiting_ ABSL_GUARDED_BY(mutex_);
   bool end_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread writer_;  // begins with the first savepoint
+  std::thread writer_;  // started by the first savepoint
 };
 
 }  // namespace wan::server

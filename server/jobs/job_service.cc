@@ -116,7 +116,7 @@ void JobService::Update(const wan::v1::UpdateJobRequest& request, const PostTask
   const auto update = std::make_shared<const JobUpdate>(*std::move(parsed));
   std::optional<wan::v1::Job> live = parts_->states.Update(
       update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
-  // The job may have ended without that being on the disk.
+  // The job may have ended although the disk does not have its end yet.
   parts_->log->Flush(update->job, [this, update, post, live = std::move(live),
                                    done = std::move(done)](const absl::Status& stored) {
     if (!stored.ok()) return done(ChangeNotStoredError(stored));
@@ -173,7 +173,7 @@ absl::StatusOr<wan::v1::Job> JobService::NowOf(StoredJob stored) const {
   JobStates::View live = parts_->states.Look(stored.job.name());
   if (live.hidden) return JobNotFoundError(stored.job.name());
   if (!live.job.has_value()) {
-    // It has ended since it was read.
+    // The job has ended since `stored` was read, so read it again.
     if (!IsFinal(stored.job.state())) return Get(stored.job.name());
     live.job = std::move(stored.job);
   }
@@ -219,7 +219,7 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
     parts_->callers.Await(name);
     return;
   }
-  // Another caller may have joined the job since.
+  // Forget fails if another caller has joined the job since Leave.
   if (!parts_->callers.Forget(name)) return;
   parts_->states.Cancel(name, StopCause::kCallerGone,
                         deadline_passed ? kDeadlineExceeded : kCallerWentAway);
@@ -295,16 +295,17 @@ void JobService::Undrain(
 }
 
 void JobService::AwaitWrites() {
-  parts_->log->Flush().IgnoreError();  // the listeners have been told of the problem
+  parts_->log->Flush().IgnoreError();  // the listeners are told of write errors
 }
 
 void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
-  // First, so that the following calls wait together with the last changes.
+  // Stop the drainer first, so that the waits below cover the changes that it makes.
   parts_->drainer.Stop(mode, grace);
-  parts_->queue_estimates.Keep();  // no job runs any more: written while the accepted ones are
+  parts_->queue_estimates
+      .Keep();  // after the last job has ended; written while the following calls wait
   parts_->storage.Stop();
   parts_->digests.Stop();
   parts_->retention.Stop();

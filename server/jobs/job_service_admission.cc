@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kMaxBatch = 100;
 
-// Appends the violations of `more` whose field has none yet.
+// Appends those violations of `more` whose field has no violation yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
   const size_t own = violations.size();
@@ -45,7 +45,7 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
   return violations;
 }
 
-// Adds the violations of a batch's request.
+// Adds the violations of requests[index] of a batch.
 void AddOfRequest(int index, const std::vector<FieldViolation>& more,
                   std::vector<FieldViolation>& violations) {
   for (const FieldViolation& violation : more) {
@@ -54,7 +54,8 @@ void AddOfRequest(int index, const std::vector<FieldViolation>& more,
   }
 }
 
-// Joins the violations found so far with those of `status`; returns `status` if there are none.
+// Returns INVALID_ARGUMENT with `violations` and those of `status`, or `status` if there are no
+// violations.
 absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
@@ -63,7 +64,7 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
 
 }  // namespace
 
-// A request that is to become a job, during its call.
+// One call of Create.
 struct JobService::Asked {
   Asked(std::shared_ptr<const wan::v1::GenerationRequest> request_in, CallerFacts caller_in)
       : sent(std::move(request_in)),
@@ -95,8 +96,8 @@ void JobService::Create(std::shared_ptr<const wan::v1::GenerationRequest> asked,
                      [this, held, done = std::move(done)](const Turns::Turn& turn) {
                        std::optional<absl::StatusOr<Created>> joined = JoinExisting(*held);
                        if (joined.has_value()) return done(*std::move(joined));
-                       // The turn ends once the job is on the disk, where the next call finds
-                       // it.
+                       // Keep the turn until the job is on the disk, where the next call with the
+                       // request_id finds it.
                        CreateNew(*held, [turn, done](absl::StatusOr<Created> created) {
                          done(std::move(created));
                        });
@@ -172,9 +173,10 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
   std::shared_ptr<const std::string> image;
-  // An image that is given but empty is a violation already.
+  // If the image is set but empty, ValidateRequest has added a violation.
   if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
-  // Any of these groups may run the job. They differ only if their cards do.
+  // Any of these groups may run the job, so it must fit all of them. Their plans differ only if
+  // their cards differ.
   std::optional<GenerationPlan> plan;
   for (const int group : parts_->models.ReadyIn(model)) {
     absl::StatusOr<GenerationPlan> planned = CallEngine(
@@ -182,7 +184,8 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
     if (!planned.ok()) return WithViolations(violations, planned.status());
     if (!plan.has_value()) plan = *std::move(planned);
   }
-  if (!plan.has_value()) return WithViolations(violations, DeviceGoneError());  // just now
+  if (!plan.has_value())
+    return WithViolations(violations, DeviceGoneError());  // the last group was lost after AddJob
   if (!violations.empty()) return InvalidFields(violations);
   std::move(unuse).Cancel();
   return Planned{*std::move(plan), std::move(image)};
@@ -222,7 +225,7 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
                                std::function<void(CheckedJobs)> done) {
   PostStep step = caller.decode;
   if (step == nullptr) step = [](const auto& task) { task(absl::OkStatus()); };
-  // It needs no device, so any group's engine can do it.
+  // Decoding needs no device, so use the first engine.
   CheckImages(parts_->groups.engine(0), std::move(jobs), step,
               [this, done = std::move(done)](CheckedJobs checked) {
                 if (!checked.dropped.ok() || !checked.refused.empty()) {
@@ -235,7 +238,7 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 }
 
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
-  std::vector<std::pair<std::string, std::string>> names;  // of jobs and their models
+  std::vector<std::pair<std::string, std::string>> names;  // pairs of a job and its model
   const std::string& owner = jobs.front().stored.job.owner();
   absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
   for (const NewJob& job : jobs) {
@@ -269,14 +272,15 @@ void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
                         });
 }
 
-// A batch, during its call.
+// One call of SubmitBatch.
 struct JobService::Batch {
   std::shared_ptr<const wan::v1::SubmitBatchRequest> asked;
   CallerFacts caller;
-  std::vector<std::string> digests;         // of the requests
-  std::vector<std::string> ids = {};        // their request_ids, in ascending order
-  std::vector<wan::v1::Job> existing = {};  // for each request; without a name: it makes a job
-  std::vector<int> places = {};             // the requests that make a job
+  std::vector<std::string> digests;   // of each request
+  std::vector<std::string> ids = {};  // their request_ids, in ascending order
+  std::vector<wan::v1::Job> existing =
+      {};                        // of each request; without a name if the request makes a new job
+  std::vector<int> places = {};  // indices of the requests that make a new job
 };
 
 void JobService::SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked,
@@ -372,7 +376,7 @@ absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
   return prepared;
 }
 
-// OK if all images of a batch are valid; otherwise why some were refused or not checked.
+// Returns OK if all images of a batch are valid; otherwise why some were refused or not checked.
 absl::Status JobService::RefusalOf(const Batch& batch, const CheckedJobs& checked) {
   std::vector<FieldViolation> violations;
   absl::Status other = checked.dropped;
@@ -398,7 +402,7 @@ void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done
       } else {
         job = known;
       }
-      job.clear_request();  // a batch's requests may exceed a client's limit for messages
+      job.clear_request();  // all requests together may exceed a client's message limit
     }
     done(std::move(response));
   };

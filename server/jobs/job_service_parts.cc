@@ -145,7 +145,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                .clock = clock,
                .listeners = listeners}) {
   std::vector<std::string> devices;
-  double slowest = std::numeric_limits<double>::max();  // of the groups, as far as they are known
+  double slowest = std::numeric_limits<double>::max();  // lowest assumed rate of a group
   for (int group = 0; group < groups.size(); ++group) {
     runners.emplace_back(RunnerParts{.groups = groups,
                                      .group = group,
@@ -215,8 +215,8 @@ bool JobService::Parts::RunNext(int group) {
     }
     return false;
   }
-  // The end of this attempt may let a job run elsewhere: the job itself, or others that its owner's
-  // quota had held back.
+  // The end of this attempt may let another group run a job: this one if it was requeued, or one
+  // that its owner's quota held back.
   groups.WakeAll();
   return true;
 }
@@ -263,14 +263,16 @@ absl::Status JobService::Parts::Recover() {
   absl::StatusOr<std::vector<StoredJob>> unfinished = store.Unfinished();
   absl::Status status = unfinished.status();
   if (status.ok()) {
-    // Files of an attempt that ended between its rename and its last event, while no other begins.
+    // Remove the files of attempts that were killed after publishing and before their last event.
+    // No job can begin yet.
     for (const StoredJob& stored : *unfinished) {
       removed.Update(artifacts.Remove(stored.job.name()));
     }
     status = states.Recover(store, *std::move(unfinished));
   }
   if (status.ok()) {
-    // Now every job that may go on is known, and none that the recovery ended.
+    // JobStates now knows all jobs that may continue; jobs that Recover has ended need no
+    // savepoint.
     removed.Update(savepoints.RemoveLeftovers(
         [&](const std::string& job) { return states.Look(job).job.has_value(); }));
   }
@@ -306,7 +308,7 @@ void JobService::Parts::AwaitAccepted() {
 }
 
 bool JobService::Parts::MakeRoom() {
-  // A server that was started on a full disk has only read its database so far.
+  // If the server was started on a full disk, its database is open for reading only.
   return ballast.Release() && OpenForWriting().ok();
 }
 

@@ -1,4 +1,4 @@
-// The parts of JobService, and their wiring. Only the sources of JobService include it.
+// The parts of JobService and how they use each other. Included only by the sources of JobService.
 #pragma once
 
 #include <deque>
@@ -47,20 +47,21 @@
 
 namespace wan::server {
 
-// The reason of a cancelled job whose last caller has gone.
+// The reason in the Cancelled event of a job whose last caller has gone.
 inline constexpr char kCallerWentAway[] = "caller went away";
 
-// In the order in which they are made; each may use those before it.
+// Members are in the order of construction; each may use those before it.
 struct JobService::Parts {
   Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines, Clock& clock_in);
-  // The log goes before the states: its last writes call back into them.
+  // Destroys the log before the states, because the log's last writes call back into them.
   ~Parts();
 
-  // Called on the thread of the group's executor, whose current work is its last. The other groups
-  // serve on.
+  // Takes a group out of service after its device was lost. Called on the thread of the group's
+  // executor, which begins no other work. The other groups keep serving.
   void LoseGroup(int group, DeviceLoss cause, const absl::Status& problem);
 
-  // The first task of each executor, so that no model is loaded on a device that computes wrongly.
+  // Compares the device's results with recorded ones. It is the first task of each executor, so
+  // that no model is loaded on a device that computes wrongly.
   void CheckDevice(int group, const std::filesystem::path& data_dir);
 
   // Runs the group's next job; returns false if none can run there now.
@@ -71,24 +72,25 @@ struct JobService::Parts {
 
   // Takes over what an earlier process left. The store must be open.
   absl::Status Recover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(probe_mutex);
-  // Removes files that belong to no job any more, until it is told to stop. It looks at every job
-  // that has files, so the start does not wait for it.
+  // Removes files that no longer belong to a job, until `stop` is requested. It looks at every job
+  // that has files, so it runs on the thread `sweep`.
   void RemoveLeftovers(const std::stop_token& stop);
-  // Returns figures about the data folder.
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
-  // Waits until no job is being accepted, because the callbacks of the disk use the parts.
+  // Waits until no job is being accepted: the callbacks of accepting jobs use the parts.
   void AwaitAccepted();
-  // Opens the store for writing if it is not, and takes over what an earlier process left.
+  // Opens the store for writing if it is not open for writing, and takes over what an earlier
+  // process left.
   absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
-  // Gives the store the room that is kept for removals. Returns whether there was any.
+  // Frees the disk space that is reserved for removals. Returns whether any was freed and the store
+  // can be written.
   bool MakeRoom();
 
   void Tell(const absl::Status& problem) {
     for (StateListener* listener : listeners) listener->OnProblem(problem);
   }
-  // For a call that asked for this many jobs.
+  // Call it with the status of a call that asked for `jobs` jobs; tells the listeners of an error.
   void TellIfRejected(const absl::Status& status, int jobs) {
     if (status.ok()) return;
     for (StateListener* listener : listeners) listener->OnJobsRejected(status, jobs);
@@ -97,11 +99,11 @@ struct JobService::Parts {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
-  // Turns of calls with one request_id (TurnKeyOf), and of changes to one ended job. The last
-  // holder of a turn may be a change that the store forgets when it goes.
+  // Serializes calls with one request_id (TurnKeyOf), and changes to one ended job. Destroyed after
+  // the store, because a change that the store drops may hold the last turn.
   Turns turns;
   DiskReserve disk;
-  QueueEstimates queue_estimates;  // told by the models and the log, also while they go
+  QueueEstimates queue_estimates;  // the models and the log call it even during their destruction
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
   const std::function<wan::v1::TraceContext()> new_trace;
@@ -119,7 +121,7 @@ struct JobService::Parts {
   ProgressWatch progress;
   DeadlineTimer timer;
   DeviceGroups groups;
-  absl::Mutex canary_mutex;  // held while the record of canaries is read and written
+  absl::Mutex canary_mutex;  // guards the file with the canaries' results
   ModelTable models;
   ModelOperations model_operations;
   LiveJobs live;

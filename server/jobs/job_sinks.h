@@ -1,4 +1,4 @@
-// The two telemetry sinks that every attempt has: one makes its events, one its report.
+// The telemetry sinks that every attempt has: one makes its events, one its report.
 #pragma once
 
 #include <functional>
@@ -26,22 +26,23 @@ class EventSink final : public TelemetrySink {
   using Emit = std::function<void(std::vector<wan::v1::Event> events,
                                   const std::optional<wan::v1::StepProgress>& progress)>;
 
-  // `estimator` must outlive the sink, which feeds it with the time of every stage of the plan.
+  // The sink gives `estimator` the time of every stage of the plan; `estimator` must outlive the
+  // sink.
   EventSink(std::string model, int attempt, TimeEstimator& estimator, Emit emit);
 
-  // Sets the stages to come. Call it before the first of them starts; until then events carry no
-  // estimate.
+  // Sets the stages of the plan. Call it before the first of them starts; events before the call
+  // carry no estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
-  // The work goes on after the first `steps_done` of `steps` steps: emits Resumed and the current
-  // progress. Called while no span of the plan is open.
+  // Call it if the attempt continues after `steps_done` of `steps` steps, while no span of the plan
+  // is open. Emits Resumed and the current progress.
   void Resume(int steps_done, int steps);
 
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;
 
  private:
-  // Removes the stage from those to come and feeds the estimator.
+  // Removes the stage from `remaining_` and gives its time to the estimator.
   void FinishStage(const SpanRecord& record);
   wan::v1::Event NewEvent() const;
 
@@ -52,7 +53,7 @@ class EventSink final : public TelemetrySink {
   std::vector<StagePlan> remaining_;
 };
 
-// Keeps the report of the last span of a kind that ended well.
+// Keeps the report of the last span of one kind that ended without error.
 class SpanReportSink final : public TelemetrySink {
  public:
   explicit SpanReportSink(StageKind kind) : kind_(kind) {}
@@ -65,26 +66,25 @@ class SpanReportSink final : public TelemetrySink {
   std::optional<wan::v1::StageReport> report_;
 };
 
-// Collects the report: its table of stages, and the attempt's additions. Thread-safe, at any time.
+// Collects a job's report. Thread-safe.
 class ReportSink final : public TelemetrySink {
  public:
   // `header` is the report without its stages.
   explicit ReportSink(wan::v1::JobReport header);
 
-  // Lets `change` write to the report's header.
+  // Calls `change` with the report's header, under the sink's lock.
   void Annotate(const std::function<void(wan::v1::JobReport& header)>& change);
 
-  // The attempt goes on after this many steps of earlier attempts. Steps that this attempt repeats
-  // itself are not reported.
+  // Call it if the attempt continues after `steps_done` steps of earlier attempts. If this attempt
+  // repeats steps of its own, their first run is not reported.
   void Resume(int steps_done);
 
-  // Returns the header with every stage that has ended, ordered by start, and what the report says
-  // of the job itself: its state, request, image and provenance.
+  // Returns the header with every stage that has ended, ordered by start, and with the state,
+  // request, image and provenance of `job`.
   wan::v1::JobReport Snapshot(const wan::v1::Job& job) const;
 
-  // The kind of stage that has taken most of the time so far, by its name, and how long all its
-  // stages took together. Stages that enclose others, or wait for them, do not count. An empty name
-  // if none has ended.
+  // Returns the name of the kind of stage that has taken the most time so far, and that time.
+  // Ignores stages that enclose others or wait for them. An empty name if no stage has ended.
   std::pair<std::string, absl::Duration> SlowestKind() const;
 
   void OnSpanStart(const SpanStart& start) override;

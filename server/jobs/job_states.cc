@@ -1,4 +1,4 @@
-// JobStates as its callers see it: jobs are accepted, changed, cancelled and looked at.
+// The part of JobStates that accepts, changes, cancels and shows jobs.
 #include "server/jobs/job_states.h"
 
 #include <algorithm>
@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<JobAddition>> JobStates::Reserve(std::vector<NewJob> 
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
     const std::vector<JobAddition>& additions, const absl::Status& inserted) {
-  std::optional<JobQueue::Place> first;  // from which positions have changed
+  std::optional<JobQueue::Place> first;  // positions from here on have changed
   int reach = 0;
   std::vector<wan::v1::Job> accepted;
   {
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
       }
       accepted.push_back(ViewOf(live));
     }
-    if (live_.closed) first.reset();  // a stop would wait for these events
+    if (live_.closed) first.reset();  // do not delay a stop by writing these events
   }
   if (!inserted.ok()) return inserted;
   if (first.has_value()) parts_.outlook.AnnouncePositions(*first, /*estimate=*/false, reach);
@@ -142,14 +142,14 @@ void JobStates::Cancel(const std::string& job, StopCause cause, std::string_view
       live->stop_reason = std::string(reason);
       stop = live->stop;
       if (cause == StopCause::kCancelled) {
-        // A running job with an error is one that is to be cancelled (TakeOver).
+        // The stored error of a RUNNING job means that it must be cancelled (see TakeOver).
         wan::v1::Job& row = live->stored.job;
         *row.mutable_error() = ToProto(CancelledStatus(cause, reason));
         parts_.ledger.AskToStop(row);
       }
     }
   }
-  // Without the lock, because it runs callbacks of the engine.
+  // Outside the lock, because request_stop runs callbacks of the engine.
   stop.request_stop();
   if (place.has_value()) parts_.outlook.AnnouncePositions(*place, /*estimate=*/false, reach);
 }

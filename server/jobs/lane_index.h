@@ -1,4 +1,4 @@
-// Finds the lanes of the queue that a place in its order concerns, without looking at all of them.
+// An index of the queue's lanes that sums up the jobs before a place without looking at all lanes.
 #pragma once
 
 #include <algorithm>
@@ -11,33 +11,32 @@
 
 namespace wan::server::internal {
 
-// The part of the queue's order that a lane (the jobs of one principal) covers. Other lanes' jobs
-// lie between its own.
+// The range of the queue's order that a lane (the jobs of one principal) covers. Jobs of other
+// lanes may lie between its jobs.
 template <typename Lane>
 struct LaneSpan {
   Lane* lane = nullptr;
-  QueuePlace last;  // of its last job
-  QueueSum sum;     // of all its jobs
+  QueuePlace last;  // the place of its last job
+  QueueSum sum;     // the sum of all its jobs
 };
 
-// The sums over a part of the index.
+// The totals of a subtree of the index.
 struct LanesBelow {
-  QueuePlace last;  // the latest of the lanes
+  QueuePlace last;  // the largest `last` of the lanes
   QueueSum sum;
 };
 
-// A policy of libstdc++'s policy-based trees: keeps in every node of a tree of spans, by the places
-// of the lanes' first jobs, the latest last place and the sum of the spans below it. The tree calls
-// it whenever the nodes below one have changed.
+// A policy of libstdc++'s policy-based trees: every node of a tree of spans, whose keys are the
+// places of the lanes' first jobs, stores the totals of its subtree. The tree calls operator()
+// whenever a node's subtree has changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
 class LaneSpanUpdate {
  public:
   using metadata_type = LanesBelow;
 
-  // Returns the sum of the lanes that lie before `place` as a whole, and calls `visit(lane)` for
-  // those that have jobs on both sides of it or whose last job stands there. Adds the number of
-  // lanes it looks at to `looked_at`: for each that it visits as many as the tree is high, and as
-  // many once more.
+  // Returns the sum of the lanes whose jobs are all before `place`, and calls `visit(lane)` for
+  // each lane that begins before `place` and ends at or after it. Adds the number of lanes looked
+  // at to `looked_at`: at most the tree's height for each visited lane, plus the height once.
   template <typename Visit>
   QueueSum Before(const QueuePlace& place, const Visit& visit, int64_t& looked_at) const {
     return Before(node_begin(), place, visit, looked_at);
@@ -61,7 +60,7 @@ class LaneSpanUpdate {
   virtual ConstNode node_begin() const = 0;
   virtual ConstNode node_end() const = 0;
 
-  // Goes as deep as the tree is high.
+  // Recurses at most as deep as the tree is high.
   template <typename Visit>
   QueueSum Before(ConstNode node, const QueuePlace& place, const Visit& visit,
                   int64_t& looked_at) const {
@@ -70,8 +69,7 @@ class LaneSpanUpdate {
     if (node.get_metadata().last < place) return node.get_metadata().sum;
     QueueSum sum = Before(node.get_l_child(), place, visit, looked_at);
     if (!((*node)->first < place))
-      return sum;  // this lane begins after the place, as do all on
-                   // the right
+      return sum;  // this lane and all on its right begin after the place
     if ((*node)->second.last < place) {
       sum += (*node)->second.sum;
     } else {
@@ -82,7 +80,8 @@ class LaneSpanUpdate {
   }
 };
 
-// The spans of lanes that have jobs, by the places of their first jobs, which all differ.
+// The spans of the lanes that have jobs. The key is the place of a lane's first job; no two are
+// equal.
 template <typename Lane>
 using LaneIndex = __gnu_pbds::tree<QueuePlace, LaneSpan<Lane>, std::less<QueuePlace>,
                                    __gnu_pbds::rb_tree_tag, LaneSpanUpdate>;

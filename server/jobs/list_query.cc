@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-// There are fewer states; callers may name some of them twice.
+// More than there are states, because a caller may name a state twice.
 constexpr int kMaxListedStates = 16;
 
-// The identity of a list, to which its page tokens belong; the order of states does not matter.
+// Identifies a list in its page tokens; the order of the states does not matter.
 std::string ListOf(const wan::v1::ListJobsRequest& request) {
   const std::set<int> states(request.states().begin(), request.states().end());
   return absl::StrCat("ListJobs\n", absl::StrJoin(states, ","), "\n", request.order_by(), "\n",
@@ -33,7 +33,7 @@ void Append(const absl::Status& status, std::vector<FieldViolation>& violations)
   }
 }
 
-// The jobs in one of the states.
+// Returns a filter for the jobs in one of the states.
 JobFilter InStates(const std::set<int>& states) {
   JobFilter any;
   any.kind = JobFilter::Kind::kOr;
@@ -47,7 +47,7 @@ JobFilter InStates(const std::set<int>& states) {
   return any.operands.size() == 1 ? any.operands.front() : any;
 }
 
-// The jobs that both accept, without nested ANDs, so that the store sees every condition.
+// Returns the AND of two filters, without nesting ANDs, so that the store sees every condition.
 JobFilter Both(JobFilter first, JobFilter second) {
   if (first.kind == JobFilter::Kind::kAll) return second;
   if (first.kind == JobFilter::Kind::kAnd) {

@@ -1,4 +1,4 @@
-// A ListJobs request as a query of the store.
+// Converts a ListJobs request to a query of the store.
 #pragma once
 
 #include <optional>
@@ -11,13 +11,15 @@
 
 namespace wan::server {
 
-// The jobs of `owner`, or everybody's. INVALID_ARGUMENT with all violations of page_size, states,
-// filter and order_by, or of page_token. `key` is the store's SecretKey.
+// Returns the query for the jobs of `owner`, or of all owners. INVALID_ARGUMENT with all violations
+// of page_size, states, filter and order_by; if there are none, with that of page_token. `key` is
+// the store's SecretKey.
 absl::StatusOr<JobQuery> QueryOf(const wan::v1::ListJobsRequest& request,
                                  const std::optional<std::string>& owner, std::string_view key);
 
-// The token of the page that begins after `place`, for requests that otherwise equal `request`. The
-// place is sealed, because its number reveals how many jobs all callers have made.
+// Returns the token of the page that begins after `place`. It is valid for requests with the
+// states, filter and order of `request`. The token is encrypted, because the place reveals how many
+// jobs all callers have made.
 std::string PageTokenOf(const wan::v1::ListJobsRequest& request, const JobPlace& place,
                         std::string_view key);
 

@@ -14,18 +14,18 @@ namespace wan::server {
 absl::Status ModelNotFoundError(const std::string& name,
                                 const absl::Status& error = absl::OkStatus());
 
-// FAILED_PRECONDITION (MODEL_IN_USE): so many jobs need the model.
+// FAILED_PRECONDITION (MODEL_IN_USE): `jobs` is the number of jobs that need the model.
 absl::Status ModelInUseError(const std::string& name, int jobs);
 
-// FAILED_PRECONDITION with this reason.
+// FAILED_PRECONDITION with `reason`.
 absl::Status ModelRefusedError(std::string_view reason, const std::string& message);
 
-// FAILED_PRECONDITION (MODEL_LOADING, MODEL_NOT_READY) for a model in this state, which has `error`
-// if it could not be loaded.
+// FAILED_PRECONDITION for a model that is not READY: MODEL_LOADING if it is being loaded, else
+// MODEL_NOT_READY. `error` says why loading failed, if it failed.
 absl::Status ModelNotReadyError(const std::string& name, wan::v1::ModelState state,
                                 const absl::Status& error);
 
-// The error of a model whose warm-up ended with `cause`, with its code and reason.
+// The error of a model whose warm-up failed with `cause`; has the code and reason of `cause`.
 absl::Status WarmupFailedError(const absl::Status& cause);
 
 }  // namespace wan::server

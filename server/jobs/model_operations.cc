@@ -17,12 +17,13 @@
 namespace wan::server {
 namespace {
 
-// A task for several groups: how many have not ended, and the first error.
+// Counts the groups that have not ended a task, and keeps the first error.
 class SharedTask {
  public:
   explicit SharedTask(size_t groups) : left_(groups) {}
 
-  // One group has ended with `status`. Returns the outcome of all if it was the last.
+  // Call it when a group has ended with `status`. Returns the outcome of all groups after the last
+  // one, before that nothing.
   std::optional<absl::Status> End(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     error_.Update(status);
@@ -65,7 +66,8 @@ absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec) {
   std::vector<int> begin;
   const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, nullptr, &begin);
   if (answer.has_value()) return *answer;
-  absl::StatusOr<wan::v1::Model> model = table_.Get(spec.name);  // before an executor can end it
+  absl::StatusOr<wan::v1::Model> model =
+      table_.Get(spec.name);  // read it before an executor can end the load
   PostLoad(spec, begin);
   return model;
 }
@@ -105,8 +107,8 @@ absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   SpanReportSink initialization(StageKind::kModelInitialization);
   views.push_back(&initialization);
   Recorder recorder(parts_.clock, engine.Monitor(), std::move(views));
-  // A load goes on when its caller is gone: others may wait for it, and a client with a short
-  // timeout could never load a large model otherwise.
+  // Do not stop a load when its caller goes away: other callers may wait for it, and a client with
+  // a short timeout could otherwise never load a large model.
   const std::stop_token stop = stop_token();
   absl::Status loaded = CallEngine([&] { return engine.LoadModel(spec, recorder, stop); });
   if (!loaded.ok()) return OrStopping(loaded, stop);
@@ -119,8 +121,8 @@ absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,
   Engine& engine = parts_.groups.engine(group);
   absl::Status warm = CallEngine([&] { return engine.Warmup(name, parts_.warm_up_shapes, stop); });
   if (warm.ok() || IsDeviceLost(warm)) return warm;
-  // A model that cannot run must not look ready or hold memory. Keep the warm-up's error, which
-  // says why, rather than one of the unloading.
+  // A model that cannot run must not look ready or hold memory. Return the warm-up's error, not one
+  // of the unload.
   CallEngine([&] { return engine.UnloadModel(name); }).IgnoreError();
   warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
@@ -132,13 +134,14 @@ void ModelOperations::FinishLoad(const std::string& name, int group, const absl:
   const DeviceGroups& groups = parts_.groups;
   Hear(ended, group);
   const bool stopping = ReasonOf(ended) == kReasonServerStopping;
-  // The task was dropped because the group has left.
+  // Whether the task was dropped because the group's device was lost.
   const bool left = stopping && !groups.Serves(group) && groups.serving() > 0;
   const absl::Status status = left ? groups.ProblemOf(group) : ended;
   const ModelTable::LoadEnd end = table_.EndLoad(name, group, status, taken);
   if (status.ok()) WantDigests(name, group);
   if (!status.ok() && !stopping && (groups.size() > 1 || end.kept)) {
-    // The model may still be READY in another group, or here with its former LoRAs.
+    // Tell the listeners, because the model's own state may not show the failure: it may still be
+    // READY in another group, or here with its former LoRAs.
     const absl::Status problem(
         status.code(),
         absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",
@@ -243,8 +246,9 @@ absl::Status ModelOperations::RunWarmup(const std::string& name, int group,
 }
 
 void ModelOperations::Discard(const std::string& name, int group, const absl::Status& error) {
-  if (!table_.SetFailed(name, group, error)) return;  // the unload that was asked for does the rest
-  // Before any task that was posted since, so that a new load finds the name free.
+  if (!table_.SetFailed(name, group, error))
+    return;  // somebody asked for an unload, which frees the memory
+  // Unload here and not in a new task, so that a load that is already posted finds the name free.
   CallEngine([&] { return parts_.groups.engine(group).UnloadModel(name); }).IgnoreError();
 }
 
@@ -263,7 +267,7 @@ void ModelOperations::Stop() {
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
   }
-  stopping.request_stop();  // without the lock, because it runs callbacks of the engine
+  stopping.request_stop();  // outside the lock: runs callbacks of the engine
 }
 
 void ModelOperations::Resume() {
@@ -279,7 +283,7 @@ void ModelOperations::LoadInterrupted(const std::string& name) {
   if (stop_token().stop_requested()) return;
   std::optional<ModelSpec> interrupted = table_.TakeInterrupted(name);
   if (!interrupted.has_value()) return;
-  // The listeners hear how it ends.
+  // Nobody waits for this load; listeners are told of its end.
   Load(*std::move(interrupted), [](const absl::StatusOr<wan::v1::Model>&) {});
 }
 

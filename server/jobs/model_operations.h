@@ -1,4 +1,4 @@
-// Loads, unloads and warms up models: the engine's part of what ModelTable knows.
+// Loads, unloads and warms up models in the engines, and records the results in ModelTable.
 #pragma once
 
 #include <cstddef>
@@ -25,17 +25,17 @@
 
 namespace wan::server {
 
-// Most shapes of one WarmupModel call: each may take as long as a job.
+// Most shapes of one WarmupModel call; each may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
-// Thread-safe. Names as for ModelTable. A load, an unload and a warm-up act on every device group
-// that may have the model and serves, in each as a task of its own; they have ended when the last
-// of these has.
+// Thread-safe. Names have the forms that ModelTable accepts. A load, an unload or a warm-up posts a
+// task to every serving device group that may have the model, and ends when the last of these tasks
+// has ended.
 //
-// The calls with a `done` never block. The engine's work runs on the executors' threads, between
-// jobs, and `done` is called there with the model as it is then, or with an error. If there is
-// nothing to do, `done` is called on the caller's thread before the call returns. When the server
-// stops, every task that has not ended gets UNAVAILABLE (SERVER_STOPPING).
+// The calls with a `done` never block. The engine works on the executors' threads, between jobs;
+// `done` is called there with the model or an error. If there is nothing to do, `done` is called on
+// the caller's thread before the call returns. When the server stops, every task that has not ended
+// gets UNAVAILABLE (SERVER_STOPPING).
 class ModelOperations {
  public:
   using Done = ModelTable::Done;
@@ -53,80 +53,78 @@ class ModelOperations {
     std::vector<StateListener*> listeners;
     // Called on the executor's thread when a task has failed because of a lost device.
     std::function<void(int group, const absl::Status&)> on_device_lost;
-    // Where paths may lie that Load names, unless they are those that ModelTable::Add named.
+    // The folders below which the paths of a Load must lie. Paths that the settings name
+    // (ModelTable::Add) are not restricted.
     ModelRoots roots;
-    // Told of the files of every model that was loaded, and paused while one is being loaded.
+    // Computes the digests of the files of every loaded model; paused during loads.
     FileDigests& digests;
   };
   explicit ModelOperations(Parts parts) : parts_(std::move(parts)), table_(parts_.table) {}
 
   // Loads a model and, if the parts say so, warms it up. If `spec.path` is empty, the model's known
   // path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is loaded with
-  // the same path and LoRAs, nothing happens, except in groups that lack it; if it is being loaded
-  // with them, `done` waits for that. If it is loaded with the same path and other LoRAs, it is
-  // loaded again with these; if the engine refuses their files, the model stays READY as it was,
-  // and only the call and its operation have the error.
+  // the same path and LoRAs, only groups that lack it load it; if it is being loaded with them,
+  // `done` waits for that load. If it is loaded with the same path and other LoRAs, it is loaded
+  // again with the new LoRAs; if the engine refuses their files, the model stays READY with the old
+  // ones, and only the call and its operation have the error.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
-  // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if it is
-  // to get other LoRAs while jobs need it; NOT_FOUND for an unknown name without a path;
+  // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if jobs
+  // need it and its LoRAs would change; NOT_FOUND for an unknown name without a path;
   // INVALID_ARGUMENT as in ModelTable::Add, if a path does not lie below the roots, or if no group
   // may have a model of this name; else the engine's error, which also becomes the model's `error`.
-  // A failed load changes neither the known path nor the known LoRAs of a model that was loaded
-  // before.
+  // A model that was loaded before keeps its known path and LoRAs if a load fails.
   void Load(ModelSpec spec, const Done& done);
-  // Does the same without waiting. Returns the model as it is now: LOADING and with the new
-  // operation, unless there is nothing to do. The operation's `error`, and the model's, say how it
-  // has ended.
+  // Begins the load and returns at once: the model is LOADING and has the new operation, unless
+  // there is nothing to do. A failure is in the `error` of the operation and of the model.
   absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec);
-  // Loads the model in a group that lacks it, if ModelTable::MayLoadMissing still holds. Does not
-  // wait; after a failure the model stays READY where it is.
+  // Loads the model in a group that lacks it, if ModelTable::MayLoadMissing still holds. Returns at
+  // once. If the load fails, the model stays READY in the groups that have it.
   void LoadMissing(const std::string& name, int group);
 
-  // Frees a model's memory and makes it UNLOADED; that a model is not loaded is not an error.
+  // Frees a model's memory and makes it UNLOADED. OK if the model is not loaded.
   // FAILED_PRECONDITION if jobs for it wait or run (MODEL_IN_USE), or if it is being loaded
   // (MODEL_LOADING).
   void Unload(std::string_view name, const Done& done);
 
   // Runs the model once with each shape. The shapes are planned like jobs before this returns:
   // INVALID_ARGUMENT with the violations of all of them, or if there are more than
-  // kMaxWarmupShapes. FAILED_PRECONDITION unless the model is READY. CANCELLED when `caller` asks
-  // for a stop; a warm-up that runs ends as quickly as a cancelled job. DATA_LOSS (IsNotFinite) if
-  // a result is not finite: the model becomes FAILED in that group.
+  // kMaxWarmupShapes. FAILED_PRECONDITION unless the model is READY. CANCELLED if `caller` requests
+  // a stop; a running warm-up then ends as quickly as a cancelled job. DATA_LOSS (IsNotFinite) if a
+  // result is not finite: the model becomes FAILED in that group.
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
-  // Does the same without waiting. Returns the model as it is now, with the new operation.
+  // Begins the warm-up and returns at once, with the model and its new operation.
   absl::StatusOr<wan::v1::Model> BeginWarmup(std::string_view name, std::vector<VideoShape> shapes);
 
-  // Ends the load or warm-up that runs, and those that begin later, with UNAVAILABLE
-  // (SERVER_STOPPING). Does not wait. Idempotent.
+  // Ends running loads and warm-ups, and those that begin later, with UNAVAILABLE
+  // (SERVER_STOPPING). Returns at once. Idempotent.
   void Stop();
-  // Takes Stop back: loads that it has ended begin anew. Does not wait. Idempotent.
+  // Reverts Stop: loads that it has ended begin again. Returns at once. Idempotent.
   void Resume();
 
  private:
   // Posts a load to the executors of the groups.
   void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
-  // The load in one group, on its executor's thread.
+  // Loads the model in one group, on its executor's thread.
   absl::Status RunLoad(const ModelSpec& asked, int group);
   absl::Status WarmUpLoaded(const std::string& name, int group, const std::stop_token& stop);
-  // The load in one group has ended.
+  // Records that the load in one group has ended, and calls the waiting `done` if it was the last.
   void FinishLoad(const std::string& name, int group, const absl::Status& ended,
                   absl::Duration taken);
-  // Loads the model anew if Stop has ended its latest load, and Resume was called since.
+  // Loads the model again if Stop has ended its latest load and Resume was called since.
   void LoadInterrupted(const std::string& name);
-  // Queues the digests of the model's files, in the versions that the group's engine has read.
+  // Queues the model's files for hashing, in the versions that the group's engine has read.
   void WantDigests(const std::string& name, int group) const;
-  // Checks a warm-up and posts it to the executors, or returns why it cannot be done. `done` may be
-  // null.
+  // Checks a warm-up and posts it to the executors, or returns the error. `done` may be null.
   absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
                           std::stop_token caller);
   absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
-  // The model that was READY in the group has given `error`, which its jobs would give as well: it
-  // becomes FAILED there and gives its memory back. On the executor's thread.
+  // Makes a model that was READY in the group FAILED there and frees its memory, because its jobs
+  // would fail with `error` as well. Call it on the executor's thread.
   void Discard(const std::string& name, int group, const absl::Status& error);
-  // Calls on_device_lost if a task failed because of that.
+  // Calls on_device_lost if `status` says that the device was lost.
   void Hear(const absl::Status& status, int group) const;
   std::stop_token stop_token() const;
 

@@ -1,4 +1,4 @@
-// Checks the models that an operator or administrator asks to load.
+// Checks the models that an operator (settings) or an administrator (LoadModel) asks to load.
 #pragma once
 
 #include <cstddef>
@@ -17,8 +17,8 @@ inline constexpr size_t kMaxPathBytes = 4096;
 // kMaxPathBytes bytes and no NUL.
 absl::Status CheckSpec(const ModelSpec& spec);
 
-// Makes relative paths absolute, as the process looks them up, so that messages show where a file
-// was sought. "synthetic:FAMILY" and empty paths stay as they are.
+// Makes relative paths absolute from the process's working directory, so that error messages show
+// where a file was sought. "synthetic:FAMILY" and empty paths stay as they are.
 void MakeAbsolute(ModelSpec& spec);
 
 }  // namespace wan::server

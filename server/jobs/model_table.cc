@@ -92,7 +92,7 @@ void ModelTable::SetPlace(Entry& entry, int group, wan::v1::ModelState state,
 }
 
 void ModelTable::Refresh(const std::string& name, Entry& entry) {
-  // The best that it is anywhere.
+  // The model's state is its best one in any group.
   constexpr wan::v1::ModelState kFromBest[] = {
       wan::v1::MODEL_STATE_READY, wan::v1::MODEL_STATE_LOADING, wan::v1::MODEL_STATE_FAILED,
       wan::v1::MODEL_STATE_UNLOADED};
@@ -100,7 +100,7 @@ void ModelTable::Refresh(const std::string& name, Entry& entry) {
   wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
   absl::Status error;
   if (places.empty()) {
-    // Other groups serve, but those that may have it have left.
+    // All groups that may have the model were lost; others still serve.
     for (int group = 0; group < groups_.size(); ++group) {
       if (!groups_.MayHave(group, name)) continue;
       state = wan::v1::MODEL_STATE_FAILED;
@@ -230,7 +230,7 @@ void ModelTable::NoteLoadReport(const std::string& name, int group,
 void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
                              const absl::Status& status) {
   Place& place = PlaceIn(entry, group);
-  // The engine keeps a resident model if it refuses what would replace it.
+  // If the engine refuses the new LoRAs, it keeps the model as it was.
   if (entry.replacing && !status.ok() && !IsDeviceLost(status)) {
     const std::vector<ModelDescription> resident = groups_.engine(group).Models();
     place.kept = std::any_of(resident.begin(), resident.end(),
@@ -240,7 +240,7 @@ void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
     SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
   } else if (ReasonOf(status) == kReasonServerStopping) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
-    entry.interrupted = groups_.Serves(group);  // else it is the device that is gone
+    entry.interrupted = groups_.Serves(group);  // false: the task ended because the device was lost
   } else {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
   }
@@ -253,7 +253,8 @@ absl::Status ModelTable::SettleLoad(const std::string& name, Entry& entry) {
   absl::Status outcome;
   if (entry.loaded > 0) {
     entry.sound = ModelSpec{name, entry.path, entry.loras};
-    // A group that kept the former LoRAs would run jobs with others than the model shows.
+    // Other groups have the new LoRAs. A group that kept the former ones would run jobs with LoRAs
+    // that the model does not show, so it becomes FAILED there.
     for (int group = 0; group < groups_.size(); ++group) {
       if (!entry.places[static_cast<size_t>(group)].kept) continue;
       SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
@@ -309,7 +310,7 @@ ModelTable::Answer ModelTable::BeginUnload(const std::string& name, std::vector<
 void ModelTable::EndUnload(const std::string& name, int group, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = EntryOf(name);
-  // If a load was asked for since, the place is LOADING and that load decides.
+  // If a load has begun meanwhile, the place is LOADING and the load sets its state.
   if (!status.ok() && PlaceIn(entry, group).state == wan::v1::MODEL_STATE_UNLOADED) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
     Refresh(name, entry);

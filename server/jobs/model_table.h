@@ -1,4 +1,4 @@
-// The models, their states in each device group, and how many jobs need each of them.
+// Keeps the models, their states in each device group, and the number of jobs that need each model.
 #pragma once
 
 #include <cstddef>
@@ -26,18 +26,18 @@
 
 namespace wan::server {
 
-// Most models that are remembered though they are neither configured nor loaded: those that were
-// unloaded, and the operations of those whose loading failed. The oldest are forgotten.
+// Most remembered models that are neither in the settings nor loaded: models that were unloaded,
+// and models whose loading failed, which are kept for their operations. The oldest are forgotten.
 inline constexpr size_t kMaxIdleModels = 32;
 
 // Thread-safe, and never waits for an engine's work. A name may be bare ("ti2v-5b") or a resource
 // name ("models/ti2v-5b").
 //
-// A model may be resident in several device groups. It is READY while it is in any of those that
-// may have it and serve; a load fails if it is in none then.
+// A model may be resident in several device groups. It is READY while it is loaded in any serving
+// group that may have it. A load fails if no such group has the model at its end.
 //
-// A name that a load brought and that was never loaded is not known any more when its loading has
-// failed: the call, the operation and GetEnded tell the error.
+// If a load names a new model and fails, the name becomes unknown again. The call, its operation
+// and GetEnded return the error.
 class ModelTable {
  public:
   using Done = std::function<void(absl::StatusOr<wan::v1::Model>)>;
@@ -54,18 +54,18 @@ class ModelTable {
 
   // NOT_FOUND (MODEL_NOT_FOUND) for an unknown name; the message has the error of its last load.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
-  // As Get, and for a name that is not known because its loading failed the model as it was then:
-  // FAILED, with its operations. For those who watch an operation.
+  // Like Get, but if the only load of an unknown name failed, returns that model as FAILED with its
+  // operations. Use it to follow an operation to its end.
   absl::StatusOr<wan::v1::Model> GetEnded(std::string_view name) const;
   // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
-  // Returns one page of them. INVALID_ARGUMENT if the page size or the token is wrong. A page ends
-  // early when it has grown to 3 MiB.
+  // Returns one page of the models, ordered by name. INVALID_ARGUMENT if the page size or the token
+  // is wrong. A page ends early when it has grown to 3 MiB.
   absl::StatusOr<wan::v1::ListModelsResponse> List(const wan::v1::ListModelsRequest& request) const;
 
-  // Calls `changed` with the bare name of a model whenever that model may have changed, until
-  // RemoveWatcher. The calls come from any thread with the table's lock held: `changed` must be
-  // quick, and of the table it may call only RemoveWatcher. Returns the watcher's number.
+  // Calls `changed` with a model's bare name ("ti2v-5b") whenever the model may have changed, until
+  // RemoveWatcher. The calls come from any thread with the table's lock held, so `changed` must be
+  // quick and may call no method of the table except RemoveWatcher. Returns the watcher's number.
   int64_t AddWatcher(std::function<void(const std::string& name)> changed);
   // A call of `changed` that has started may still run when this returns.
   void RemoveWatcher(int64_t watcher);
@@ -73,44 +73,46 @@ class ModelTable {
   bool IsReady(std::string_view name) const;
   // Whether the model is READY in this group.
   bool IsReadyIn(std::string_view name, int group) const;
-  // The groups in which it is READY; of those that serve, unless none does.
+  // Returns the groups in which the model is READY; only groups that serve, unless no group serves.
   std::vector<int> ReadyIn(std::string_view name) const;
-  // Nothing for an unknown name.
+  // Returns nothing for an unknown name.
   std::optional<wan::v1::ModelState> StateOf(std::string_view name) const;
-  // Whether a group may have the model, lacks it while another one with the same kind of device has
-  // it, and may have room for it now: no load of the model runs, and if the group's last one failed
-  // for lack of memory, enough time has passed since, or a model was unloaded there. A load that
-  // failed for another reason is not tried again.
+  // Whether the group should try to load the model because jobs wait for it. The group must be
+  // allowed to have the model and lack it, another group with the same kind of device must have it,
+  // and no load of the model may be running. If the group's last load failed for lack of memory,
+  // enough time must have passed, or a model must have been unloaded there. A load that failed for
+  // another reason is not tried again.
   bool MayLoadMissing(std::string_view name, int group) const;
   // How long the model's last load, warm-up included, took; nothing before the first.
   std::optional<absl::Duration> LoadTime(std::string_view name) const;
-  // Returns the Model_Initialization of the last load in the group that went well in this process.
+  // Returns the report of the stage Model_Initialization of the group's last successful load.
   std::optional<wan::v1::StageReport> LoadReport(std::string_view name, int group) const;
 
   // Counts a new job for the model, which cannot be unloaded until RemoveJob. Returns an error and
   // counts nothing unless the model is READY: INVALID_ARGUMENT (a violation of `model` that lists
   // the known names), UNAVAILABLE (MODEL_LOADING) or FAILED_PRECONDITION (MODEL_NOT_READY).
   absl::Status AddJob(std::string_view name);
-  // Counts a job that an earlier process accepted. It waits until the model is loaded, even if the
-  // name is not known now.
+  // Counts a job that an earlier process accepted. The name may be unknown; the job waits until the
+  // model is loaded.
   void AddRecoveredJob(std::string_view name);
   void RemoveJob(std::string_view name);
 
-  // Call it when a group has left and others serve on: what models are in it no longer counts.
+  // Call it when a group has stopped serving and others still serve. Updates the states of models
+  // that were loaded there.
   void OnGroupLeft();
 
  private:
-  // The rest is for ModelOperations, which does the engine's part of each change.
+  // The following members are for ModelOperations, which makes the engine's calls.
   friend class ModelOperations;
 
-  // The answer that a caller gets at once; nullopt: the executors must work first.
+  // The immediate answer to a caller; nullopt: executors must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
   // The result of a load that has ended in one group.
   struct LoadEnd {
-    std::vector<Done> waiters;  // empty while it runs in others
-    absl::Status outcome;       // of the whole load
+    std::vector<Done> waiters;  // callers to answer; empty while another group still loads
+    absl::Status outcome;       // of the load in all groups
     wan::v1::Model model;
-    bool kept = false;  // the group has what it had before
+    bool kept = false;  // the load failed and the group kept the model that it had
   };
 
   // Whether Add named these paths.
@@ -123,7 +125,8 @@ class ModelTable {
                    std::vector<int>* begin);
   // Begins the load of a model that the group lacks, if MayLoadMissing still holds.
   std::optional<ModelSpec> BeginMissing(const std::string& name, int group);
-  // Returns the model whose latest load was interrupted, once, unless it is being loaded.
+  // Returns the spec of the model if its latest load was interrupted and it is not being loaded;
+  // after that nothing until the next interruption.
   std::optional<ModelSpec> TakeInterrupted(const std::string& name);
   void NoteLoadReport(const std::string& name, int group,
                       const std::optional<wan::v1::StageReport>& report);
@@ -132,49 +135,49 @@ class ModelTable {
   // If it returns no answer, the caller must free the model in the groups of `resident`.
   Answer BeginUnload(const std::string& name, std::vector<int>* resident);
   void EndUnload(const std::string& name, int group, const absl::Status& status);
-  // The unload has ended in all groups. Returns the model as it is then.
+  // Call it when the unload has ended in all groups. Returns the model.
   wan::v1::Model SetUnloaded(const std::string& name);
-  // Returns where the model is READY, or an error.
+  // Returns the groups in which the model is READY, or an error if there are none.
   absl::StatusOr<std::vector<int>> CheckReady(const std::string& name) const;
-  // Adds an operation and returns its name.
+  // Adds an operation for a warm-up and returns its name.
   std::string BeginWarmup(const std::string& name);
   wan::v1::Model EndWarmup(const std::string& name, const std::string& operation,
                            const absl::Status& outcome);
-  // The model becomes FAILED in a group where it is READY. Returns false if it is not, as somebody
-  // has asked to unload it meanwhile.
+  // Makes the model FAILED in a group where it is READY. Returns false if it is no longer READY
+  // there, because somebody asked to unload it.
   bool SetFailed(const std::string& name, int group, const absl::Status& error);
   std::vector<std::string> Names() const;
 
-  // A model in one device group.
+  // The state of a model in one device group.
   struct Place {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
-    std::optional<wan::v1::StageReport> load_report;  // of the last load that went well
-    // Loads that failed since the last one that went well, and when BeginMissing may try another.
+    std::optional<wan::v1::StageReport> load_report;  // of the last successful load
+    // Number of loads that failed since the last successful one.
     int failed_loads = 0;
-    bool kept = false;  // the load that was to replace what is here has failed
-    absl::Time retry = absl::InfinitePast();  // of the steady clock
+    bool kept = false;  // a load with other LoRAs failed, and the group kept the old ones
+    absl::Time retry = absl::InfinitePast();  // earliest next try of BeginMissing, steady clock
   };
   struct Entry {
-    // The argument of Add; nothing for a model that callers named.
+    // The argument of Add; nothing for a model that a caller of Load named.
     std::optional<ModelSpec> configured;
     std::string path;
     std::vector<LoraSource> loras;
     std::vector<Place> places;  // by group
-    // Both follow from `places`.
+    // `state` and `error` are computed from `places` by Refresh.
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
-    int loading = 0;         // tasks of the load that have not ended
-    int loaded = 0;          // those that have ended well
+    int loading = 0;         // groups that have not ended the current load
+    int loaded = 0;          // groups that have loaded it successfully
     bool replacing = false;  // the load gives a loaded model other LoRAs
-    // The files with which the model was last loaded; before that, the argument of Add.
+    // The spec of the last successful load; before that, the argument of Add.
     std::optional<ModelSpec> sound;
-    bool interrupted = false;  // the end of the server has ended the latest load
-    absl::Status load_error;   // of the first task that failed
+    bool interrupted = false;  // a drain or stop has ended the latest load
+    absl::Status load_error;   // of the first group that failed
     std::vector<Done> load_waiters;
     // Oldest first.
     std::vector<wan::v1::ModelOperation> operations;
-    std::optional<absl::Duration> load_time;  // of the last load that went well
+    std::optional<absl::Duration> load_time;  // of the last successful load
     std::string load_operation;               // the name of the operation that loads the model now
   };
 
@@ -187,36 +190,37 @@ class ModelTable {
   static const Place& PlaceIn(const Entry& entry, int group) {
     return entry.places[static_cast<size_t>(group)];
   }
-  // The entry of a known name, or null.
+  // Returns the entry of a known name, or null.
   const Entry* FindKnown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The error for a name that is not known, with that of its last load.
+  // Returns the error for an unknown name, which includes the error of its last load.
   absl::Status NotKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The groups that may have the model and serve; if none serves, all that may have it.
+  // Returns the serving groups that may have the model; if no group serves, all that may have it.
   std::vector<int> PlacesOf(std::string_view name) const;
-  // Those in which it is READY.
+  // Returns those of PlacesOf(name) in which the model is READY.
   std::vector<int> ReadyPlaces(const std::string& name, const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void SetPlace(Entry& entry, int group, wan::v1::ModelState state,
                        const absl::Status& error);
-  // Makes the model's state what its places say.
+  // Computes the model's state from its places, and tells listeners and watchers.
   void Refresh(const std::string& name, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayLoadMissing(const std::string& name, const Entry& entry, int group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call when the group has more room: loads that failed for lack of memory may be tried again.
+  // Call it when the group has more free memory, so that loads that failed for lack of memory are
+  // tried again.
   void ForgetPauses(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Counts the outcome of a load in `place`.
+  // Updates the failure count and the next try of `place` after a load.
   void CountLoad(Place& place, const absl::Status& status) const;
-  // Begins the load of the entry's files in the groups, which must not be empty. The caller sets
-  // entry.replacing.
+  // Marks the groups (at least one) as LOADING and begins an operation. The caller sets
+  // entry.replacing before.
   void EnterLoad(const std::string& name, Entry& entry, const std::vector<int>& groups)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The state of a group's place after a load that ended with `status`.
+  // Sets a group's place after its load ended with `status`.
   void SettlePlace(const std::string& name, Entry& entry, int group, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // All groups have ended a load. Returns its outcome.
+  // Call it when all groups have ended a load. Returns the outcome of the load.
   absl::Status SettleLoad(const std::string& name, Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The model is not loaded any more, or could not be loaded.
+  // Call it when the model was unloaded or could not be loaded: puts it into `idle_`.
   void SetIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string BeginOperation(const std::string& name, Entry& entry,
                              wan::v1::ModelOperation::Kind kind)
@@ -237,7 +241,7 @@ class ModelTable {
   std::map<int64_t, std::function<void(const std::string&)>> watchers_
       ABSL_GUARDED_BY(watchers_mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
-  // The models of kMaxIdleModels, the oldest first. One that was loaded since may be among them.
+  // The models that kMaxIdleModels limits, oldest first. May contain models that were loaded since.
   std::list<std::string> idle_ ABSL_GUARDED_BY(mutex_);
   // Not in entries_, because jobs of an earlier process may name a model that is no longer known.
   std::map<std::string, int, std::less<>> jobs_ ABSL_GUARDED_BY(mutex_);

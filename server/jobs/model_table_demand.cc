@@ -1,4 +1,4 @@
-// Models that a group loads because jobs wait for them.
+// The part of ModelTable that decides when a group loads a model because jobs wait for it.
 #include <algorithm>
 #include <string>
 #include <vector>
@@ -12,7 +12,7 @@ namespace wan::server {
 namespace {
 
 // Delay before a load that failed for lack of memory is repeated. It doubles with each failure,
-// because a load may read tens of gigabytes before it fails, and delays the group's jobs.
+// because a load may read tens of gigabytes before it fails and delays the group's jobs meanwhile.
 constexpr absl::Duration kFirstPause = absl::Minutes(1);
 constexpr absl::Duration kLongestPause = absl::Hours(1);
 constexpr int kMostDoublings = 6;
@@ -37,7 +37,8 @@ bool ModelTable::MayLoadMissing(const std::string& name, const Entry& entry, int
       place.state == wan::v1::MODEL_STATE_UNLOADED ||
       (place.state == wan::v1::MODEL_STATE_FAILED && absl::IsResourceExhausted(place.error));
   if (!lacks || clock_.Steady().Now() < place.retry) return false;
-  // A job was planned where the model was. On another kind of device it may not fit.
+  // Jobs were planned for the groups that have the model, and may not fit on another kind of
+  // device.
   const std::vector<int> ready = ReadyPlaces(name, entry);
   return std::any_of(ready.begin(), ready.end(), [&](int other) {
     return groups_.device(other).name == groups_.device(group).name;

@@ -7,23 +7,23 @@
 
 namespace wan::server {
 
-// A running job, at the end of one of its steps, and the first of those that wait and can run.
+// Facts about a running job at the end of a step, and the first waiting job that could run instead.
 struct PreemptionCase {
   int running_priority = 0;
   int waiting_priority = 0;
-  // The time until the running job's end; nothing while that is unknown.
+  // Time until the running job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
-  // Time of the work that the running job repeats when it goes on, plus the switch of models;
-  // nullopt while unknown.
+  // Time of the work that the running job repeats when it is resumed, plus the time to switch
+  // models; nullopt while unknown.
   std::optional<absl::Duration> cost;
 };
 
 // Returns whether the waiting job may take over. Its priority must be higher by `gap` or more; 0
-// turns preemption off. The switch must take less time than the running job still needs, which is
-// all that the waiting job gains. If a time is unknown, returns false. Pure.
+// turns preemption off. `cost` must be less than `left`, because the waiting job gains at most
+// `left`. If a time is unknown, returns false. Pure.
 //
-// There is no ping-pong: a job gives way only to jobs of higher priority, which go first in the
-// queue in any case, and never before a step of its attempt has ended.
+// Jobs cannot preempt each other in turn: a job gives way only to jobs of higher priority, and only
+// after a step of its attempt has ended.
 bool PreemptionPays(const PreemptionCase& jobs, int gap);
 
 }  // namespace wan::server

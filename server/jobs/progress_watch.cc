@@ -47,8 +47,8 @@ ProgressSink::ProgressSink(std::string job, std::string model, const TimeEstimat
 ProgressSink::~ProgressSink() { watch_.EndJob(job_); }
 
 void ProgressSink::OnSpanStart(const SpanStart& start) {
-  // Before its first run the autoencoder is estimated at the rate of the steps, which says too
-  // little about it: in another precision, or on a CPU, it is slower by far and still sound.
+  // Do not watch the autoencoder: before its first run it is estimated at the rate of the steps,
+  // but in another precision, or on a CPU, it may be far slower without being stuck.
   const StageKind kind = start.stage.kind;
   if (kind == StageKind::kVaeEncoding || kind == StageKind::kVaeDecoding) return;
   const auto planned = std::find_if(stages_.begin(), stages_.end(), [&](const StagePlan& stage) {

@@ -1,4 +1,4 @@
-// Notices a running job that makes no progress: the server's liveness.
+// Detects a running job that makes no progress, for the server's liveness check.
 #pragma once
 
 #include <optional>
@@ -28,11 +28,11 @@ class ProgressWatch {
   // `clock` must outlive the watch.
   explicit ProgressWatch(Clock& clock) : clock_(clock) {}
 
-  // A stage of `job` ("jobs/ID") begins, which should take `expected`.
+  // Call it when a stage of `job` ("jobs/ID") begins; `expected` is its estimated duration.
   void Begin(const std::string& job, const Stage& stage, absl::Duration expected);
-  // The stage has ended. Does nothing for a stage that did not begin.
+  // Call it when the stage has ended. Does nothing if Begin was not called.
   void End(const std::string& job, const Stage& stage);
-  // The attempt has ended, and with it all of its stages.
+  // Removes all stages of the job; call it when the attempt has ended.
   void EndJob(const std::string& job);
 
   // Returns OK, or DEADLINE_EXCEEDED with a message that names job, stage and both durations.
@@ -58,7 +58,7 @@ class ProgressSink final : public TelemetrySink {
   // `watch` and `estimator` must outlive the sink.
   ProgressSink(std::string job, std::string model, const TimeEstimator& estimator,
                ProgressWatch& watch);
-  // The attempt has ended.
+  // Calls ProgressWatch::EndJob.
   ~ProgressSink() override;
 
   // Sets the attempt's stages. Stages that begin before this call, or whose operations the plan

@@ -1,5 +1,5 @@
-// Restores the queue's estimates after a restart. A file of the data folder keeps the rates of each
-// model's stages, and the jobs of an earlier process are planned as soon as their model is ready.
+// Restores the queue's estimates after a restart: stores the rates of each model's stages in a file
+// of the data folder, and plans the jobs of an earlier process as soon as their model is ready.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +24,7 @@ namespace wan::server {
 // Thread-safe. Before Start every call does nothing.
 class QueueEstimates final : public StateListener {
  public:
-  // All must live as long as models become ready and jobs end.
+  // All must outlive the last OnModelState and OnJobEndStored.
   struct Parts {
     DeviceGroups* groups = nullptr;
     const ModelTable* models = nullptr;
@@ -32,34 +32,35 @@ class QueueEstimates final : public StateListener {
     JobOrder* order = nullptr;
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;
-    // The file, and its required first line, because another device or dtype has other rates. A
-    // file that is missing, damaged or another device's is no error.
+    // `file` is read only if its first line is `device`, because another device or dtype has other
+    // rates. A missing, damaged or foreign file is ignored.
     std::filesystem::path file;
     std::string device;
   };
-  // Reads the file. Once, before anything else of the service runs.
+  // Reads the file. Call it once, before the rest of the service runs.
   void Start(Parts parts);
 
-  // Posts the planning of the model's jobs without known work to an executor.
+  // If the model is READY, posts a task that plans its jobs of an earlier process.
   void OnModelState(const wan::v1::Model& model) override;
   // Queues a write of the file, at most once a minute, because syncing it competes with the jobs'
   // rows. Does not wait for the disk.
   void OnJobEndStored() override;
-  // Has what was learned since the file was written be written. Does not wait for the disk. If the
-  // write fails, the next process relearns the rates; the failure is not reported.
+  // Queues a write of the file if the rates have changed, without waiting for it. If the write
+  // fails, the next process relearns the rates; the failure is not reported.
   void Keep();
-  // The same, and waits for it. It must be the last call.
+  // Like Keep, but waits for the write. It must be the last call.
   void Finish();
 
  private:
   void PlanJobsOf(const std::string& model) const;
-  // On the writer's thread.
+  // Runs on the writer's thread.
   void Write();
 
   Parts parts_;
   absl::Mutex mutex_;
-  absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) = absl::InfinitePast();  // of the steady clock
-  std::string written_;  // before Start, then the writer's
+  absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) =
+      absl::InfinitePast();  // last Keep by OnJobEndStored, steady clock
+  std::string written_;      // the rates in the file; after Start only the writer uses it
   std::optional<SerialThread> writer_{std::in_place};
 };
 

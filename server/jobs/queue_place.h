@@ -1,4 +1,4 @@
-// The keys that the queue's order compares, and the sums over parts of the queue.
+// Keys of the queue's order, and sums over parts of the queue.
 #pragma once
 
 #include <cstdint>
@@ -8,27 +8,28 @@
 
 namespace wan::server {
 
-// The sums over a part of the queue. Durations add up exactly, in any order.
+// Totals of a part of the queue. absl::Duration adds exactly, so the order of additions does not
+// matter.
 struct QueueSum {
   // Assumed device time of a job without an estimate.
   static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
 
   int jobs = 0;
   int unknown = 0;          // jobs without an estimate
-  absl::Duration estimate;  // of the others
+  absl::Duration estimate;  // sum for the other jobs
 
-  // The device time that the jobs will use.
+  // Returns the device time that the jobs are expected to use.
   absl::Duration use() const { return estimate + unknown * kUnknownUse; }
 
   QueueSum& operator+=(const QueueSum& other);
   QueueSum& operator-=(const QueueSum& other);
 };
 
-// A place in the queue. It stays valid whatever happens to the entry that stood there, but the
-// order around it may change.
+// A position in the queue's order. It stays valid when the entry there is removed, but other
+// entries may move past it.
 struct QueuePlace {
   int negated_priority = 0;
-  absl::Duration used;  // the principal's use when the job's turn comes
+  absl::Duration used;  // what the principal will have used when the job's turn comes
   uint64_t age = 0;
 
   friend bool operator==(const QueuePlace&, const QueuePlace&) = default;

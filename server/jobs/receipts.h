@@ -11,13 +11,12 @@
 
 namespace wan::server {
 
-// The rows of the store for the files of a job's model. Digests are not part of it: they are
-// computed later, and found by their keys.
+// Returns the store's rows for the files of a job's model. The rows hold keys instead of digests,
+// which are computed later.
 std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files);
 
-// Puts a job's receipt together. The files are those of its latest attempt. That attempt has
-// computed the latents, or it has gone on from a savepoint, which it does only with the same files
-// and the same provenance.
+// Returns a job's receipt; `files` are those of its latest attempt. They are right even if that
+// attempt continued a savepoint, because it does so only with the same files and provenance.
 wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> files,
                              const FileDigests& digests);
 

@@ -11,7 +11,8 @@
 namespace wan::server {
 namespace {
 
-// Hashes the bytes that are serialised into it, so that a request with a large image is not copied.
+// Hashes the bytes written to it, so that a request with a large image is not serialized in memory
+// first.
 class HashingStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   bool Write(const void* data, int size) override {

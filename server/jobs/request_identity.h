@@ -8,9 +8,9 @@
 
 namespace wan::server {
 
-// A request that names its model by the bare name, as jobs have it: "ti2v-5b", not
-// "models/ti2v-5b". So the two forms are one request. Copies the request only if it has the other
-// form; it must outlive the object.
+// A view of a request with the bare name of its model ("ti2v-5b", not "models/ti2v-5b"), so that
+// requests with either form are equal. Copies the request only if it must change; the request must
+// outlive the object.
 class CanonicalRequest {
  public:
   explicit CanonicalRequest(const wan::v1::GenerationRequest& request);
@@ -25,8 +25,8 @@ class CanonicalRequest {
 // equal digests. Any thread may call it.
 std::string DigestOf(const wan::v1::GenerationRequest& request);
 
-// Returns the key at which calls with one request_id of an owner take turns (server/jobs/turns.h),
-// so that a retry finds the job of the first call.
+// Returns the key that serializes an owner's calls with one request_id (server/jobs/turns.h), so
+// that a retry finds the job of the first call.
 std::string TurnKeyOf(const std::string& owner, const std::string& request_id);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// The parts of the service that run the attempts of a device group.
+// What a JobRunner needs from the service to run the attempts of a device group.
 #pragma once
 
 #include <functional>
@@ -39,12 +39,12 @@ struct RunnerParts {
   Clock& clock;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
-  // Called on the executor's thread after a job has lost the device; the job is back in the queue
-  // by then, or has ended.
+  // Called on the executor's thread after a job's attempt has lost the device, and after the job
+  // has been requeued or has ended.
   std::function<void(int group, const absl::Status&)> on_device_lost;
   // Least time between two savepoints of a job; zero: one after every step.
   absl::Duration savepoint_interval;
-  // By how much the priority of a job that takes over must be higher; 0: none does.
+  // A waiting job preempts a running one if its priority is higher by this much or more; 0: never.
   int preempt_priority_gap = 0;
   std::string server_version;
   std::string server_revision;

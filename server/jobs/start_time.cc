@@ -6,7 +6,7 @@
 namespace wan::server {
 namespace {
 
-// Longer queues are treated as this many equal jobs; the start differs by at most one of them.
+// Longer queues are treated as this many equal jobs; the result is off by at most one of these.
 constexpr int kMostPieces = 64;
 
 }  // namespace

@@ -7,9 +7,10 @@
 
 namespace wan::server {
 
-// Returns when a job begins that has `jobs` others with `work` of device time in all before it.
-// `free` says when each group takes its next job; it has at least one entry. Exact for one group;
-// with several it takes the jobs to be equally long, and every group to be able to run each. Pure.
+// Returns the time until a job begins that waits for `jobs` jobs with a total device time of
+// `work`. `free` has the time until each group takes its next job, at least one entry. Exact for
+// one group; for several it assumes that the jobs are equally long and that every group can run
+// each of them. Pure.
 absl::Duration StartBehind(std::vector<absl::Duration> free, int jobs, absl::Duration work);
 
 }  // namespace wan::server

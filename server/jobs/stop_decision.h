@@ -12,14 +12,15 @@ namespace wan::server {
 // Facts about a running job for this decision.
 struct RunningOutlook {
   std::string job;
-  // The time until its end, as half of all jobs keep it; nothing while that is unknown.
+  // Median estimate of the time until its end; nullopt while unknown.
   std::optional<absl::Duration> left;
-  // Time in which the next process loads the job's model.
+  // Time that the next process needs to load the job's model.
   absl::Duration loading;
-  // The work that the next attempt does again: what was computed since the last step, and the texts
-  // and the image, which are encoded again unless only decoding is left.
+  // Time of the work that the next attempt repeats: everything since the last step, and encoding
+  // the texts and the image unless only decoding is left.
   absl::Duration computed_again;
-  // False for a job that is tied to its caller, who is gone after the restart: a stop is its end.
+  // False for a job that is tied to its caller: the restart cuts off the caller, so stopping ends
+  // the job.
   bool resumable = true;
 
   absl::Duration RestartCost() const { return loading + computed_again; }
@@ -27,10 +28,10 @@ struct RunningOutlook {
 
 // Returns how long the job may go on before it is stopped: zero to `limit`. Pure.
 //
-// With kAuto a job goes on if it probably ends within the limit, and sooner than a restart would
-// bring it back to where it is. While its time is unknown, it may go on for as long as the restart
-// would take, so the cost is at most twice that of the better choice. A job that cannot be resumed
-// has the whole limit.
+// With kAuto a job may go on for the whole `limit` if it will probably end within the limit and
+// within RestartCost(); otherwise it is stopped at once. If its remaining time is unknown, it may
+// go on for RestartCost(), so waiting costs at most twice as much as the better choice. A job that
+// cannot be resumed always has the whole limit.
 absl::Duration TimeToFinish(StopMode mode, const RunningOutlook& job, absl::Duration limit);
 
 }  // namespace wan::server

@@ -34,8 +34,8 @@ void StorageWatch::Stop() {
 }
 
 void StorageWatch::Loop(const Calls& calls) {
-  absl::Status told;       // status of writes
-  absl::Status told_room;  // status of the room
+  absl::Status told;       // last status given to `changed`
+  absl::Status told_room;  // last status given to `room_changed`
   for (;;) {
     const absl::Status room = calls.room();
     if (room != told_room) calls.room_changed(room);

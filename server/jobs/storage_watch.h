@@ -1,5 +1,5 @@
-// Watches whether the data folder takes writes and whether its disk has room. New jobs are refused,
-// and queued jobs wait, while it takes no writes.
+// Watches whether the data folder takes writes and whether its disk has room. While the folder
+// takes no writes, new jobs are refused and queued jobs wait.
 #pragma once
 
 #include <functional>
@@ -12,14 +12,14 @@
 
 namespace wan::server {
 
-// Thread-safe. Its thread looks at the room once a second. After Report it also probes the folder
-// once a second, until a probe succeeds.
+// Thread-safe. Its thread checks the disk's room once a second. After Report it also probes the
+// folder once a second, until a probe succeeds.
 class StorageWatch {
  public:
-  // All are called on the watch's thread with no lock held. `probe` returns OK if the folder takes
-  // writes, else why not. `room` returns OK if the disk has enough room, else how much is missing.
-  // `changed` is called when writes begin to fail or to succeed, `room_changed` when `room` returns
-  // another status.
+  // The functions are called on the watch's thread with no lock held. `probe` returns OK if the
+  // folder takes writes, else why not. `room` returns OK if the disk has enough room, else how much
+  // is missing. `changed` is called when writes begin to fail or to succeed, `room_changed` when
+  // `room` returns another status.
   struct Calls {
     std::function<absl::Status()> probe;
     std::function<void(const absl::Status&)> changed;
@@ -40,11 +40,12 @@ class StorageWatch {
   // Returns OK if the folder takes writes, else why not.
   absl::Status status() const;
 
-  // Call when a write has failed with `problem`. status() returns it until a probe succeeds. It
-  // wakes the thread.
+  // Call it when a write has failed with `problem`. status() returns `problem` until a probe
+  // succeeds. Wakes the thread.
   void Report(const absl::Status& problem);
 
-  // Waits for a call that runs and ends the thread; none runs again. Idempotent.
+  // Ends the thread after a running function of Calls has returned; none is called again.
+  // Idempotent.
   void Stop();
 
  private:

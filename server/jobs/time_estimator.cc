@@ -16,16 +16,16 @@ namespace {
 // Weight of the newest observation.
 constexpr double kNewest = 0.5;
 constexpr size_t kRatios = 64;
-// Fewest jobs for a rank of nine in ten.
+// Fewest jobs from which the 90th percentile is computed.
 constexpr size_t kFewestRatios = 9;
-// Factor for p90 of estimates with an assumed rate.
+// Spread of estimates that use the assumed rate.
 constexpr TimeEstimator::Spread kAssumed = {.p50 = 1, .p90 = 3};
 
 void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
 }
 
-// The inverse of NameOf(StageKind), for the stages of a job.
+// Inverse of NameOf(StageKind) for the stages of a job; nothing for other names.
 std::optional<StageKind> ParseStageKind(std::string_view name) {
   constexpr std::array kKinds = {StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
                                  StageKind::kI2vPreprocess,  StageKind::kT5Encoding,
@@ -38,7 +38,7 @@ std::optional<StageKind> ParseStageKind(std::string_view name) {
   return std::nullopt;
 }
 
-// Whether the time of a stage depends on its operations.
+// Whether the plan counts the operations of the stage, so that its time depends on them.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 }  // namespace
@@ -131,7 +131,7 @@ std::string TimeEstimator::Learned() const {
   std::string lines;
   for (const auto& [model, of_model] : rates_) {
     for (const auto& [kind, rates] : of_model) {
-      // -1 stands for a rate that is not known. The model's name comes last: it may have spaces.
+      // -1 stands for an unknown rate. The model's name comes last because it may contain spaces.
       absl::StrAppend(&lines, std::string(NameOf(kind)), " ",
                       absl::StrFormat("%.9g %.9g ", rates.per_operation.value_or(-1),
                                       rates.per_stage.value_or(-1)),
@@ -177,7 +177,7 @@ TimeEstimator::Spread TimeEstimator::JobSpread() const {
   }
   if (sorted.size() < kFewestRatios) return Spread();
   std::sort(sorted.begin(), sorted.end());
-  // Rank below which the next of n + 1 jobs falls in nine of ten cases.
+  // With n ratios, the next job's ratio is at most the one of this rank in nine of ten cases.
   const auto rank = static_cast<size_t>(std::ceil(0.9 * static_cast<double>(sorted.size() + 1)));
   return {sorted[sorted.size() / 2], sorted[std::min(rank, sorted.size()) - 1]};
 }

@@ -1,4 +1,4 @@
-// Estimates how long stages will take from how long they took before.
+// Estimates the duration of stages from the durations of earlier ones.
 #pragma once
 
 #include <deque>
@@ -16,13 +16,13 @@
 
 namespace wan::server {
 
-// The stages of a plan, summed by kind: what an estimate needs of them, in a hundredth of
-// their memory. Immutable.
+// The stages of a plan, summed by kind. Holds only what an estimate needs, in a hundredth of the
+// memory of the stages. Immutable.
 class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
 
-  // The work that every resumed attempt repeats.
+  // Returns the work before the first step, which every resumed attempt repeats.
   PlannedWork BeforeSteps() const;
 
  private:
@@ -41,7 +41,7 @@ class PlannedWork {
 // Thread-safe.
 class TimeEstimator {
  public:
-  // Call when a stage of a plan has ended without error, with its wall time.
+  // Call it when a stage of a plan has ended without error, with the stage's wall time.
   void Observe(std::string_view model, const StagePlan& stage, double seconds);
 
   // Returns the estimated seconds of a plan's stages, run one after the other. Returns nullopt if
@@ -49,29 +49,32 @@ class TimeEstimator {
   // was never observed is taken to be as fast, per operation, as a denoising step.
   std::optional<double> Seconds(std::string_view model, const PlannedWork& work) const;
 
-  // The rate that a device of this kind reaches at least, in operations a second. Positive.
+  // Sets the rate, in operations per second, that a device of this kind at least reaches. Must be
+  // positive.
   void Assume(double rate);
 
-  // As Seconds, but for a model without observations it uses the assumed rate (nullopt without
-  // one). Use it for answers to callers; decisions about jobs use Seconds.
+  // Like Seconds, but for a model without observations it uses the rate set by Assume; nullopt if
+  // there is none. Use it for answers to callers; decisions about jobs use Seconds.
   std::optional<double> Expected(std::string_view model, const PlannedWork& work) const;
 
-  // Writes the learned rates as lines of text, and reads such lines; it skips damaged ones and
-  // those about stages that were observed since.
+  // Learned returns the learned rates as lines of text, and TakeOver reads such lines. TakeOver
+  // skips damaged lines, and lines about stages that this process has observed.
   std::string Learned() const;
   void TakeOver(std::string_view rates);
 
-  // Call when a job has completed: what Seconds said when it started, and its wall time.
+  // Call it when a job has completed: `estimated` is what Seconds returned when the job started,
+  // `actual` is its wall time, both in seconds.
   void ObserveJob(double estimated, double actual);
 
-  // Factors for estimates of Seconds so that half, or nine of ten, of the jobs take no longer:
-  // learned from the last 64 jobs of all models, cautious while there are few.
+  // Factors by which to multiply a result of Seconds to get the median and the 90th percentile of a
+  // job's time. Learned from the last 64 jobs of all models; with few jobs the defaults below are
+  // used.
   struct Spread {
     double p50 = 1;
     double p90 = 1.5;
   };
   Spread JobSpread() const;
-  // The same for what Expected says of the model: far apart while nothing was learned of it.
+  // The factors for results of Expected; p90 is larger while no step of the model was observed.
   Spread ExpectedSpread(std::string_view model) const;
 
  private:
@@ -81,13 +84,13 @@ class TimeEstimator {
   };
   using ModelRates = std::map<StageKind, Rates>;
 
-  // Null while no denoising step of the model has been observed.
+  // Returns the model's rates; null while no denoising step of it has been observed.
   const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
-  double assumed_ ABSL_GUARDED_BY(mutex_) = 0;  // 0: nothing is assumed
+  double assumed_ ABSL_GUARDED_BY(mutex_) = 0;  // operations per second; 0: none
   std::map<std::string, ModelRates, std::less<>> rates_ ABSL_GUARDED_BY(mutex_);
-  // Actual by estimated time of the latest jobs, the oldest first.
+  // Actual divided by estimated time of the latest jobs, oldest first.
   std::deque<double> ratios_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -50,7 +50,8 @@ void Turns::PassOn(const std::string& key) {
     next = std::move(found->second.front());
     found->second.pop_front();
   }
-  // Shared, because tasks are copyable; the turn goes on also if the task is never carried out.
+  // In a shared_ptr because tasks are copied. The turn passes on even if the task is destroyed
+  // without being run.
   const auto turn = std::make_shared<Turn>(std::make_shared<const Holder>(*this, key));
   next.post([begin = std::move(next.begin), turn] { begin(std::move(*turn)); });
 }

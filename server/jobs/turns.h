@@ -1,4 +1,4 @@
-// Gives one call at a time the turn at a key, without a waiting thread.
+// An asynchronous mutex for each key: waiting calls are queued and hold no thread.
 #pragma once
 
 #include <deque>
@@ -16,29 +16,30 @@
 
 namespace wan::server {
 
-// Carries a task out on a thread that may block for a moment, like the caller's. Any thread may
-// call it, and it does not block. Every task is carried out.
+// Runs every given task once, on a thread that may block for the disk. Any thread may call it; it
+// does not block.
 using PostTask = std::function<void(std::function<void()> task)>;
 
-// Has a step carried out, now or on another thread. `turn` is OK if the step is to work; otherwise
-// the caller is gone or the server stops, and it only ends what it belongs to.
+// Runs a step, at once or on another thread. The step gets OK if it should do its work. It gets an
+// error if the caller has gone or the server stops; then it must only end the call.
 using PostStep = std::function<void(std::function<void(const absl::Status& turn)> step)>;
 
-// Thread-safe. It must outlive its turns.
+// Thread-safe. Must outlive its turns.
 class Turns {
  private:
   class Holder;
 
  public:
-  // A copy of this object holds the turn. When the last copy is destroyed, the next in line gets
-  // it.
+  // Holds the key like a lock. When the last copy is destroyed, the next waiting call gets the
+  // turn.
   using Turn = std::shared_ptr<const Holder>;
 
-  // Calls `begin` with the turn at `key`: at once, if nobody has it, and otherwise posted when its
-  // turn has come.
+  // Calls `begin` with the turn of `key`: at once if nobody holds it, otherwise in a task of `post`
+  // after the calls that asked before.
   void Take(const std::string& key, PostTask post, std::function<void(Turn)> begin);
 
-  // The same for several keys, which are different and in ascending order.
+  // Takes the turns of several keys, which must be different and in ascending order (to avoid
+  // deadlock).
   void TakeAll(std::vector<std::string> keys, PostTask post,
                std::function<void(std::vector<Turn>)> begin);
 
@@ -62,13 +63,13 @@ class Turns {
   void PassOn(const std::string& key);
 
   absl::Mutex mutex_;
-  // The waiting calls, by the key whose turn is taken.
+  // The waiting calls of each key whose turn is held.
   std::map<std::string, std::deque<Waiter>> taken_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The blocking form of a call that posts tasks and ends by a callback: calls `begin` with both,
-// carries the tasks out on this thread, and returns what `done` was given. Only for threads that
-// may wait for the disk.
+// Blocking form of a call that takes a PostTask and a `done`: calls `begin(post, done)`, runs the
+// posted tasks on this thread, and returns what `done` received. Use it only on threads that may
+// wait for the disk.
 template <typename Result, typename Begin>
 Result AwaitPosted(const Begin& begin) {
   struct State {

@@ -13,7 +13,7 @@ constexpr absl::Duration kLogAgain = absl::Minutes(1);
 
 }  // namespace
 
-// Guarded by the mutex of the budgets.
+// Guarded by AddressBudgets::mutex_.
 struct AddressBudgets::Address {
   int unanswered = 0;
   TokenBucket resets;

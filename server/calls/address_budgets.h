@@ -1,6 +1,5 @@
-// Limits what all connections of one address together ask of gRPC.
-//
-// The limits of a connection multiply with the connections that an address may have. These do not.
+// Limits what all connections of one address together ask of gRPC. The limits of one connection
+// (Http2Limits) do not suffice: an address may have many connections.
 #pragma once
 
 #include <cstdint>
@@ -18,13 +17,13 @@
 namespace wan::server {
 
 struct AddressLimits {
-  // Calls that gRPC works on, over all connections; each takes gRPC 11 KiB or more. One address may
-  // have as many as are left for others, so at most half of them, and a newcomer finds room.
+  // Most unanswered calls of all connections; gRPC uses 11 KiB or more for each. One address may
+  // have at most as many as it leaves for others, so at most half.
   int unanswered = 32'768;
-  // Calls of an address that may be reset, or left behind by the end of their connection, before
-  // they were answered. All streams that the server allows may end at once
-  // (docs/operate/limits.md), and gRPC forgets several times as many a second on two cores. An
-  // address in debt gets its next connection when the debt is paid, after 4 seconds at most.
+  // Most calls of an address that are reset, or lost with their connection, before they are
+  // answered. `most` allows all streams of a server (docs/operate/limits.md) to end at once; gRPC
+  // on two cores cleans up several times `per_second`. An address in debt gets its next connection
+  // when the debt is paid, after at most 4 seconds.
   TokenBucket::Options resets{.most = 16'384, .per_second = 2'000, .debt = 8'000};
 };
 
@@ -38,7 +37,8 @@ class AddressBudgets {
   AddressBudgets(const AddressBudgets&) = delete;
   AddressBudgets& operator=(const AddressBudgets&) = delete;
 
-  // One connection's part. It goes before the budgets; the calls that it has then count as reset.
+  // The account of one connection. Destroy it before the budgets. Calls that are unanswered at its
+  // destruction count as reset.
   class Part {
    public:
     Part(AddressBudgets& budgets, std::shared_ptr<Address> address);
@@ -46,11 +46,11 @@ class AddressBudgets {
     Part& operator=(const Part&) = delete;
     ~Part();
 
-    // Reports the connection's open calls, and the resets since the last report. Returns "" or a
-    // sentence about the exceeded limit, for the author of the client.
+    // Reports the connection's unanswered calls, and its resets since the last report. Returns "",
+    // or a sentence for the client's author about the exceeded limit.
     std::string Tell(int unanswered, int resets);
 
-    // Whether a line of the log about this address is due: once in a minute.
+    // Whether the log may get a line about this address: at most one a minute.
     bool MayLog();
 
    private:
@@ -58,13 +58,13 @@ class AddressBudgets {
     const std::shared_ptr<Address> address_;
     int unanswered_ = 0;
   };
-  // `address` is NetworkOf the caller.
+  // `address` is the result of NetworkOf.
   std::unique_ptr<Part> Join(const std::string& address);
 
   // Returns the time until the address may have its next connection.
   absl::Duration DebtOf(const std::string& address);
 
-  // The number of addresses that are remembered.
+  // Number of remembered addresses.
   size_t size() const;
 
  private:

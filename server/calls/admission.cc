@@ -9,12 +9,12 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
-// Most bytes of a download: one chunk as a message and once more on its way.
+// Bytes charged for a download: one chunk as a message, and once more in the transport.
 constexpr int64_t kDownloadBytes = int64_t{512} << 10;
-// Bytes reserved for the answer of a change; more than any job has.
+// Room required for the answer to a change; larger than any job.
 constexpr int64_t kOwedBytes = int64_t{256} << 10;
 
-// The names of a budget's places in messages, and the advice how to make room.
+// Words for the messages about a budget: what it counts, and how to make room.
 struct Words {
   const char* places;
   const char* remedy;
@@ -74,7 +74,7 @@ absl::StatusOr<Admission::Lease> Admission::Request(const Party& party, int64_t 
 }
 
 absl::StatusOr<Admission::Lease> Admission::Answer(Lease request, int64_t bytes) {
-  if (request.admission_ == nullptr) return request;  // of a call that has no place
+  if (request.admission_ == nullptr) return request;  // the request was not admitted
   const Party party{request.holder_->first, request.front_, request.side_ == &everybody_};
   Wish wish{.bytes = bytes, .asked = request.effect_ == Effect::kReads};
   wish.places[kRequests] = request.places_[kRequests];
@@ -110,7 +110,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     Side& side = party.everybody ? everybody_ : callers_;
     const auto [entry, added] = side.holders.try_emplace(std::move(name));
     Holder& holder = entry->second;
-    // Computes as if the party held nothing of what it exchanges.
+    // Ask as if the exchanged lease were already released.
     const bool exchanges = old.admission_ != nullptr;
     if (exchanges) Count(old, -1);
     if (wish.asked) refusal = Ask(party, wish, exchanges ? old.places_ : Places{}, holder);
@@ -136,7 +136,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     if (exchanges) Count(old, 1);
     if (holder.leases == 0) side.holders.erase(entry);
   }
-  // The bytes of `old` are reported at its destruction.
+  // The destructor of `old` reports its own bytes.
   Freed(wish.bytes - old.bytes_);
   return refusal;
 }
@@ -154,7 +154,7 @@ absl::Status Admission::Ask(const Party& party, const Wish& wish, const Places& 
   if (wish.effect == Effect::kReads) return absl::OkStatus();
   const int64_t unread = holder.held[kAnswerBytes];
   const Budget::Verdict verdict = budgets[kAnswerBytes].Ask(unread, party.front, kOwedBytes);
-  // A party that has read all its answers may always make changes.
+  // kFull is allowed, so that a party that has read all its answers can always make changes.
   if (verdict != Budget::Verdict::kPartyFull) return absl::OkStatus();
   return Refused(party, kAnswerBytes, verdict, unread, kOwedBytes);
 }

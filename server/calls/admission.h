@@ -1,4 +1,4 @@
-// Limits the requests, answers and streams that are under way at a time (docs/operate/limits.md).
+// Limits the requests, answers and streams that are open at a time (docs/operate/limits.md).
 #pragma once
 
 #include <array>
@@ -16,58 +16,59 @@
 
 namespace wan::server {
 
-// Places of each kind. Parties share them as Budget says.
+// Limits of each kind, which callers share by the rule of Budget.
 struct PlaceLimits {
-  // Open streams of every kind: watchers, downloads, Generate.
+  // Open streams of all kinds: watchers, downloads, Generate.
   int64_t streams = 16'384;
   // Open downloads.
   int64_t downloads = 256;
-  // Requests of any size that are worked on, or whose answer is not sent yet.
+  // Requests that are worked on or whose answer is not sent yet.
   int64_t requests = 8'192;
-  // Bytes of the requests that arrive or are worked on, without small ones.
+  // Bytes of requests that are arriving or worked on, except small ones.
   int64_t request_bytes = int64_t{256} << 20;
-  // Bytes of the answers that are not sent yet, without small ones.
+  // Bytes of answers that are not sent yet, except small ones.
   int64_t answer_bytes = int64_t{128} << 20;
 };
 
 struct AdmissionLimits {
   PlaceLimits callers;
-  // Places of calls without credentials, which may take none of the identified callers'.
+  // Separate limits for public calls, which need no credentials; they use nothing of `callers`.
   PlaceLimits everybody{.streams = 1'024,
                         .downloads = 0,
                         .requests = 1'024,
                         .request_bytes = int64_t{64} << 20,
                         .answer_bytes = int64_t{8} << 20};
-  // Requests and answers up to this size need a place but no bytes, so that cancels and watches get
-  // through beside large ones.
+  // Requests and answers up to this size do not count against request_bytes and answer_bytes, so
+  // that cancels and watches get through beside large ones.
   int64_t small_request_bytes = int64_t{64} << 10;
   int64_t small_answer_bytes = int64_t{16} << 10;
-  // Open downloads over one connection.
+  // Most open downloads over one connection.
   int downloads_per_connection = 64;
 };
 
-// Whether a request changes something; then its answer must not be refused.
+// Whether a request only reads or also changes something. The answer to a change must not be
+// refused.
 enum class Effect { kReads, kChanges };
 
 struct AdmissionStats {
-  // Parties of callers; public calls are not counted.
+  // What is held now, without public calls.
   int64_t request_bytes = 0;
   int64_t answer_bytes = 0;
   int64_t requests = 0;
   int64_t streams = 0;
   int64_t downloads = 0;
-  // Since the start.
+  // Counts since the start.
   int64_t refused_requests = 0;
   int64_t refused_answers = 0;
   int64_t refused_streams = 0;
   int64_t refused_downloads = 0;
-  int64_t refused_public = 0;  // of any of these, by public calls
+  int64_t refused_public = 0;  // of all kinds, public calls only
 };
 
 // Thread-safe. Excess is refused at once and never queued, so memory stays within the limits. The
 // refusal (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and whether the caller itself
-// holds too much. Takes the same time however many parties there are, and forgets those that hold
-// nothing.
+// holds too much. A call takes constant time. Parties that hold nothing are forgotten. (Party: the
+// principal, or the connection of an unidentified caller.)
 class Admission {
   enum Kind { kStreams, kDownloads, kRequests, kRequestBytes, kAnswerBytes, kKinds };
   using Places = std::array<int64_t, kKinds>;
@@ -84,7 +85,8 @@ class Admission {
   };
 
  public:
-  // Places that are taken until the lease goes. It must not outlive the admission.
+  // What a request, answer or stream has taken; given back at destruction. Must not outlive the
+  // admission.
   class Lease {
    public:
     Lease() = default;
@@ -102,67 +104,69 @@ class Admission {
     Holders::value_type* holder_ = nullptr;
     Front front_ = Front::kGrpc;
     Places places_{};
-    int64_t bytes_ = 0;  // of the request or answer, also of a small one
+    int64_t bytes_ = 0;  // of the request or answer, small or not
     Effect effect_ = Effect::kReads;
-    std::string connection_;  // of a download
+    std::string connection_;  // downloads only
   };
 
-  // `freed` is called with bytes that are no longer needed, those of refused requests included; on
-  // any thread with no lock held.
+  // `freed` is called with the size of requests and answers that are no longer needed, refused ones
+  // included. It is called on any thread with no lock held.
   explicit Admission(const AdmissionLimits& limits, std::function<void(int64_t bytes)> freed = {});
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // A request of which `bytes` have arrived, and which is not whole. `so_far` is what was taken for
-  // it before, and is given back on an error.
+  // Admits a part of a request: `bytes` have arrived so far. `so_far` is the lease of the earlier
+  // parts; it is released on an error.
   absl::StatusOr<Lease> Arriving(const Party& party, int64_t bytes, Lease so_far);
 
-  // A request that is whole, to be worked on. `arrived` is as above. With kChanges it is also
-  // refused if the party's unread answers leave no room for one of 256 KiB, because a change must
+  // Admits a complete request. `arrived` is the lease of Arriving. A kChanges request is also
+  // refused if the party's unread answers leave no room for another 256 KiB, because a change must
   // be answered.
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect, Lease arrived);
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect);
 
-  // The answer of a request, to be sent. It keeps the request's place, and its bytes take the place
-  // of the request's. Not refused for a request that changed something.
+  // Exchanges the lease of a request for that of its answer, before the answer is sent. Never
+  // refused for a request that changed something.
   absl::StatusOr<Lease> Answer(Lease request, int64_t bytes);
 
-  // A message of a stream, to be sent. A small one takes nothing. Not refused with kChanges: the
-  // stream's end would undo what it has done.
+  // Admits a message of a stream before it is sent. A small message takes nothing. Never refused
+  // with kChanges, because ending the stream would undo the change.
   absl::StatusOr<Lease> Message(const Party& party, int64_t bytes, Effect effect);
 
-  // One more stream.
+  // Admits a stream.
   absl::StatusOr<Lease> Stream(const Party& party);
 
-  // A download over the connection of `peer` (grpc::ServerContext::peer, or HttpHead::peer).
+  // Admits a download over the connection of `peer` (grpc::ServerContext::peer, or HttpHead::peer).
   absl::StatusOr<Lease> Download(const Party& party, const std::string& peer);
 
   const AdmissionLimits& limits() const { return limits_; }
   AdmissionStats Stats() const;
-  // Parties that hold something now.
+  // Number of parties that hold something now.
   size_t PartiesNow() const;
 
  private:
-  // The places to take.
+  // What to take.
   struct Wish {
     Places places{};
     int64_t bytes = 0;
     Effect effect = Effect::kReads;
-    bool asked = true;            // false: taken in any case
-    std::string connection = {};  // of a download
+    bool asked = true;            // false: take it without asking the budgets
+    std::string connection = {};  // downloads only
   };
 
-  // Takes the places in exchange for those of `old`, which is of the same party or empty.
+  // Takes the wish in exchange for `old`, a lease of the same party or an empty one.
   absl::StatusOr<Lease> Take(const Party& party, Wish wish, Lease old);
-  // Returns why the places cannot be taken, or OK. A party never has to give up what it `had`.
+  // Returns OK, or why the wish cannot be taken. What the party `had` in the exchanged lease is
+  // always allowed again.
   absl::Status Ask(const Party& party, const Wish& wish, const Places& had, const Holder& holder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeOfConnection(const std::string& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds a lease's places to the taken ones (`sign` 1) or subtracts them (-1).
+  // Adds what the lease holds to the budgets (`sign` 1) or subtracts it (-1).
   void Count(const Lease& lease, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(Lease& lease);
-  // Counts a refusal, and says why there is not `more` of `kind` for the party.
+  // Counts a refusal and returns its error: the party holds `held` of `kind` and cannot have
+  // `more`.
   absl::Status Refused(const Party& party, Kind kind, Budget::Verdict verdict, int64_t held,
                        int64_t more) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Freed(int64_t bytes) const;
@@ -172,7 +176,7 @@ class Admission {
   mutable absl::Mutex mutex_;
   Side callers_ ABSL_GUARDED_BY(mutex_);
   Side everybody_ ABSL_GUARDED_BY(mutex_);
-  AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);  // its counts of refusals
+  AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);  // only its refused_ fields are used
   std::unordered_map<std::string, int> downloads_by_connection_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Shares a number of places between parties, so that none can take all.
+// Shares a limited number of places between parties, so that none can take all.
 #pragma once
 
 #include <algorithm>
@@ -9,35 +9,34 @@
 
 namespace wan::server {
 
-// Over which wire a call comes.
+// The protocol over which a call comes.
 enum class Front { kGrpc, kHttp };
 inline constexpr size_t kFronts = 2;
 
-// The party that asks for places (Call::party).
+// The party that is charged for a call: a principal, or the connection of an unidentified caller.
 struct Party {
   std::string_view name;
   Front front = Front::kGrpc;
-  // Whether the call needs no credentials; such calls have budgets of their own.
+  // Whether the method needs no credentials (health, reflection); such calls have separate budgets.
   bool everybody = false;
 };
 
-// Not thread-safe. Places may be bytes. The rule:
-//   - A party that holds something gets more while that and what it holds are not more than what is
-//     free. So one party has half of the places at most, two have a third each, and so on.
-//   - The last eighth goes to parties that hold nothing, and to each of them a 64th at most. So a
-//     new party always finds room.
-//   - An eighth is kept for each front that the other one cannot take.
+// Not thread-safe. A place may be a stream, a request or a byte. The rule: - A party may take more
+// while its total stays at most the number of free places. So one party gets at most half of the
+// places, two get a third each, and so on. - The last eighth is only for parties that hold nothing,
+// at most a 64th for each, so that a new party finds room. - One eighth is kept for gRPC and one
+// for HTTP; the other protocol cannot take it.
 class Budget {
  public:
   explicit Budget(int64_t limit) : limit_(limit), reserve_(limit / 8) {}
 
   enum class Verdict {
     kRoom,
-    kPartyFull,  // the party holds its part
-    kFull,       // there is no room for a party that holds nothing
+    kPartyFull,  // the party already holds its share
+    kFull,       // no room even for a party that holds nothing
   };
 
-  // Whether a party that holds `held` may have `more`. Without any there is room.
+  // Whether a party that holds `held` may take `more`.
   Verdict Ask(int64_t held, Front front, int64_t more) const {
     if (more == 0) return Verdict::kRoom;
     const int64_t room = std::min(free(), limit_ - reserve_ - Of(front));
@@ -47,7 +46,7 @@ class Budget {
     return held == 0 ? Verdict::kFull : Verdict::kPartyFull;
   }
 
-  // Places below 0 are given back.
+  // Negative `places` are given back.
   void Take(Front front, int64_t places) { taken_[static_cast<size_t>(front)] += places; }
 
   int64_t limit() const { return limit_; }

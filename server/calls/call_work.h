@@ -1,4 +1,4 @@
-// Continues the work of a call after a wait that held no thread.
+// Continues the work of a call on the worker pool after an asynchronous wait.
 #pragma once
 
 #include <functional>
@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Carries tasks out in the call's class of work, in the turns of its party, also when its caller is
-// gone or the server stops. The pool must outlive what it returns.
+// Returns a PostTask for the call's class of work and party. Tasks run even if the caller has gone
+// or the server stops. The pool must outlive the result.
 inline PostTask PostOf(WorkerPool& pool, std::shared_ptr<const Call> call) {
   return [&pool, call = std::move(call)](std::function<void()> task) {
     pool.Post(call->work(), call->party(), /*gone=*/nullptr,
@@ -21,9 +21,8 @@ inline PostTask PostOf(WorkerPool& pool, std::shared_ptr<const Call> call) {
   };
 }
 
-// Carries steps that decode pictures out, in a class of their own, in the turns of the call's
-// party. `gone` says whether the caller is gone, on any thread. The pool must outlive what it
-// returns.
+// Returns a PostStep for decoding images, in the class kDecoding. `gone` says whether the caller
+// has gone; it may be called on any thread. The pool must outlive the result.
 inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
                            std::function<bool()> gone) {
   return [&pool, call = std::move(call),
@@ -32,8 +31,8 @@ inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
   };
 }
 
-// Carries a task out that answers a call after a wait, on a thread that answers may take: the one
-// that has waited, for example for the disk, serves others as well.
+// Runs a task that answers a call after a wait. Use it instead of answering on the thread that
+// completed the wait, for example the store's, which other calls need.
 inline void PostAnswer(WorkerPool& pool, const Call& call, std::function<void()> task) {
   pool.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
             [task = std::move(task)](const absl::Status& /*turn*/) { task(); });

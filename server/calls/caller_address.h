@@ -13,10 +13,10 @@ namespace wan::server {
 std::string PeerText(const sockaddr_storage& peer);
 
 // The key by which callers are counted: an IPv4 address, or the /64 network of an IPv6 address,
-// because a caller may use every address of it. Bytes, not text.
+// because one caller may own the whole /64. Bytes, not text.
 std::string NetworkOf(const sockaddr_storage& peer);
 
-// The subject of the client certificate as RFC 2253 has it; empty if the caller has shown none.
+// The subject of the client certificate in the form of RFC 2253; empty without a certificate.
 std::string SubjectOf(SSL* connection);
 
 }  // namespace wan::server

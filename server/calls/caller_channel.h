@@ -19,34 +19,34 @@ using SslConnection = std::unique_ptr<SSL, SslFree>;
 // ignored.
 class CallerChannel {
  public:
-  // The result of an attempt.
+  // The result of one attempt.
   enum class Outcome {
     kDone,
-    kWaitToRead,   // repeat it when the socket can be read
-    kWaitToWrite,  // repeat it when the socket can be written
+    kWaitToRead,   // repeat the attempt when the socket is readable
+    kWaitToWrite,  // repeat the attempt when the socket is writable
     kEnd,          // the caller sends nothing more
     kBroken,       // the connection is lost
   };
   struct Moved {
     Outcome outcome = Outcome::kDone;
-    size_t bytes = 0;  // of kDone
+    size_t bytes = 0;  // number of bytes if kDone
   };
 
-  // `tls` is null for plain text; otherwise a server's connection over the same socket. The socket
-  // is non-blocking, belongs to the caller of this and must outlive the object.
+  // `tls` is the result of AcceptTls for the same socket; null for plain text. The socket must be
+  // non-blocking and outlive the object, which does not own it.
   CallerChannel(int socket, SslConnection tls) : socket_(socket), tls_(std::move(tls)) {}
 
   // Null for plain text.
   SSL* tls() const { return tls_.get(); }
 
-  // Goes on with the handshake. kDone at once for plain text.
+  // Continues the TLS handshake. Returns kDone for plain text.
   Outcome Handshake();
-  // kDone has at least one byte.
+  // Reads at least one byte if it returns kDone.
   Moved Read(std::span<char> room);
-  // May write less than all. After kWaitToWrite the same bytes must be written again, though they
-  // may have moved and more may follow.
+  // May write only a part. After kWaitToWrite the next call must begin with the same bytes; they
+  // may be at another address, and more may follow.
   Moved Write(std::string_view bytes);
-  // Signals the end of the data to the caller.
+  // Tells the caller that no more data follows.
   void EndWriting();
 
  private:
@@ -56,7 +56,7 @@ class CallerChannel {
   const SslConnection tls_;
 };
 
-// A TLS connection of a server over the socket. Returns null if there is no memory.
+// Returns a server's TLS connection over the socket; null if there is no memory.
 SslConnection AcceptTls(SSL_CTX* context, int socket);
 
 }  // namespace wan::server

@@ -12,29 +12,30 @@
 namespace wan::server {
 
 struct ConnectedCaller {
-  std::string peer;                 // as gRPC writes it: "ipv4:192.0.2.7:41234"
-  std::string certificate_subject;  // as RFC 2253 has it; empty without a certificate
+  std::string peer;                 // in gRPC's form: "ipv4:192.0.2.7:41234"
+  std::string certificate_subject;  // in RFC 2253 form; empty without a certificate
 };
 
-// For each call gRPC gives the name of the socket at the other end of its connection. The relay
-// owns that end, gives it a name of this directory, and never gives a name twice, so that a call
-// which outlives its connection cannot be taken for one of another caller. A caller has no
-// influence on the name. Thread-safe.
+// gRPC knows only the local socket from which ConnectionRelay passes it a connection. The relay
+// gives each such socket a name from this directory. A name is never used twice, so a call that
+// outlives its connection cannot be attributed to another caller, and callers cannot choose the
+// name. Thread-safe.
 class CallerDirectory {
  public:
   CallerDirectory();
   CallerDirectory(const CallerDirectory&) = delete;
   CallerDirectory& operator=(const CallerDirectory&) = delete;
 
-  // Returns the name, for a socket address of the abstract namespace.
+  // Returns a new name, for a socket address in the abstract namespace.
   std::string Add(ConnectedCaller caller);
   void Remove(const std::string& name);
 
-  // `peer` is what gRPC says of a call: "unix-abstract:NAME". Null if the connection has ended.
+  // `peer` is grpc::ServerContext::peer: "unix-abstract:NAME". Returns null if the connection has
+  // ended.
   std::shared_ptr<const ConnectedCaller> Find(std::string_view peer) const;
 
  private:
-  const std::string prefix_;  // of this object among all of the machine
+  const std::string prefix_;  // unique on this machine
   mutable absl::Mutex mutex_;
   uint64_t added_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, std::shared_ptr<const ConnectedCaller>> callers_

@@ -19,13 +19,13 @@
 namespace wan::server {
 namespace {
 
-// How soon the acceptor looks for room again after a refusal.
+// Interval at which the acceptor looks for room after a refusal.
 constexpr int kLookAgainMillis = 200;
 constexpr uint64_t kNoSocket = 0;
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
-// A socket's inode: no other open socket has it.
+// Returns a socket's inode, which no other open socket has.
 uint64_t IdentityOf(int socket) {
   struct stat facts = {};
   if (fstat(socket, &facts) != 0 || !S_ISSOCK(facts.st_mode)) return kNoSocket;
@@ -68,7 +68,7 @@ bool SetOption(int socket, int level, int option, int value) {
   return setsockopt(socket, level, option, &value, sizeof(value)) == 0;
 }
 
-// A listening socket, or -1. Accepted sockets inherit its options.
+// Returns a listening socket, or -1. Accepted sockets inherit its options.
 int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
   auto* const address = reinterpret_cast<sockaddr*>(&candidate.address);
   const bool v6 = candidate.address.ss_family == AF_INET6;
@@ -89,7 +89,7 @@ int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
     close(socket);
     return -1;
   }
-  // Optional: gRPC's keepalive also notices a vanished peer.
+  // A failure is ignored: gRPC's keepalive also notices a vanished peer.
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(limits.unacknowledged.count()));
   return socket;
 }
@@ -131,7 +131,7 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
     return true;
   };
   const bool wildcard = address.host == "0.0.0.0" || address.host == "::";
-  // One socket for both families, where the machine has IPv6.
+  // An IPv6 wildcard socket also accepts IPv4, so add others only if the machine has no IPv6.
   if (!wildcard || !add(Wildcard6())) {
     for (const Candidate& candidate : Resolve(address.host)) add(candidate);
   }
@@ -170,7 +170,7 @@ void ConnectionAcceptor::Stop() {
   const uint64_t one = 1;
   if (write(stop_event_, &one, sizeof(one)) < 0) return;
   if (thread_.joinable()) thread_.join();
-  // Closes connections that were not accepted now, instead of at the end of the process.
+  // Close connections that were not accepted now, not only at the end of the process.
   for (const int listener : listeners_) shutdown(listener, SHUT_RDWR);
 }
 
@@ -187,8 +187,8 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> waited = {{stop_event_, POLLIN, 0}};
   for (const int listener : listeners_) waited.push_back({listener, POLLIN, 0});
   for (;;) {
-    // Without the reserve no waiting connection could be refused, and poll would return at once for
-    // ever.
+    // Without the reserve a waiting connection cannot be refused, and poll would return at once in
+    // a busy loop. So wait without the listeners then.
     if (reserve_ < 0) reserve_ = OpenReserve();
     const nfds_t count = reserve_ < 0 ? 1 : waited.size();
     for (pollfd& entry : waited) entry.revents = 0;
@@ -214,7 +214,7 @@ bool ConnectionAcceptor::AcceptOne(int listener) {
       SetAccepting(false);
       return false;
     }
-    // Other errors of accept concern one connection (it was reset, its network is down).
+    // Other errors concern only this connection, for example a reset.
     return errno != EAGAIN && errno != EWOULDBLOCK && errno != EBADF && errno != EINVAL;
   }
   if (Admit(socket, peer)) {
@@ -239,7 +239,7 @@ bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
   bool full = false;
   {
     absl::MutexLock lock(&mutex_);
-    Forget(socket);  // the former owner has closed this descriptor
+    Forget(socket);  // the descriptor is new, so its former socket was closed
     const auto too_many = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const auto found = by_address_.find(address);
       full = static_cast<int>(open_.size()) >= limits_.total;
@@ -278,7 +278,7 @@ void ConnectionAcceptor::SetAccepting(bool accepting) {
 }
 
 bool ConnectionAcceptor::HasRoom() {
-  // A descriptor beside the reserve.
+  // Test whether there is a descriptor besides the reserve.
   const int probe = OpenReserve();
   if (probe < 0) return false;
   close(probe);

@@ -1,8 +1,7 @@
-// Accepts the connections of a port and hands them over: those of gRPC's port to the relay.
+// Accepts the connections of a port within limits, and hands them over (gRPC's to ConnectionRelay).
 //
-// gRPC 1.51's own listener is not used: when accept fails because the process has no descriptor
-// left, it gives the port up for good, and no connection is accepted until a restart. It also
-// counts nothing, so that one address can take every descriptor.
+// Replaces the listener of gRPC 1.51, which stops listening for good when accept fails for lack of
+// file descriptors, and has no limits, so that one address can take every descriptor.
 #pragma once
 
 #include <sys/socket.h>
@@ -26,23 +25,22 @@
 namespace wan::server {
 
 struct ConnectionLimits {
-  // Connections that are open at a time, in all and from one address. An IPv6 caller is counted by
-  // its /64 network, because it may use every address of it.
+  // Most open connections, in total and from one address (NetworkOf).
   int total = 1;
   int per_address = 1;
-  // How long a peer may leave what was sent to it unacknowledged (TCP_USER_TIMEOUT).
+  // How long sent data may stay unacknowledged before the connection is closed (TCP_USER_TIMEOUT).
   std::chrono::milliseconds unacknowledged{10'000};
 };
 
 struct ConnectionStats {
   int open = 0;
   int limit = 0;
-  // Connections that were closed at once, by what there was too much of, since the start.
+  // Connections closed on arrival since the start, by the exceeded limit.
   int64_t refused_address = 0;
   int64_t refused_total = 0;
   int64_t refused_descriptors = 0;
-  // Connections of gRPC that were closed since the start because their caller broke a rule of the
-  // relay, by its name.
+  // gRPC connections closed by the relay since the start because the caller broke a rule, by the
+  // rule's name (NameOf(Http2Rule)).
   std::map<std::string, int64_t> misused;
 
   ConnectionStats& operator+=(const ConnectionStats& other);
@@ -52,32 +50,32 @@ struct ConnectionStats {
 // (UNAVAILABLE) instead of waiting.
 class ConnectionAcceptor {
  public:
-  // Takes the port. UNAVAILABLE, beginning with `setting`, if the address cannot be had. "0.0.0.0"
-  // and "::" both listen to IPv4 and IPv6, as gRPC's listener does.
+  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
+  // "0.0.0.0" and "::" both listen on IPv4 and IPv6, as gRPC's listener does.
   static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(
       const HostPort& address, const ConnectionLimits& limits, std::string_view setting = "listen");
   ConnectionAcceptor(const ConnectionAcceptor&) = delete;
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
-  // Stops.
+  // Calls Stop.
   ~ConnectionAcceptor();
 
-  // The port that was taken.
+  // The port on which the object listens.
   int port() const { return port_; }
 
-  // Begins to accept, on a thread of its own. `hand_over` gets a connected, non-blocking socket
-  // and owns it. `accepting` is called with false when a connection had to be refused because
-  // there are too many in all or no descriptors, and with true when there is room again (within
-  // 0.2 s). Both are called on the acceptor's thread, with no lock held. Called once.
+  // Begins to accept, on a thread of its own. Call it once. `hand_over` receives and owns a
+  // connected, non-blocking socket. `accepting` is called with false when a connection was refused
+  // because of the total limit or a lack of descriptors, and with true within 0.2 s when there is
+  // room again. Both are called on the acceptor's thread with no lock held.
   void Start(std::function<void(int socket)> hand_over, std::function<void(bool)> accepting);
 
-  // Closes the port. Once this returns nothing more is handed over. Idempotent.
+  // Stops listening. `hand_over` is not called after this returns. Idempotent.
   void Stop();
 
   ConnectionStats Stats();
 
  private:
-  // A socket that was handed over. Its end is not visible here; its identity shows whether the
-  // descriptor is still that socket.
+  // A socket that was handed over. Its new owner closes it without telling; comparing the identity
+  // shows whether the descriptor still is this socket.
   struct Connection {
     std::string address;
     uint64_t identity = 0;
@@ -86,13 +84,13 @@ class ConnectionAcceptor {
   ConnectionAcceptor(std::vector<int> listeners, int port, const ConnectionLimits& limits);
 
   void Loop();
-  // Accepts one connection. Returns false if none waits or no descriptor is left.
+  // Accepts one connection. Returns false if no connection waits or no descriptor is left.
   bool AcceptOne(int listener);
-  // Accepts and closes one connection with the descriptor that is kept for it.
+  // Accepts and closes one connection, with the reserved descriptor.
   void RefuseOne(int listener);
-  // Whether the connection may stay; it is counted then.
+  // Counts the connection and returns true, or returns false if a limit is reached.
   bool Admit(int socket, const sockaddr_storage& peer);
-  // Forgets sockets that have been closed.
+  // Removes sockets that have been closed from the counts.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAccepting(bool accepting);
@@ -102,7 +100,7 @@ class ConnectionAcceptor {
   const int port_;
   const ConnectionLimits limits_;
   const int stop_event_;
-  int reserve_;            // the acceptor's thread only; -1: the spare descriptor was taken
+  int reserve_;            // a spare descriptor; -1: none; acceptor's thread only
   bool accepting_ = true;  // the acceptor's thread only
   std::function<void(int)> hand_over_;
   std::function<void(bool)> on_accepting_;
@@ -111,7 +109,7 @@ class ConnectionAcceptor {
   absl::Mutex mutex_;
   std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);  // by descriptor
   std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mutex_);
-  ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);  // its counts of refusals
+  ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);  // only its refused_ fields are used
 };
 
 }  // namespace wan::server

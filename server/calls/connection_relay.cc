@@ -35,12 +35,12 @@ using Outcome = CallerChannel::Outcome;
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr std::chrono::milliseconds kLastBytes{1'000};
 
-// Passing bytes is a small part of the work that they cause, so few threads do.
+// Passing bytes on costs little compared with serving the calls, so few threads suffice.
 int ThreadCount() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 4);
 }
 
-// OpenSSL writes without MSG_NOSIGNAL.
+// OpenSSL writes without MSG_NOSIGNAL, so a closed connection would raise SIGPIPE.
 void BlockSigpipe() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -48,7 +48,7 @@ void BlockSigpipe() {
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
 }
 
-// An io_context with its thread.
+// An io_context and the thread that runs it.
 class Loop {
  public:
   Loop()
@@ -77,7 +77,7 @@ class Loop {
   std::thread thread_;
 };
 
-// A loop that passes bytes, and what its thread owns.
+// A loop that passes bytes for its connections, and the data of its thread.
 struct RelayLoop {
   std::vector<char> room = std::vector<char>(kReadBytes);
   bool finishing = false;
@@ -90,7 +90,7 @@ struct RelayLoop {
   }
 };
 
-// Two connected sockets, of which the first has the name; -1 and -1 if there is no descriptor.
+// Returns two connected sockets and binds the first to the name; -1 and -1 on failure.
 std::array<int, 2> MakeLocalSockets(const std::string& name) {
   std::array<int, 2> ends = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -98,7 +98,7 @@ std::array<int, 2> MakeLocalSockets(const std::string& name) {
   }
   sockaddr_un address = {};
   address.sun_family = AF_UNIX;
-  // A name that begins with a zero is of the abstract namespace: no file belongs to it.
+  // A leading zero byte puts the name into the abstract namespace, without a file.
   std::memcpy(address.sun_path + 1, name.data(),
               std::min(name.size(), sizeof(address.sun_path) - 1));
   const size_t size = offsetof(sockaddr_un, sun_path) + 1 + name.size();
@@ -110,7 +110,8 @@ std::array<int, 2> MakeLocalSockets(const std::string& name) {
   return {-1, -1};
 }
 
-// Whether the caller chose HTTP/2 in the handshake. Without TLS its first bytes decide.
+// Whether HTTP/2 was negotiated in the handshake. Returns true for plain text, where Http2Guard
+// checks the first bytes.
 bool SpeaksHttp2(const SSL* connection) {
   if (connection == nullptr) return true;
   const unsigned char* protocol = nullptr;
@@ -122,8 +123,8 @@ bool SpeaksHttp2(const SSL* connection) {
 }  // namespace
 
 struct ConnectionRelay::State {
-  // A connection on its way to gRPC: it waits until the debt of its address is paid, and shakes
-  // hands. All of it runs on the door's thread.
+  // An accepted connection that waits until the debt of its address is paid, and then makes its TLS
+  // handshake. Runs on the thread of `door`.
   class Newcomer;
 
   State(const RelayOptions& relay_options, Callbacks relay_callbacks)
@@ -134,9 +135,9 @@ struct ConnectionRelay::State {
     for (int i = 0; i < ThreadCount(); ++i) loops.push_back(std::make_unique<RelayLoop>());
   }
 
-  // Gives a connection that has shaken hands to gRPC and to a loop. On the door's thread.
+  // Gives a connection to gRPC and to a loop, after its handshake. Runs on the thread of `door`.
   void Enter(int socket, const sockaddr_storage& peer, std::unique_ptr<CallerChannel> channel);
-  // On the loop's thread.
+  // Begins to pass the connection's bytes. Runs on the loop's thread.
   void Begin(RelayLoop& loop, RelayedConnection::Ends ends, const std::string& name,
              const std::string& peer);
 
@@ -145,10 +146,10 @@ struct ConnectionRelay::State {
   AddressBudgets budgets;
   std::array<std::atomic<int64_t>, kHttp2Rules.size()> misused{};
   std::atomic<int64_t> no_descriptor = 0;
-  std::optional<TlsContexts> tls;  // nothing: plain text
+  std::optional<TlsContexts> tls;  // nullopt: plain text
   std::vector<std::unique_ptr<RelayLoop>> loops;
-  size_t next_loop = 0;  // the door's thread only
-  Loop door;             // goes first
+  size_t next_loop = 0;  // used on the thread of `door` only
+  Loop door;             // last: its thread uses the others
 };
 
 class ConnectionRelay::State::Newcomer : public std::enable_shared_from_this<Newcomer> {
@@ -224,7 +225,7 @@ void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
   ends.server = local[0];
   ends.part = budgets.Join(NetworkOf(peer));
   RelayLoop& loop = *loops[next_loop++ % loops.size()];
-  // Tasks are copyable.
+  // In a shared_ptr because tasks must be copyable.
   auto held = std::make_shared<RelayedConnection::Ends>(std::move(ends));
   loop.loop.Post(
       [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });
@@ -232,7 +233,7 @@ void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
 
 void ConnectionRelay::State::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
                                    const std::string& name, const std::string& peer) {
-  // Known when the connection exists; the connection forgets its callbacks after the last.
+  // Set below, when the connection exists.
   auto connection = std::make_shared<std::weak_ptr<RelayedConnection>>();
   RelayedConnection::Options relayed{options.clock, options.connection, loop.room};
   relayed.on_refused = [this, name, peer](const Http2Violation& violation, bool log) {
@@ -262,7 +263,7 @@ void ConnectionRelay::Add(int socket) {
   sockaddr_storage peer = {};
   socklen_t size = sizeof(peer);
   if (getpeername(socket, reinterpret_cast<sockaddr*>(&peer), &size) != 0) {
-    close(socket);  // the connection is closed
+    close(socket);  // the caller has disconnected
     return;
   }
   State& state = *state_;
@@ -277,7 +278,7 @@ void ConnectionRelay::Stop() {
   for (const auto& loop : state_->loops) {
     loop->loop.Post([&relay = *loop] {
       relay.finishing = true;
-      // Each leaves the set when it is closed.
+      // Iterate over a copy: a connection removes itself from `open` when it is closed.
       const std::vector<std::shared_ptr<RelayedConnection>> open(relay.open.begin(),
                                                                  relay.open.end());
       for (const auto& connection : open) connection->Finish();

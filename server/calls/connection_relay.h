@@ -1,8 +1,8 @@
-// Stands between callers and gRPC: ends TLS, reads the frames of HTTP/2 in both directions, and
-// passes them on as long as the caller keeps to the rules of Http2Guard and AddressBudgets.
+// A proxy in front of gRPC: terminates TLS, reads the HTTP/2 frames of both directions, and passes
+// them on as long as the caller keeps to the rules of Http2Guard and AddressBudgets.
 //
-// gRPC gets one end of a local socket for each connection, and speaks plain text over it. The
-// CallerDirectory knows the caller of each connection.
+// gRPC gets one end of a local socket pair for each connection, over which it speaks plain text.
+// CallerDirectory maps the other end to the caller.
 #pragma once
 
 #include <chrono>
@@ -24,8 +24,8 @@ struct RelayOptions {
   Clock& clock;
   TlsFiles* tls = nullptr;  // null: plain text
   CallerDirectory& callers;
-  // Most time from the connection, or from the end of its address' debt, to the end of the
-  // handshake of TLS.
+  // Most time for the TLS handshake. It starts when the connection is accepted, or when the debt of
+  // its address is paid (AddressBudgets::DebtOf).
   std::chrono::milliseconds handshake{10'000};
   Http2Limits connection{};
   AddressLimits address{};
@@ -38,7 +38,7 @@ struct RelayStats {
   int64_t no_descriptor = 0;
 };
 
-// A caller whose connection is closed.
+// A caller whose connection is closed because it broke a rule.
 struct RefusedCaller {
   std::string peer;
   Http2Violation violation;
@@ -48,7 +48,8 @@ struct RefusedCaller {
 class ConnectionRelay {
  public:
   struct Callbacks {
-    // Gets a connected, non-blocking socket and owns it. Called by one thread at a time.
+    // Receives gRPC's end, a connected, non-blocking socket, and owns it. Called by one thread at a
+    // time.
     std::function<void(int socket)> hand_over;
     // Called for refused callers, at most once a minute for each address. Called on the relay's
     // threads, so it must not block.
@@ -59,16 +60,16 @@ class ConnectionRelay {
   ConnectionRelay(const RelayOptions& options, Callbacks callbacks);
   ConnectionRelay(const ConnectionRelay&) = delete;
   ConnectionRelay& operator=(const ConnectionRelay&) = delete;
-  // Stops.
+  // Calls Stop.
   ~ConnectionRelay();
 
-  // Takes an accepted, non-blocking socket, and owns it.
+  // Takes ownership of an accepted, non-blocking socket.
   void Add(int socket);
 
-  // Once this returns nothing more is handed over. Idempotent.
+  // `hand_over` is not called after this returns. Idempotent.
   void StopHandingOver();
 
-  // Passes gRPC's pending bytes to callers, for a second at most, and closes all connections.
+  // Sends gRPC's pending bytes to callers, for at most a second, and closes all connections.
   // Idempotent.
   void Stop();
 

@@ -15,7 +15,7 @@ namespace {
 constexpr std::string_view kHealth = "/grpc.health.";
 constexpr std::string_view kReflection = "/grpc.reflection.";
 
-// Returns the "jobs/ID" with which a name begins.
+// Returns the leading "jobs/ID" of a resource name.
 std::string_view JobOf(std::string_view resource) {
   const size_t first = resource.find('/');
   if (first == std::string_view::npos) return resource;
@@ -84,7 +84,7 @@ Call::Call(const MethodRule& rule, Principal caller, bool everybody, std::string
 Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
 
 Effect Call::effect() const {
-  // Changes are written to the audit log, and reads of files.
+  // The audit log also has reads of files, which change nothing.
   const bool changes = rule_.audited && rule_.work != WorkClass::kFiles;
   return changes ? Effect::kChanges : Effect::kReads;
 }
@@ -125,7 +125,7 @@ absl::Status Call::CheckResource() const {
   }
   const absl::StatusOr<std::string> owner = owner_of_(job, rule_.resource_field);
   if (!owner.ok()) return owner.status();
-  // The same words as for a job that does not exist.
+  // Use the same message as for an unknown job, so that callers cannot probe for jobs.
   return *owner == *visible ? absl::OkStatus() : JobNotFoundError(job);
 }
 

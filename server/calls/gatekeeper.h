@@ -27,62 +27,65 @@
 
 namespace wan::server {
 
-// Returns the owner of a job, "jobs/ID". NOT_FOUND, or INVALID_ARGUMENT if the name is not a job's.
+// Returns the owner of a job. NOT_FOUND; INVALID_ARGUMENT if `job` does not have the form
+// "jobs/ID".
 using OwnerOf =
     std::function<absl::StatusOr<std::string>(std::string_view job, std::string_view field)>;
 
-// Called at the end of every call, also of refused ones, with the path of the method's rule (empty
-// if there is none), the status and the time since the call was entered. Any thread; must not
-// block.
+// `on_end` is called at the end of every call, refused ones included, with the path of the method's
+// rule (empty if there is none), the status and the call's duration. It is called on any thread and
+// must not block.
 struct CallWatch {
   Clock& clock;
   std::function<void(std::string_view path, const absl::Status& status, absl::Duration taken)>
       on_end;
 };
 
-// One call that was let in. Thread-safe.
+// A call that Gatekeeper::Enter has admitted. Thread-safe.
 class Call {
  public:
-  // Audit log and watch must outlive the call. `everybody`: the caller was not identified.
+  // `audit` and `watch` must outlive the call. `everybody`: the call needs no credentials.
   Call(const MethodRule& rule, Principal caller, bool everybody, std::string peer, OwnerOf owner_of,
        AuditLog& audit, const CallWatch& watch);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  // A call that was not ended is recorded as one whose caller went away.
+  // Calls End with CANCELLED (the caller has gone) if End was not called.
   ~Call();
 
   const Principal& caller() const { return caller_; }
-  // The party whose budgets and turns this caller shares: the principal, or the connection of an
-  // unidentified caller.
+  // The name that is charged for the call: the principal, or the connection of an unidentified
+  // caller. Calls with one name share budgets and their turn in WorkerPool.
   const std::string& party() const { return party_; }
-  // The party for the budgets of this call, which came by `front`.
+  // The argument for Admission; `front` is the protocol by which the call came.
   Party TakerOf(Front front) const { return {party_, front, everybody_}; }
   Effect effect() const;
-  // The class of the call's work.
+  // The class of worker threads that runs the call.
   WorkClass work() const { return rule_.work; }
-  // The trace that the caller sent; without an ID it sent none. Set it before others see the call.
+  // The trace that the caller sent; an empty ID if the caller sent none. Set it before other
+  // threads see the call.
   const wan::v1::TraceContext& trace() const { return trace_; }
   void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
   // The owner whose jobs the caller may see; nullopt: all owners.
   std::optional<std::string> VisibleOwner() const;
 
-  // Returns the principal about which the call asks: the caller itself if `asked` is empty.
-  // PERMISSION_DENIED (ROLE_REQUIRED) unless it is the caller, or the caller an administrator.
+  // Returns `asked`, or the caller's own principal if `asked` is empty. PERMISSION_DENIED
+  // (ROLE_REQUIRED) if `asked` is another principal and the caller is not an administrator.
   absl::StatusOr<std::string> PrincipalOrSelf(const std::string& asked) const;
 
-  // Reads the call's object from the request. Call it once, before CheckResource.
+  // Reads from the request the name of the object that the call is about, for example its job. Call
+  // it once, before CheckResource.
   void Read(const google::protobuf::Message& request);
 
-  // Sets the call's object if only the work finds it.
+  // Set the name of the object if the request does not contain it.
   void About(std::string_view resource);
   void AboutMessage(const google::protobuf::Message& response);
 
-  // NOT_FOUND, as for a job that does not exist, if the call is about a job that the caller may not
+  // Returns NOT_FOUND, as for an unknown job, if the call is about a job that the caller may not
   // see. May read the store.
   absl::Status CheckResource() const;
 
-  // Writes the call's entry of the audit log, if it has one. Returns the status to send. File paths
-  // are removed unless the caller is an administrator.
+  // Writes the call's entry in the audit log if its method is audited. Returns the status to send.
+  // File paths are removed unless the caller is an administrator.
   absl::Status End(const absl::Status& status);
 
  private:
@@ -115,16 +118,15 @@ class Gatekeeper {
              PublicServices public_services, Quotas& quotas, CallRates& rates,
              const CallerDirectory& callers, CallWatch watch);
 
-  // The directory of callers connected to gRPC.
   const CallerDirectory& callers() const { return callers_; }
 
   // Decides whether a caller with these credentials may call `path`
   // ("/wan.v1.VideoGeneration/GetJob"). Does not block. `peer` is the caller's address as gRPC
   // writes it: "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role
-  // is too low, or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal
-  // calls more often than its quota says. Administrators may always call, so that an operator can
-  // act, unless the server does not authenticate its callers. A refusal is written to the audit
-  // log; those of a principal that calls too often once in a minute.
+  // is too low or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal
+  // exceeds its quota of calls per second. The quota does not apply to administrators of a server
+  // that authenticates its callers, so that an operator can always act. Refusals are written to the
+  // audit log; those for calling too often at most once a minute for each principal.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-// Codes of RFC 9113.
+// Error codes of RFC 9113.
 constexpr uint32_t kNoError = 0x0;
 constexpr uint32_t kProtocolError = 0x1;
 constexpr uint32_t kEnhanceYourCalm = 0xb;
@@ -52,7 +52,7 @@ std::optional<Http2Violation> Http2Guard::FromCaller(std::string_view bytes) {
 std::optional<Http2Violation> Http2Guard::FromServer(std::string_view bytes) {
   server_.Read(bytes, [this](const Http2Frame& frame) {
     OnServerFrame(frame);
-    return true;  // where frames begin must be known for the reason's frame
+    return true;  // go on: GOAWAY must be sent between two frames
   });
   return violation_;
 }
@@ -71,7 +71,7 @@ std::string Http2Guard::GoAway(const Http2Violation& violation) const {
   return frame + violation.text;
 }
 
-// Returns whether frames follow in the remaining bytes.
+// Removes the preface from `bytes`; returns false if it is wrong.
 bool Http2Guard::ReadPreface(std::string_view& bytes) {
   const size_t compared = std::min(kPreface.size() - preface_bytes_, bytes.size());
   if (bytes.substr(0, compared) != kPreface.substr(preface_bytes_, compared)) {
@@ -104,7 +104,7 @@ bool Http2Guard::OnCallerFrame(const Http2Frame& frame) {
     case Http2Type::kPushPromise:
       return Break(Http2Rule::kProtocol, "only a server may send PUSH_PROMISE");
     default:
-      // gRPC limits the cost of these frames.
+      // gRPC itself limits the cost of other frames.
       return true;
   }
 }
@@ -126,7 +126,7 @@ bool Http2Guard::OnHeaders(const Http2Frame& frame) {
     streams_.emplace(frame.stream, Stream());
     ++unanswered_;
   } else if (!CountReset()) {
-    // Callers of gRPC send no trailers. Further headers of a stream cost gRPC as much as a reset.
+    // gRPC clients send no trailers, and further headers on a stream cost gRPC as much as a reset.
     return false;
   }
   if (frame.Has(kHttp2EndStream)) EndOf(frame.stream, &Stream::caller_ended);
@@ -185,7 +185,8 @@ bool Http2Guard::OnReset(const Http2Frame& frame, bool by_caller) {
     if (!answered) --unanswered_;
     streams_.erase(found);
   }
-  // gRPC resets the stream of a caller that had more to say than the answer needed.
+  // A reset is harmless after the answer. gRPC also sends one if it answers before the caller has
+  // sent everything.
   const bool harmless = by_caller ? answered : !open || answered || frame.error_code == kNoError;
   return harmless || CountReset();
 }

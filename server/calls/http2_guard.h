@@ -1,9 +1,9 @@
-// Limits what one HTTP/2 connection asks of gRPC, by its frames before gRPC sees them.
+// Limits what one HTTP/2 connection asks of gRPC, by checking its frames before gRPC sees them.
 //
-// gRPC 1.51 holds its own limits only against callers that keep to the rules: it counts streams
-// against the limit that the caller has acknowledged, looks at the size of a header block when the
-// block ends, and lets a caller begin and reset calls faster than it can forget them. Each of the
-// three takes all memory of the process over one connection.
+// The limits of gRPC 1.51 do not stop a hostile caller: gRPC applies its stream limit only after
+// the caller has acknowledged it, checks the size of a header block only when the block ends, and
+// lets a caller begin and reset calls faster than it can clean them up. With each of these, one
+// connection can exhaust the memory of the process.
 #pragma once
 
 #include <array>
@@ -21,22 +21,21 @@
 namespace wan::server {
 
 struct Http2Limits {
-  // Streams that are open at a time: what gRPC's SETTINGS announce, which need not be acknowledged
-  // here. A stream is open until both sides have ended it, or one has reset it. A caller knows of
-  // each end later than the guard does, so an honest one never passes the limit.
+  // Most open streams, as announced in gRPC's SETTINGS, whether acknowledged or not. A stream is
+  // open until both sides have ended it or one has reset it. The guard sees each end before the
+  // caller does, so an honest caller never exceeds the limit.
   int open_streams = 1'000;
-  // Bytes of one block of headers as they are sent, padding included. gRPC's own limit of 8 KiB is
-  // that of the decoded block, which is hardly ever smaller, and is answered with an error of the
-  // call. This limit closes the connection, so it is higher, to let gRPC's error reach a caller
-  // first.
+  // Most bytes of one encoded header block, padding included. Exceeding it closes the connection.
+  // It is higher than gRPC's limit of 8 KiB for the decoded block, so that an honest caller gets
+  // gRPC's error for the call instead.
   int header_block_bytes = 16 << 10;
-  // CONTINUATION frames of one block. A block of 16 KiB fits the HEADERS frame alone; nghttp2
-  // allows as many.
+  // Most CONTINUATION frames of one block, as in nghttp2. A block of 16 KiB fits into the HEADERS
+  // frame alone.
   int continuations = 8;
-  // Calls that may be reset before they were answered, at once and over time. Twice as many as can
-  // be open, so that a caller may cancel all and do so again. (nghttp2 takes 1,000 and 33 a second,
-  // Envoy 500 in a connection's life that were younger than a second.) Server's resets count like
-  // the caller's, because a caller can make gRPC reset a call by breaking a rule on its stream.
+  // Most calls that are reset before they are answered, at once and per second: twice open_streams,
+  // so that a caller can cancel all its calls twice. (nghttp2 allows 1,000 and 33 a second; Envoy
+  // allows 500 early resets per connection.) Resets by the server count as well, because a caller
+  // can provoke them by breaking a rule on a stream.
   TokenBucket::Options resets{.most = 2'000, .per_second = 100};
 };
 
@@ -47,7 +46,8 @@ inline constexpr std::array kHttp2Rules = {Http2Rule::kProtocol, Http2Rule::kHea
                                            Http2Rule::kOpenStreams, Http2Rule::kResets,
                                            Http2Rule::kAddress};
 
-// The name in metrics and logs: "protocol", "header_block", "streams", "resets", "address".
+// Returns the name for metrics and logs: "protocol", "header_block", "streams", "resets",
+// "address".
 std::string_view NameOf(Http2Rule rule);
 
 struct Http2Violation {
@@ -55,29 +55,29 @@ struct Http2Violation {
   std::string text;  // a sentence for the author of the client
 };
 
-// Reads the frames of both directions, in the order of their arrival. It does no I/O and keeps no
-// bytes; its memory is bounded by the limits. Use it on one thread.
+// Reads the frames of both directions in the order of their arrival. Does no I/O and stores no
+// payload; its memory is bounded by the limits. Use it on one thread.
 class Http2Guard {
  public:
   // The clock must outlive the guard.
   Http2Guard(const Http2Limits& limits, Clock& clock);
 
-  // Reads what the caller sent next. A violation is final: nothing of these bytes may go on to
-  // gRPC, and this must not be called again.
+  // Reads the caller's next bytes. After a violation do not pass these bytes to gRPC and do not
+  // call this again.
   std::optional<Http2Violation> FromCaller(std::string_view bytes);
-  // Reads what gRPC sent next, also after a violation. Returns the caller's violation, if there is
-  // one by now; the bytes may go to the caller all the same.
+  // Reads gRPC's next bytes; may be called after a violation. Returns the caller's violation if
+  // there is one; the bytes may be passed to the caller in any case.
   std::optional<Http2Violation> FromServer(std::string_view bytes);
 
-  // The number of streams whose answer has not ended: calls that gRPC works on.
+  // Number of streams whose answer has not ended.
   int unanswered() const { return unanswered_; }
-  // The number of calls that were reset since the last call of this function.
+  // Returns the number of resets since the last call of this function.
   int TakeResets();
 
-  // The bytes that FromServer has read of a frame whose end it has not read.
+  // Number of bytes that FromServer has read of an incomplete frame.
   size_t unfinished_to_caller() const { return server_.unfinished(); }
 
-  // Returns the frame (GOAWAY) with the reason for the caller.
+  // Returns a GOAWAY frame that tells the caller the violation.
   std::string GoAway(const Http2Violation& violation) const;
 
  private:
@@ -95,7 +95,7 @@ class Http2Guard {
   void EndOf(uint32_t stream, bool Stream::*side);
   bool OnReset(const Http2Frame& frame, bool by_caller);
   bool CountReset();
-  // Notes the violation; returns false.
+  // Records the violation; returns false.
   bool Break(Http2Rule rule, std::string text);
 
   const Http2Limits limits_;
@@ -106,7 +106,7 @@ class Http2Guard {
   uint32_t last_stream_ = 0;
   std::unordered_map<uint32_t, Stream> streams_;
   int unanswered_ = 0;
-  // The stream whose block of headers is open; 0: none.
+  // The stream whose header block has not ended; 0: none.
   uint32_t block_stream_ = 0;
   uint32_t block_bytes_ = 0;
   int block_continuations_ = 0;

@@ -1,4 +1,4 @@
-// Returns free memory to the system after bursts, because the allocator would keep it.
+// Returns freed memory to the system after bursts, because the allocator would keep it.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Thread-safe. It trims once, a second after the first `kWorthIt` bytes were freed, so that a burst
-// costs one trim (milliseconds, while other threads' allocations go on) and calm costs none.
+// Thread-safe. Trims once, a second after `kWorthIt` bytes were freed, so that a burst costs one
+// trim (some milliseconds, during which other threads can allocate).
 class MemoryTrimmer final : public StateListener {
  public:
   static constexpr int64_t kWorthIt = int64_t{64} << 20;
@@ -21,18 +21,17 @@ class MemoryTrimmer final : public StateListener {
   // `trim` runs on the trimmer's thread. The clock must outlive the trimmer.
   MemoryTrimmer(Clock& clock, std::function<void()> trim);
 
-  // The C library's malloc_trim.
+  // Calls the C library's malloc_trim.
   static void TrimHeap();
 
-  // Reports bytes that are no longer needed.
+  // Call it when `bytes` are no longer needed.
   void Freed(int64_t bytes);
 
-  // Memory of a job is free after its run. On a CPU that is most of the memory against which the
-  // next job is checked.
+  // Counts the memory of a job as freed after its run. On a CPU the next job is checked against the
+  // system's free memory.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
-  // Memory of a load is free when the model is ready, has failed or is unloaded: headers of files,
-  // or everything read from a damaged one.
+  // Counts the memory of a load as freed when the model is ready, has failed or is unloaded.
   void OnModelState(const wan::v1::Model& model) override;
 
  private:

@@ -12,13 +12,13 @@ namespace {
 using boost::system::error_code;
 using Outcome = CallerChannel::Outcome;
 
-// How many times a direction reads before others of the thread have their turn.
+// Most reads of one direction before the thread serves other connections.
 constexpr int kReadsInTurn = 4;
-// How long the caller may take for the last bytes of gRPC, and of a refusal.
+// Most time for sending the last bytes of gRPC, and of a refusal.
 constexpr std::chrono::milliseconds kLastBytes{10'000};
 constexpr std::chrono::milliseconds kLastBytesOfRefused{1'000};
-// Closing a socket that has unread bytes resets the connection, and what was sent last may be lost.
-// So the caller's bytes are dropped for a while, which must not keep the thread busy.
+// Closing a socket with unread bytes resets the connection, and the last bytes sent may be lost. So
+// read and drop the caller's bytes before closing, but at most this many.
 constexpr size_t kMostDropped = size_t{1} << 20;
 
 bool WouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -85,7 +85,7 @@ bool RelayedConnection::SendUp() {
       Wait(server_, Descriptor::wait_write, &RelayedConnection::Up);
       return false;
     } else {
-      // gRPC has closed its end; the other direction still reads its earlier bytes.
+      // gRPC has closed its end; Down still reads what it sent before.
       caller_ended_ = true;
       return false;
     }
@@ -192,7 +192,7 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
   if (state_ != State::kPassing) return;
   state_ = State::kLeaving;
   options_.on_refused(violation, part_->MayLog());
-  // gRPC's earlier bytes come before the reason, because its SETTINGS must be the first frame.
+  // Send gRPC's pending bytes before GOAWAY, because its SETTINGS must be the first frame.
   if (down_.left().empty()) {
     const ssize_t read =
         recv(server_.native_handle(), options_.room.data(), options_.room.size(), 0);
@@ -202,11 +202,11 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
     }
   }
   error_code ignored;
-  server_.close(ignored);  // gRPC ends the calls
+  server_.close(ignored);  // makes gRPC cancel the calls
   part_.reset();
   server_ended_ = true;
-  // The reason must stand between two frames. A frame that gRPC has begun will not be completed, so
-  // none of it may have reached the caller.
+  // GOAWAY must be sent between two frames. gRPC will not complete the frame that it has begun, so
+  // remove that frame's bytes if none of them has been sent.
   const size_t unfinished = guard_.unfinished_to_caller();
   if (!sealed_ && down_.left().size() >= unfinished) {
     down_.bytes.resize(down_.bytes.size() - unfinished);

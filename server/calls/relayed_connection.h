@@ -1,4 +1,5 @@
-// One caller's connection: passes its bytes to gRPC and back, as long as it keeps to the rules.
+// Passes the bytes of one connection between its caller and gRPC, as long as the caller keeps to
+// the rules of Http2Guard and AddressBudgets.
 #pragma once
 
 #include <boost/asio/io_context.hpp>
@@ -19,23 +20,23 @@
 
 namespace wan::server {
 
-// All of it runs on the thread of the io_context, which holds the connection until it is closed.
+// Runs on the thread of the io_context, which keeps the connection alive until it is closed.
 class RelayedConnection : public std::enable_shared_from_this<RelayedConnection> {
  public:
   struct Ends {
     // Both sockets are non-blocking, and the connection owns them.
     int caller = -1;
     std::unique_ptr<CallerChannel> channel;  // over `caller`, after its handshake
-    int server = -1;                         // the local socket whose other end gRPC has
+    int server = -1;                         // the relay's end of the local socket to gRPC
     std::unique_ptr<AddressBudgets::Part> part;
   };
   struct Options {
     Clock& clock;
     const Http2Limits& limits;
-    // The read buffer that all connections of the thread share. Bytes that the other side does not
-    // take at once are kept by the connection, which reads no more until they are sent.
+    // The read buffer, shared by all connections of the thread. If one side does not take the bytes
+    // at once, the connection copies them and reads no more until they are sent.
     std::span<char> room;
-    // Called once if the caller breaks a rule; says whether a line of the log is due.
+    // Called once if the caller breaks a rule; `log` says whether to log it.
     std::function<void(const Http2Violation& violation, bool log)> on_refused;
     // Called once, when both sockets are closed.
     std::function<void()> on_closed;
@@ -46,7 +47,7 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   RelayedConnection& operator=(const RelayedConnection&) = delete;
 
   void Begin();
-  // Passes gRPC's bytes so far to the caller, and closes.
+  // Sends the bytes that gRPC has written so far to the caller, and closes.
   void Finish();
 
  private:
@@ -63,23 +64,24 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
     void Sent(size_t count);
   };
 
-  // One pass of each direction, until it would have to wait.
+  // Pass bytes to gRPC (Up) and to the caller (Down) until a socket would block.
   void Up();
   void Down();
-  // Sends the kept bytes. Returns false if it waits (the direction then goes on by itself) or the
-  // connection has ended.
+  // Send the kept bytes. Return false if the socket blocks (Up or Down then runs again later) or
+  // the connection has ended.
   bool SendUp();
   bool SendDown();
-  // Reads from the caller, and sends on. False as above.
+  // Read from one side and send to the other. Return false as above.
   bool PassUp();
   bool PassDown();
 
   void Wait(Descriptor& descriptor, Descriptor::wait_type what, void (RelayedConnection::*next)());
   void WaitFor(CallerChannel::Outcome outcome, void (RelayedConnection::*next)());
-  // The rule that the connection breaks, alone or together with others of its address.
+  // Returns `own`, or a violation of the limits that all connections of the address share.
   std::optional<Http2Violation> Judge(std::optional<Http2Violation> own);
   void Refuse(const Http2Violation& violation);
-  // All bytes are sent: waits for the caller to close, so that it can read the last ones.
+  // Call it when all bytes are sent: waits for the caller to close, so that it can read the last
+  // bytes.
   void Part();
   void Drop();
   void CloseWithin(std::chrono::milliseconds time);
@@ -95,7 +97,7 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   State state_ = State::kPassing;
   Rest up_;
   Rest down_;
-  // Whether TLS has begun to write `down_`: the same bytes must be written again then.
+  // Whether TLS has begun to write `down_`; the next write must then begin with the same bytes.
   bool sealed_ = false;
   bool caller_ended_ = false;
   bool server_ended_ = false;

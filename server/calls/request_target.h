@@ -8,14 +8,14 @@
 namespace wan::server {
 
 struct RequestTarget {
-  std::string host;   // "localhost:8000" of a whole URL; empty if only the path was sent
-  std::string path;   // "/v1/videos", as it was sent: not decoded
-  std::string query;  // what follows '?'
+  std::string host;   // "localhost:8000" of an absolute URL; else empty
+  std::string path;   // "/v1/videos", as sent, not decoded
+  std::string query;  // text after '?'
 };
 
-// Reads "/PATH?QUERY", or the whole URL that clients send to a proxy and every server must accept
-// (RFC 9112, absolute-form). Nothing for a URL that has no host, or a user. Other forms, such as
-// "*", are paths that no server has.
+// Parses "/PATH?QUERY", or an absolute URL, which every server must accept (RFC 9112,
+// absolute-form). Returns nothing for a URL without a host or with a user. Other forms, such as
+// "*", are returned as the path.
 std::optional<RequestTarget> ParseRequestTarget(std::string_view target);
 
 }  // namespace wan::server

@@ -8,18 +8,19 @@
 
 namespace wan::server {
 
-// Outlives the watch for as long as the timer's thread needs it.
+// A separate object because the timer's thread may use it after the watch is destroyed.
 struct StallWatch::State {
   State(const Options& watch_options, std::function<void()> on_stalled)
       : options(watch_options), stalled(std::move(on_stalled)) {}
 
   const Options options;
   const std::function<void()> stalled;
-  std::string timer_key;  // set before the timer may call
+  std::string timer_key;  // set before the first WakeAt
   absl::Mutex mutex;
-  // Begin of the write in progress.
+  // Start of the write in progress; infinite future: none.
   absl::Time since ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
-  // Whether the timer will call. It is left as it is when a write ends: most end quickly.
+  // Whether the timer is set. It stays set when a write ends, because setting it for every short
+  // write would cost more.
   bool armed ABSL_GUARDED_BY(mutex) = false;
   bool stopped ABSL_GUARDED_BY(mutex) = false;
 

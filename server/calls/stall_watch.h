@@ -1,4 +1,4 @@
-// Detects a stream whose reader does not take its messages.
+// Detects a stream whose client does not read its messages.
 #pragma once
 
 #include <functional>
@@ -10,29 +10,29 @@
 
 namespace wan::server {
 
-// For one stream. Begin, End and Stop are called one at a time.
+// Watches one stream. Calls of Begin, End and Stop must not overlap.
 class StallWatch {
  public:
   struct Options {
     // Both must outlive the watch.
     Clock& clock;
     WakeTimer& timer;
-    // How long one write may take.
+    // Most time for one write.
     absl::Duration longest;
   };
-  // `stalled` is called when a write has taken too long, and perhaps once more, on the timer's
-  // thread. It must be quick, and must not call the watch.
+  // `stalled` is called on the timer's thread, once or twice, when a write has taken too long. It
+  // must be quick and must not call the watch.
   StallWatch(const Options& options, std::function<void()> stalled);
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
   // Calls Stop.
   ~StallWatch();
 
-  // A write begins, or has ended.
+  // Call them before and after each write.
   void Begin();
   void End();
 
-  // `stalled` does not run any more when this returns.
+  // `stalled` is not called after this returns.
   void Stop();
 
  private:

@@ -1,4 +1,4 @@
-// The server's side of TLS for connections of Asio.
+// Makes OpenSSL contexts for the server side of TLS connections.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
@@ -8,8 +8,8 @@
 
 namespace wan::server {
 
-// The protocol inside TLS. A caller that offers protocols without this one gets no connection for
-// kHttp2; one that offers none must be looked at after its handshake.
+// The protocol inside TLS. With kHttp2 the handshake fails if the caller offers only other
+// protocols (ALPN); if it offers none, check after the handshake.
 enum class TlsProtocol { kHttp1, kHttp2 };
 
 // Use it on one thread.
@@ -19,15 +19,15 @@ class TlsContexts {
   explicit TlsContexts(TlsFiles& files, TlsProtocol protocol = TlsProtocol::kHttp1)
       : files_(files), protocol_(protocol) {}
 
-  // The context for a new connection, which keeps it: TLS 1.2 and 1.3 with what the files hold now.
-  // Null if OpenSSL refuses that although the files fit each other, for example a key that is too
-  // short for its security level.
+  // Returns the context for a new connection, with TLS 1.2 and 1.3 and the current content of the
+  // files; the connection must keep it. Null if OpenSSL refuses the files, for example a key that
+  // is too short for its security level.
   std::shared_ptr<boost::asio::ssl::context> Current();
 
  private:
   TlsFiles& files_;
   const TlsProtocol protocol_;
-  std::shared_ptr<const TlsMaterial> material_;  // of the context
+  std::shared_ptr<const TlsMaterial> material_;  // the content in context_
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 

@@ -1,25 +1,25 @@
-// A rate that may be exceeded for a while.
+// A rate limit that allows bursts.
 #pragma once
 
 #include "absl/time/time.h"
 
 namespace wan::server {
 
-// Tokens that are spent at any pace and come back at a steady one.
+// A bucket of tokens that refills at a steady rate.
 class TokenBucket {
  public:
   struct Options {
     double most = 0;
     double per_second = 0;
-    // Most tokens that a bucket may be in debt.
+    // How many tokens below zero the bucket may go.
     double debt = 0;
   };
   TokenBucket(const Options& options, absl::Time now)
       : options_(options), tokens_(options.most), at_(now) {}
 
-  // Returns whether the tokens were there. They are taken either way.
+  // Takes the tokens. Returns whether the bucket had them; if not, it goes into debt.
   bool Take(double count, absl::Time now);
-  // Zero unless the bucket is in debt.
+  // Returns zero unless the bucket is in debt.
   absl::Duration UntilDebtIsPaid(absl::Time now);
   bool IsFull(absl::Time now);
 

@@ -9,19 +9,19 @@
 
 namespace wan::server {
 
-// Outlives the object for as long as the timer's thread needs it.
+// A separate object because the timer's thread may use it after UnreadAnswers is destroyed.
 struct UnreadAnswers::State {
   explicit State(const StallWatch::Options& watch_options) : options(watch_options) {}
 
   const StallWatch::Options options;
-  std::string timer_key;  // set before the timer may call
+  std::string timer_key;  // set before the first WakeAt
   absl::Mutex mutex;
-  // The oldest first, so that the first one also ends first.
+  // Oldest first, so the first entry has the earliest `end`.
   std::list<Answer> waiting ABSL_GUARDED_BY(mutex);
-  // Answers that were reported as stalled, until End.
+  // Answers that were reported as stalled and wait for End.
   std::list<Answer> told ABSL_GUARDED_BY(mutex);
-  // Whether the timer will call. It is left as it is when the oldest answer is taken: there will be
-  // others.
+  // Whether the timer is set. It stays set when the oldest answer was read, because others will
+  // follow.
   bool armed ABSL_GUARDED_BY(mutex) = false;
 
   void Look() {

@@ -1,4 +1,4 @@
-// Detects answers that callers do not take.
+// Detects answers that callers do not read.
 #pragma once
 
 #include <cstdint>
@@ -11,9 +11,9 @@
 
 namespace wan::server {
 
-// For many calls with one answer each. Most answers are taken at once, so an answer costs an entry
-// of a list, and the timer is set for the oldest one alone. Thread-safe. Clock and timer are used
-// for as long as answers are watched.
+// Watches many calls with one answer each. Most answers are read at once, so an answer costs only a
+// list entry, and the timer is set only for the oldest one. Thread-safe. Clock and timer must
+// outlive the watched answers.
 class UnreadAnswers {
   struct Answer {
     absl::Time end;
@@ -28,11 +28,11 @@ class UnreadAnswers {
   UnreadAnswers(const UnreadAnswers&) = delete;
   UnreadAnswers& operator=(const UnreadAnswers&) = delete;
 
-  // An answer is sent. `stalled` is called once when it has not been taken in its time, on the
-  // timer's thread. It must be quick, and must not call this object.
+  // Call it when an answer is being sent. `stalled` is called once, on the timer's thread, if End
+  // is not called within Options::longest. It must be quick and must not call this object.
   Entry Begin(std::function<void()> stalled);
 
-  // The answer was taken, or given up. `stalled` does not run any more when this returns.
+  // Call it when the answer was read or given up. `stalled` is not called after this returns.
   void End(Entry entry);
 
  private:

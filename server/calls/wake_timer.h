@@ -1,4 +1,4 @@
-// Calls streams back at given times.
+// Calls functions of streams at given times.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class WakeTimer {
 
   explicit WakeTimer(Clock& clock);
 
-  // Returns a key for a stream. `wake` may be called until Remove, on the timer's thread, with no
-  // lock held.
+  // Returns a key for a stream. `wake` is called on the timer's thread with no lock held, until
+  // Remove.
   std::string Add(Wake wake);
 
-  // Replaces the time that the stream had. A time in the past comes at once. `time` is one of the
-  // clock's Steady(): streams wait for time to pass.
+  // Sets the time of the next `wake` in place of an earlier one; a time in the past means at once.
+  // `time` is of the clock's Steady().
   void WakeAt(const std::string& key, absl::Time time);
 
-  // A call of `wake` that has begun may still run when this returns.
+  // A running `wake` may end after this returns.
   void Remove(const std::string& key);
 
  private:

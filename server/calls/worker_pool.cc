@@ -22,15 +22,15 @@ WorkLimits WorkLimits::Standard() {
   WorkLimits limits;
   limits[WorkClass::kQuick] = {2, 1};
   limits[WorkClass::kPlans] = {2, 1};
-  // One at a time, because decoding a picture may take 400 MiB.
+  // Only one thread, because decoding an image may take 400 MiB.
   limits[WorkClass::kDecoding] = {1, 1};
   limits[WorkClass::kStore] = {2, 1};
-  // A slow file system answers several reads at a time no later than one.
+  // Several threads, because a slow file system serves parallel reads as fast as one.
   limits[WorkClass::kFiles] = {4, 2};
   return limits;
 }
 
-// The threads of one class, and the tasks that wait for them.
+// The threads of one class, and the tasks that wait for a thread.
 class WorkerPool::Line {
  public:
   explicit Line(const ClassLimits& limits) : limits_(limits) {
@@ -55,7 +55,7 @@ class WorkerPool::Line {
     stopping_ = true;
   }
 
-  // Ends the threads; nothing is posted any more.
+  // Ends the threads after the last task. Do not post after this.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
@@ -73,7 +73,7 @@ class WorkerPool::Line {
   struct Party {
     std::deque<Item> waiting;
     int running = 0;
-    bool in_line = false;  // has its place in turns_
+    bool in_line = false;  // is in turns_
   };
 
   void TakeTurn(const std::string& name, Party& party) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -102,14 +102,14 @@ class WorkerPool::Line {
       mutex_.Unlock();
       Run(std::move(item), stopping);
       mutex_.Lock();
-      // The party stays where it is while one of its tasks runs.
+      // `party` is still valid: an entry is erased only when none of its tasks runs.
       --party.running;
       TakeTurn(name, party);
       if (party.running == 0 && party.waiting.empty()) parties_.erase(name);
     }
   }
 
-  // The task is gone, with all that it holds, when this returns.
+  // Takes the item by value, so that the task is destroyed before this returns.
   static void Run(Item item, bool stopping) {
     absl::Status turn;
     if (item.gone != nullptr && stopping) {
@@ -124,7 +124,7 @@ class WorkerPool::Line {
   const ClassLimits limits_;
   absl::Mutex mutex_;
   std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // each party once
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // parties that may run a task, each once
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
@@ -138,7 +138,7 @@ WorkerPool::WorkerPool(const WorkLimits& limits) {
 
 WorkerPool::~WorkerPool() {
   {
-    // A task may post to another class, whose threads must still be there.
+    // Wait for all classes before closing any, because a task may post to another class.
     absl::MutexLock lock(&mutex_);
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unfinished_ == 0; };
     mutex_.Await(absl::Condition(&idle));
@@ -176,7 +176,7 @@ void WorkerPool::PostAt(Place place, WorkClass work, const std::string& party,
       place, party, std::move(gone),
       [this, task = std::move(task)](const absl::Status& turn) mutable {
         task(turn);
-        task = nullptr;  // destroyed before the pool, because its contents use the pool
+        task = nullptr;  // destroy it before the pool, which its captures use
         absl::MutexLock lock(&mutex_);
         --unfinished_;
       });

@@ -1,5 +1,5 @@
-// Threads for the blocking work of calls: plans, durable writes, reads of the store and of files.
-// The threads of gRPC and of the HTTP server stay free.
+// Threads for the blocking work of calls (planning, durable writes, reads of the store and of
+// files), so that the threads of gRPC and of the HTTP server do not block.
 #pragma once
 
 #include <array>
@@ -15,17 +15,17 @@
 
 namespace wan::server {
 
-// Most tasks of a class that run at a time.
+// Most tasks of a class that run at a time, one per thread.
 struct ClassLimits {
   int threads = 1;
-  // Most of these of one party, so that it cannot take every thread.
+  // Most of these for one party (Call::party), so that it cannot take every thread.
   int per_party = 1;
 };
 
 struct WorkLimits {
   ClassLimits& operator[](WorkClass work) { return classes[static_cast<size_t>(work)]; }
   const ClassLimits& operator[](WorkClass work) const { return classes[static_cast<size_t>(work)]; }
-  // The same for every class, without a limit for parties.
+  // The same number of threads for every class, with no limit per party.
   static WorkLimits Same(int threads);
   // The limits of a server (docs/operate/limits.md).
   static WorkLimits Standard();
@@ -33,37 +33,36 @@ struct WorkLimits {
   std::array<ClassLimits, kWorkClasses> classes;
 };
 
-// Thread-safe. Each class of work has threads of its own, so that none waits for another. Within a
-// class the parties take turns, whatever each of them posts; the tasks of one party begin in the
-// order of their posting.
+// Thread-safe. Each class of work has threads of its own, so that no class waits for another.
+// Within a class the parties take turns, however many tasks each posts; the tasks of one party
+// begin in the order in which they were posted.
 class WorkerPool {
  public:
-  // The status that a task gets when its turn comes: OK if it must work; CANCELLED if its caller is
-  // gone; UNAVAILABLE (SERVER_STOPPING) after Stop. In the last two cases it only ends its call
-  // with that status.
+  // A task receives OK if it must do its work, CANCELLED if its caller has gone, and UNAVAILABLE
+  // (SERVER_STOPPING) after Stop. In the last two cases it must only end its call with that status.
   using Task = std::function<void(const absl::Status& turn)>;
 
   explicit WorkerPool(const WorkLimits& limits);
   WorkerPool(const WorkerPool&) = delete;
   WorkerPool& operator=(const WorkerPool&) = delete;
-  // Runs what was posted, also by tasks meanwhile, and joins the threads.
+  // Runs all posted tasks, including those that running tasks post, and joins the threads.
   ~WorkerPool();
 
-  // The task takes the turn of `party` (Call::party). `gone` is asked at the turn whether the
-  // caller is gone; null: the task always works, also after Stop.
+  // Posts a task of `party` (Call::party). `gone` is called before the task runs and says whether
+  // the caller has gone; if it is null, the task always receives OK, even after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
-  // The same before all that the party has waiting. For work that goes on in steps: others have
-  // their turn between two steps, but the party begins nothing new meanwhile, so that it holds what
-  // one of its tasks has made so far, and not what all of them have.
+  // Like Post, but puts the task before the party's waiting ones. Use it for the next step of a
+  // task that works in steps: other parties run between two steps, but this party finishes one task
+  // before it begins another, so that only one holds intermediate results.
   void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
-  // For calls that wait for the disk and continue on the pool: the pool's destructor waits until
-  // the returned object is destroyed.
+  // The pool's destructor waits until the returned object is destroyed. Use it for calls that wait
+  // for the disk and then continue on the pool.
   std::shared_ptr<const void> Keep();
 
-  // Tasks that wait for their turn, and those that are posted from now on, are told that the server
-  // stops, unless they always work. Does not wait for running tasks. Idempotent.
+  // Waiting tasks and those posted later receive UNAVAILABLE (SERVER_STOPPING), unless their `gone`
+  // is null. Does not wait for running tasks. Idempotent.
   void Stop();
 
  private:
@@ -74,7 +73,8 @@ class WorkerPool {
               Task task);
 
   absl::Mutex mutex_;
-  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks that wait or run, and calls of Keep
+  int64_t unfinished_ ABSL_GUARDED_BY(mutex_) =
+      0;  // waiting and running tasks, and results of Keep
   std::array<std::unique_ptr<Line>, kWorkClasses> lines_;
 };
 

@@ -11,8 +11,7 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kTellAgain = absl::Minutes(1);
-// The lowest limit that server/quota/quota_file.cc accepts is one call in this time, so older calls
-// never count.
+// The lowest limit that quota_file.cc accepts is one call in this time, so older calls never count.
 constexpr absl::Duration kIdle = absl::Seconds(1000);
 
 }  // namespace
@@ -25,7 +24,7 @@ CallRates::Decision CallRates::Admit(const std::string& principal, double per_se
   if (callers_.size() >= forget_at_ && !callers_.contains(principal)) ForgetIdle(now);
   Caller& caller = callers_[principal];
   std::deque<absl::Time>& calls = caller.calls;
-  while (calls.size() > at_once) calls.pop_front();  // the limit may have become lower
+  while (calls.size() > at_once) calls.pop_front();  // the limit may have been lowered
   if (calls.size() < at_once || now - calls.front() >= window) {
     if (calls.size() == at_once) calls.pop_front();
     calls.push_back(now);

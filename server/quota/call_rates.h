@@ -20,23 +20,23 @@ class CallRates {
   explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
-    // OK: the call is let in and counted. RESOURCE_EXHAUSTED (QUOTA_EXCEEDED), with the time until
-    // it would be let in: it is not counted.
+    // OK if the call is allowed; it is then counted. Otherwise RESOURCE_EXHAUSTED (QUOTA_EXCEEDED)
+    // with the time until a call would be allowed.
     absl::Status status;
-    // True for the first call in a minute that is refused to this principal. Only then does the
-    // caller log it, so that no principal can fill the log.
+    // Whether it is the principal's first refused call in a minute. Log only these, so that no
+    // principal can fill the log.
     bool first_refused = false;
   };
-  // Lets in at most `per_second` calls of the principal in any second; below 1, one call every 1 /
-  // `per_second` seconds. `per_second` is greater than 0.
+  // Allows at most `per_second` calls of the principal in any second; below 1, one call every 1 /
+  // `per_second` seconds. `per_second` must be greater than 0.
   Decision Admit(const std::string& principal, double per_second);
 
-  // The number of principals that are remembered.
+  // Number of remembered principals.
   size_t size() const;
 
  private:
   struct Caller {
-    std::deque<absl::Time> calls;  // times of the latest calls that were let in, oldest first
+    std::deque<absl::Time> calls;  // times of the latest allowed calls, oldest first
     absl::Time told = absl::InfinitePast();
   };
 

@@ -1,4 +1,4 @@
-// The file of quotas (docs/operate/security.md): how much each principal may use.
+// Parses the quota file (docs/operate/security.md), which says how much each principal may use.
 //
 //   *: queued_jobs=20 calls_per_second=10
 //   alice: queued_jobs=100 running_jobs=1 device_seconds=36000 stored_bytes=50GiB
@@ -23,7 +23,7 @@ struct QuotaTable {
   const wan::v1::Quota& Of(std::string_view principal) const;
 };
 
-// INVALID_ARGUMENT, whose message has one line "SOURCE:LINE: ..." for each mistake.
+// INVALID_ARGUMENT with one line "SOURCE:LINE: ..." in the message for each mistake.
 absl::StatusOr<QuotaTable> ParseQuotaFile(std::string_view text, std::string_view source);
 
 // Returns the errors of ReadGuardedFile and ParseQuotaFile.

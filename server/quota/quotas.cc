@@ -43,7 +43,7 @@ absl::Status Quotas::Reload() {
 }
 
 absl::Status Quotas::ReadAgain() {
-  // The stamp is taken before the file is read, so that a change during the read is seen next time.
+  // Take the stamp before reading, so that a change during the read is noticed next time.
   stamp_ = FileStamp::Of(path_);
   absl::StatusOr<QuotaTable> read = ReadQuotaFile(path_);
   if (!read.ok()) {

@@ -1,4 +1,4 @@
-// Holds the quotas that apply now and reads their file again when it changes.
+// Holds the current quotas and reads their file again when it changes.
 #pragma once
 
 #include <functional>
@@ -18,14 +18,14 @@ namespace wan::server {
 // Thread-safe.
 class Quotas {
  public:
-  // Makes quotas that limit nothing.
+  // Constructs quotas without limits.
   Quotas();
 
   // Called on the thread that called Refresh, with no lock held.
   struct Listener {
-    // The quotas may have changed.
+    // Called when the quotas may have changed.
     std::function<void()> on_change = [] {};
-    // The file has changed and cannot be used; the quotas stay as they were.
+    // Called when the file has changed and is invalid; the old quotas stay in force.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
   // Reads the file. Returns ReadQuotaFile's errors, each beginning with the setting `quotas`.
@@ -34,15 +34,15 @@ class Quotas {
   Quotas(const Quotas&) = delete;
   Quotas& operator=(const Quotas&) = delete;
 
-  // Reads the file again if it has changed since the last call. If it cannot be used, the quotas
-  // stay as they were.
+  // Reads the file again if it has changed since the last call. If it is invalid, the old quotas
+  // stay in force.
   void Refresh();
-  // Reads the file again, whether it has changed or not, and calls on_change. The error says why it
-  // cannot be used; the quotas then stay as they were. OK without a file.
+  // Reads the file again even if it has not changed, and calls on_change. Returns an error if the
+  // file is invalid; the old quotas then stay in force. OK without a file.
   absl::Status Reload();
 
-  // Reads no file, so it may be called with any lock held. An empty principal stands for everybody,
-  // on a server that does not authenticate its callers.
+  // Returns the principal's quota. Reads no file, so it may be called with any lock held. The empty
+  // principal stands for all callers of a server that does not authenticate them.
   wan::v1::Quota Of(std::string_view principal) const;
 
  private:

@@ -7,10 +7,10 @@ namespace wan::server {
 namespace {
 
 constexpr size_t kFewestToForget = 1024;
-// Seconds; below this a principal's use is negligible and is forgotten.
+// A principal with less use than this is forgotten.
 constexpr double kNegligibleSeconds = 0.01;
 
-// The weight of a second of use after `age`: at most 1, also if the clock was set back.
+// Returns the weight of a second used `age` ago; at most 1 even if `age` is negative.
 double Weight(absl::Duration age) {
   return std::exp2(-absl::FDivDuration(std::max(age, absl::ZeroDuration()), RecentUse::kHalfLife));
 }

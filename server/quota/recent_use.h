@@ -1,4 +1,4 @@
-// How long each principal has lately held the device. The queue orders principals by it.
+// Counts the recent device time of each principal, by which the queue orders principals.
 #pragma once
 
 #include <cstddef>
@@ -9,33 +9,32 @@
 
 namespace wan::server {
 
-// Counts the seconds for which each principal's jobs held the device; a second counts half after
-// kHalfLife, a quarter after twice that. So earlier use delays a principal only briefly, and
-// principals without recent use are forgotten. Not thread-safe.
+// The weight of a used second decays exponentially with kHalfLife, so past use delays a principal
+// only for a while. Principals whose use has decayed are forgotten. Not thread-safe.
 class RecentUse {
  public:
   static constexpr absl::Duration kHalfLife = absl::Hours(1);
 
-  // Counts `held` seconds that were used at `when`, which may lie before earlier calls' times.
-  // Negative seconds take back what an earlier call with the same `when` has counted.
+  // Adds the device time `held`, used at `when`, which may be earlier than in previous calls. A
+  // negative `held` cancels an earlier call with the same `when`.
   void Add(const std::string& principal, absl::Duration held, absl::Time when);
 
-  // Never negative.
+  // Returns the principal's decayed use at `now`; never negative.
   absl::Duration Of(const std::string& principal, absl::Time now) const;
 
-  // The number of principals that are remembered.
+  // Number of remembered principals.
   size_t size() const { return uses_.size(); }
 
  private:
   struct Use {
-    double seconds = 0;  // as they count at `at`
+    double seconds = 0;  // decayed use at the time `at`
     absl::Time at;
   };
 
   void ForgetNegligible(absl::Time now);
 
   std::unordered_map<std::string, Use> uses_;
-  // When this many principals are remembered, those whose use has become negligible are forgotten.
+  // Principals with negligible use are removed when this many are remembered.
   size_t forget_at_ = 1024;
 };
 

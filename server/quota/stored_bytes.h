@@ -11,11 +11,11 @@
 
 namespace wan::server {
 
-// Returns the store's error if it cannot be read.
+// Returns the bytes of the owner's artifacts, or the store's error if it cannot be read.
 absl::StatusOr<uint64_t> StoredBytesOf(JobStore& store, const std::string& owner);
 
-// OK, or RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the quota is used up, without a retry delay,
-// because waiting frees nothing. The store is asked only if there is such a quota.
+// Returns RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the quota is used up, without a retry delay,
+// because waiting frees nothing. Reads the store only if the quota limits stored bytes.
 absl::Status CheckStoredBytes(JobStore& store, const wan::v1::Quota& quota,
                               const std::string& owner);
 

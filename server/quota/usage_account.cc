@@ -11,12 +11,12 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
-// An estimate of zero counts as this.
+// Device time assumed for a demand without an estimate.
 constexpr absl::Duration kLeast = absl::Nanoseconds(1);
 
 std::string Jobs(int count) { return absl::StrCat(count, count == 1 ? " job" : " jobs"); }
 
-// Rounded up to whole seconds, so that no caller retries too early.
+// Rounds up to whole seconds, so that no caller retries too early.
 absl::Duration Retry(absl::Duration delay) {
   return std::max(absl::Ceil(delay, absl::Seconds(1)), kShortestRetry);
 }
@@ -55,7 +55,7 @@ absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string&
   const absl::Duration limit = absl::Seconds(quota.device_seconds());
   const absl::Duration used = principal.window.Sum(now);
   const absl::Duration taken = used + principal.reserved;
-  // A job without an estimate still reserves something.
+  // With an unknown estimate the call is refused only if the quota is used up.
   const absl::Duration asked = std::max(demand.estimate, kLeast);
   if (taken + asked <= limit) return absl::OkStatus();
   QuotaExcess excess{owner, "device_seconds", Seconds(taken), absl::StrCat(quota.device_seconds())};
@@ -71,7 +71,7 @@ absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string&
                         : "ask for less: fewer steps, fewer frames, a smaller size or fewer jobs";
   } else {
     const absl::Duration room = limit - asked - principal.reserved;
-    // The seconds that unfinished jobs will use leave the window a day after those jobs have ended.
+    // If the reserved time of unfinished jobs must leave the window first, that takes about a day.
     excess.retry_delay = Retry(room < absl::ZeroDuration() ? UseWindow::kLength
                                                            : principal.window.TimeUntil(room, now));
   }

@@ -5,7 +5,7 @@ namespace {
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
-// The time at which the seconds of that minute leave the window.
+// Returns the time at which the sum of the minute leaves the window.
 absl::Time EndOf(int64_t minute) {
   return absl::FromUnixSeconds((minute + 1) * 60) + UseWindow::kLength;
 }
@@ -15,7 +15,7 @@ absl::Time EndOf(int64_t minute) {
 void UseWindow::Add(absl::Duration used, absl::Time when) {
   minutes_[MinuteOf(when)] += used;
   sum_ += used;
-  // The present may be later than `when`, never earlier, so these minutes have left the window.
+  // `when` is never in the future, so these minutes have left the window.
   while (EndOf(minutes_.begin()->first) <= when) {
     sum_ -= minutes_.begin()->second;
     minutes_.erase(minutes_.begin());

@@ -1,4 +1,4 @@
-// Sums the seconds that were used in the last 24 hours.
+// Sums the device time used in the last 24 hours.
 #pragma once
 
 #include <cstdint>
@@ -8,20 +8,20 @@
 
 namespace wan::server {
 
-// Seconds that were counted in one minute leave the window together, 24 hours after that minute has
-// ended. So a window holds at most 1,441 numbers. Not thread-safe.
+// Stores one sum per minute. The sum leaves the window 24 hours after its minute has ended, so a
+// window holds at most 1,441 sums. Not thread-safe.
 class UseWindow {
  public:
   static constexpr absl::Duration kLength = absl::Hours(24);
 
-  // Counts seconds that were used until `when`, which may lie before earlier calls' times.
+  // Adds time that was used until `when`, which may be earlier than in previous calls.
   void Add(absl::Duration used, absl::Time when);
 
-  // Returns the seconds in the window at `now`.
+  // Returns the time used in the window that ends at `now`.
   absl::Duration Sum(absl::Time now) const;
 
-  // Returns the time until at most `room` is left in the window, if nothing is added; zero if that
-  // is already so. `room` is not negative.
+  // Returns how long it takes until the sum is at most `room`, if nothing is added; zero if it
+  // already is. `room` must not be negative.
   absl::Duration TimeUntil(absl::Duration room, absl::Time now) const;
 
  private:

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// As of the setting shutdown_grace_seconds.
+// The same limit as for the setting shutdown_grace_seconds.
 constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {
@@ -28,7 +28,7 @@ class AdministrationService final : public CallService {
                         Reply<wan::v1::DrainResponse> reply) {
           const absl::StatusOr<absl::Duration> timeout = TimeoutOf(admitted.message);
           if (!timeout.ok()) return reply(timeout.status());
-          // The disk is asked to write, for which gRPC's threads are not.
+          // Post the work, because it writes to the disk and gRPC's threads must not block.
           this->PostWork(
               context, admitted.call,
               [this, reply, timeout = *timeout, call = admitted.call](const absl::Status& turn) {

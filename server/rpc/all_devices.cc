@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kCpu[] = "cpu";
 
-// Appends the devices that `all` has not yet.
+// Appends the devices that `all` does not contain yet.
 void Merge(std::vector<DeviceSample> more, std::vector<DeviceSample>& all) {
   for (DeviceSample& sample : more) {
     const bool known = std::any_of(all.begin(), all.end(), [&](const DeviceSample& other) {

@@ -1,4 +1,4 @@
-// The devices of all device groups, read together.
+// Reads the devices of all device groups together.
 #pragma once
 
 #include <map>
@@ -12,23 +12,24 @@
 
 namespace wan::server {
 
-// Thread-safe. Each group's monitor returns the processor and the group's own GPUs; here each
-// device occurs once, the processor first.
+// Thread-safe. Each group's monitor returns the processor and the group's GPUs; the results here
+// contain every device once, the processor first.
 class AllDevices {
  public:
-  // The engine of each group, by number. They must outlive the object and its readers.
+  // `engines` has the engine of each group, by number. The engines must outlive the object and its
+  // readers.
   explicit AllDevices(const std::vector<Engine*>& engines);
 
-  // As DeviceMonitor::Sample and DeviceMonitor::StartReader.
+  // Like DeviceMonitor::Sample and DeviceMonitor::StartReader.
   std::vector<DeviceSample> Sample() const;
   std::unique_ptr<DeviceReader> StartReader() const;
 
-  // The number of the group that has a GPU; nothing for a processor.
+  // Returns the number of the group that has the GPU; nothing for the processor.
   std::optional<int> GroupOf(const DeviceSample& sample) const;
 
  private:
   std::vector<DeviceMonitor*> monitors_;
-  std::map<std::string, int> groups_;  // by the name of a GPU
+  std::map<std::string, int> groups_;  // by name of the GPU
 };
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Passes a gRPC call to the gatekeeper.
+// Lets the gatekeeper decide about a gRPC call.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ class ServerContextBase;
 
 namespace wan::server {
 
-// Gives the gatekeeper the credentials from the call's metadata and connection. Does not block;
-// errors as of Gatekeeper::Enter, and UNAVAILABLE if the caller's connection has ended.
+// Calls Gatekeeper::Enter with the credentials from the call's metadata and connection. Does not
+// block. Also UNAVAILABLE if the caller's connection has ended.
 absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 const grpc::ServerContextBase& context,
                                                 std::string_view path);

@@ -1,8 +1,8 @@
-// The path into the methods of wan.v1: the gatekeeper lets the caller in, then the request is
-// admitted, parsed and worked on.
+// Base class of the services of wan.v1. For each call it asks the gatekeeper, admits the request,
+// parses it and runs the method.
 //
-// With generated services gRPC 1.51 would do the first two steps; it parses everything that arrives
-// and answers unparsable bytes with UNIMPLEMENTED.
+// Generated services are not used, because with them gRPC 1.51 parses every request before anything
+// can refuse it, and answers unparsable bytes with UNIMPLEMENTED.
 #pragma once
 
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -44,9 +44,9 @@
 
 namespace wan::server {
 
-// A request as it arrived.
+// The unparsed bytes of a request.
 struct ArrivedRequest {
-  mutable grpc::ByteBuffer bytes;  // gRPC hands requests over as const
+  mutable grpc::ByteBuffer bytes;  // mutable because gRPC passes requests as const
 };
 
 }  // namespace wan::server
@@ -66,7 +66,7 @@ class SerializationTraits<wan::server::ArrivedRequest> {
 
 namespace wan::server {
 
-// A request that has its place among those that are under way.
+// A parsed request with its lease.
 template <typename Request>
 struct AdmittedRequest {
   Request message;
@@ -76,20 +76,20 @@ struct AdmittedRequest {
   std::shared_ptr<Call> call = nullptr;
 };
 
-// A stream whose caller was let in, with what belongs to it until the call is over.
+// What a stream keeps from its start until the call is over.
 struct EnteredStream {
   std::shared_ptr<Call> call;
   Admission::Lease place;
   StallWatch::Options stall;
-  std::function<void()> cancel;  // ends the call; for StallWatch
+  std::function<void()> cancel;  // cancels the call; for StallWatch
 };
 
-// Most bytes of a request beside its images: more than twice what any valid one has. It bounds what
-// parsing takes, before anything is parsed.
+// Most bytes of a request besides its images, checked before parsing to bound the memory of
+// parsing; more than twice what any valid request has.
 inline constexpr int64_t kMaxPlainRequestBytes = int64_t{512} << 10;
 
-// RESOURCE_EXHAUSTED (SERVER_BUSY), or INVALID_ARGUMENT if the bytes are no `Request`, or too many.
-// The bytes are gone afterwards, one way or the other.
+// Admits and parses a request. RESOURCE_EXHAUSTED (SERVER_BUSY); INVALID_ARGUMENT if the bytes are
+// not a `Request` or too many. Takes the bytes out of `arrived` in any case.
 template <typename Request>
 absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call& call,
                                                const ArrivedRequest& arrived) {
@@ -104,7 +104,7 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
                                                                   kMaxPlainRequestBytes)
                                             : std::nullopt;
     if (field.has_value()) {
-      // As in every violation of a generation request, without the message around it.
+      // Violations of a generation request are relative to it: no "request." in front.
       return InvalidFields(
           {{std::string(absl::StripPrefix(*field, "request.")),
             absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
@@ -113,7 +113,7 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   }
   AdmittedRequest<Request> admitted{{}, *std::move(place)};
   grpc::ProtoBufferReader reader(&bytes);
-  // An empty message has no bytes, and its reader no first block.
+  // The reader of an empty message fails because there is no first block.
   const bool parsed = bytes.Length() == 0 ||
                       (reader.status().ok() && admitted.message.ParseFromZeroCopyStream(&reader));
   if (!parsed) {
@@ -124,7 +124,7 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   return admitted;
 }
 
-// A service whose methods are added by name. Calls whose callers stall are cancelled.
+// Derived classes add their methods by name. A call is cancelled if its caller does not read.
 class CallService : public grpc::Service {
  protected:
   // `name` is the service's full name.
@@ -133,18 +133,18 @@ class CallService : public grpc::Service {
 
   const ServiceShared& shared() const { return shared_; }
 
-  // For the service's streams.
+  // The settings for the heartbeats of the service's streams.
   HeartbeatOptions heartbeat() { return {shared_.clock, timer_, shared_.heartbeat_interval}; }
 
-  // `work` is (const Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) where
-  // it needs to know who calls. It runs on the pool, and the answer is what it returns.
+  // Adds a method that returns its answer. `work` is (const Request&) -> absl::StatusOr<Response>,
+  // or (const Call&, const Request&) -> the same if it needs the caller. It runs on the pool.
   template <typename Request, typename Response, typename Work>
   void AddUnary(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
         method,
         [this, work = std::move(work)](grpc::CallbackServerContext& context,
                                        AdmittedRequest<Request> admitted, Reply<Response> reply) {
-          // Shared, because tasks are copyable.
+          // In a shared_ptr because tasks must be copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
           const std::shared_ptr<Call> call = held->call;
           PostWork(context, call,
@@ -158,19 +158,19 @@ class CallService : public grpc::Service {
         });
   }
 
-  // A call whose work ends by a callback.
+  // The argument of a method that ends by a callback.
   template <typename Request, typename Response>
   struct UnaryWork {
     std::shared_ptr<Call> call;
     std::shared_ptr<const Request> request;
-    PostTask post;    // carries tasks of the call out, in its class of work
-    PostStep decode;  // carries out steps that decode pictures, while the caller is there
-    // Answers the call. To be called once, on any thread.
+    PostTask post;    // runs tasks of the call in its class of work
+    PostStep decode;  // runs steps that decode images
+    // Answers the call. Call it once, on any thread.
     std::function<void(absl::StatusOr<Response>)> done;
   };
 
-  // `work` is (UnaryWork<Request, Response>) -> void. It begins on the pool, and holds no thread
-  // while it waits for the disk.
+  // Adds a method that ends by a callback. `work` is (UnaryWork<Request, Response>) -> void. It is
+  // called on the pool and must not block while it waits for the disk.
   template <typename Request, typename Response, typename Work>
   void AddUnaryAsync(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
@@ -196,9 +196,9 @@ class CallService : public grpc::Service {
         });
   }
 
-  // A call whose work is done in steps, between which others have their turn. `begin` is (const
-  // Call&, const Request&) -> absl::StatusOr<std::unique_ptr<Steps>>; Step() of that returns
-  // absl::StatusOr<bool>, whether the answer is complete, and Take() the answer then.
+  // Adds a method that works in steps, between which the pool serves others. `begin` returns the
+  // Steps. Steps::Step() -> absl::StatusOr<bool> returns whether the answer is complete, and
+  // Steps::Take() then returns the answer.
   template <typename Request, typename Response, typename Steps>
   void AddUnaryInSteps(std::string_view method,
                        std::function<absl::StatusOr<std::unique_ptr<Steps>>(const Call& call,
@@ -223,8 +223,8 @@ class CallService : public grpc::Service {
         });
   }
 
-  // `begin` must ensure that `reply` is called. It runs on a thread of gRPC and does not block. The
-  // place of the admitted request is the reply's.
+  // Adds a method whose `begin` starts the work and ensures that `reply` is called once. It runs on
+  // a thread of gRPC and must not block. The reply owns the lease of the request.
   template <typename Request, typename Response>
   void AddUnaryLater(std::string_view method,
                      std::function<void(grpc::CallbackServerContext& context,
@@ -249,7 +249,7 @@ class CallService : public grpc::Service {
             }));
   }
 
-  // `make` returns the stream of a call.
+  // Adds a server-streaming method. `make` returns the stream of a call.
   template <typename Request, typename Message>
   void AddStream(std::string_view method,
                  std::function<std::shared_ptr<Stream<Message>>(
@@ -274,8 +274,8 @@ class CallService : public grpc::Service {
             }));
   }
 
-  // Posts work of a unary call that has not been finished, in the class of its method. The task
-  // gets an error if the call has no turn, or the caller must not see what the call names.
+  // Posts a task of an unanswered unary call in its class of work. The task receives an error if
+  // the caller has gone, the server stops, or the caller must not see the job that the call names.
   void PostWork(const grpc::CallbackServerContext& context, const std::shared_ptr<Call>& call,
                 WorkerPool::Task task) {
     shared_.pool.Post(
@@ -285,8 +285,8 @@ class CallService : public grpc::Service {
         });
   }
 
-  // `make` returns the reactor of a call to which caller and server send messages in turn. It
-  // runs on a thread of gRPC and does not block.
+  // Adds a bidirectional streaming method. `make` returns the reactor of a call. It runs on a
+  // thread of gRPC and must not block.
   template <typename Message>
   void AddConversation(
       std::string_view method,
@@ -309,7 +309,7 @@ class CallService : public grpc::Service {
   }
 
  private:
-  // A stream that ends before it has begun.
+  // The reactor of a refused stream.
   template <typename Reactor>
   class Refusal final : public Reactor {
    public:
@@ -319,7 +319,7 @@ class CallService : public grpc::Service {
     void OnDone() override { delete this; }
   };
 
-  // A unary call that is answered in steps.
+  // The state of a call of AddUnaryInSteps.
   template <typename Request, typename Response, typename Steps>
   struct StepsOfCall {
     StepsOfCall(grpc::CallbackServerContext& context_in, AdmittedRequest<Request> admitted_in,
@@ -332,7 +332,7 @@ class CallService : public grpc::Service {
     std::unique_ptr<Steps> steps;
   };
 
-  // Does the next step, and posts the one after it or answers the call.
+  // Runs one step, then posts the next one or answers the call.
   template <typename Run>
   void Continue(const std::shared_ptr<Run>& run, absl::Status status) {
     if (status.ok()) {
@@ -346,7 +346,7 @@ class CallService : public grpc::Service {
         return;
       }
     }
-    // The call is over once it is answered, so nothing of it may be used then.
+    // Release everything before the answer, because the call may be destroyed by it.
     const auto steps = std::move(run->steps);
     run->admitted.message.Clear();
     if (!status.ok()) return run->reply(status);
@@ -366,7 +366,7 @@ class CallService : public grpc::Service {
   template <typename Response>
   void AnswerLater(const std::shared_ptr<Call>& call, Reply<Response> reply,
                    absl::StatusOr<Response> result) {
-    // Shared, because tasks are copyable.
+    // In a shared_ptr because tasks must be copyable.
     auto answer = std::make_shared<absl::StatusOr<Response>>(std::move(result));
     PostAnswer(shared_.pool, *call, [call, reply, answer = std::move(answer)] {
       if (answer->ok()) call->AboutMessage(**answer);
@@ -374,7 +374,7 @@ class CallService : public grpc::Service {
     });
   }
 
-  // Lets a call in, admits its request and parses it.
+  // Asks the gatekeeper, admits the request and parses it.
   template <typename Request>
   absl::StatusOr<AdmittedRequest<Request>> Enter(const grpc::CallbackServerContext& context,
                                                  const std::string& path,
@@ -402,15 +402,14 @@ class CallService : public grpc::Service {
     AddMethod(added);
   }
 
-  // How long a caller may leave a message of a stream, or its answer, untaken before the call is
-  // cancelled.
+  // A call is cancelled if the caller does not read a message or the answer for this long.
   static constexpr absl::Duration kLongestStall = absl::Seconds(60);
 
   const std::string name_;
   const ServiceShared shared_;
-  WakeTimer timer_;  // wakes streams, and ends calls whose callers stall
+  WakeTimer timer_;  // wakes streams, and cancels calls whose callers do not read
   UnreadAnswers unread_;
-  std::list<std::string> paths_;  // gRPC keeps pointers to them
+  std::list<std::string> paths_;  // a list, because gRPC keeps pointers to the strings
 };
 
 }  // namespace wan::server

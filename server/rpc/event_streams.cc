@@ -37,7 +37,7 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
       heartbeat_.MessageSent();
       return Next::kMessage;
     case EventCursor::Next::kPending:
-      // Weak: the timer must not keep a stream whose call is over.
+      // Weak, so that the timer does not keep the stream alive after its call.
       if (!heartbeat_.Due([weak = weak_from_this()] {
             if (const auto stream = weak.lock()) stream->Wake();
           })) {
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   if (!created->ok()) return created->status();
   const std::string& job = (*created)->job.name();
   call()->About(job);
-  // This caller must not end a job of CreateJob.
+  // The end of this call must not end a job that was created by CreateJob.
   if ((*created)->holds) own_job_ = job;
   return Follow(job, 0);
 }
@@ -128,8 +128,9 @@ void GenerateStream::OnAbandoned() {
 }
 
 bool GenerateStream::DeadlinePassed() const {
-  // The caller's own deadline comes first and arrives here as a cancellation: on the way the time
-  // left is rounded up by as much as a hundredth, and counted from its arrival.
+  // The client enforces its deadline itself, and the server sees a cancellation. The server's own
+  // copy of the deadline is later: gRPC rounds the time up by up to 1 % and counts it from the
+  // request's arrival.
   return std::chrono::steady_clock::now() - begun_ >= given_ - given_ / 100 - kDeadlineLatency;
 }
 

@@ -1,4 +1,4 @@
-// The streams of WatchJob and Generate: a job's events from a cursor of its log.
+// The streams of WatchJob and Generate, which send a job's events from an EventCursor.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -21,7 +21,7 @@ namespace wan::server {
 
 class EventStream : public Stream<wan::v1::Event> {
  public:
-  // Objects that all streams use; all must outlive the streams.
+  // Objects that all streams use; they must outlive the streams.
   struct Shared {
     JobService& jobs;
     HeartbeatOptions heartbeat;
@@ -35,8 +35,8 @@ class EventStream : public Stream<wan::v1::Event> {
         clock_(shared.heartbeat.clock),
         heartbeat_(shared.heartbeat) {}
 
-  // Opens the cursor, before the first event. Null: it cannot be opened yet, and Wake is called
-  // when that is worth another try.
+  // Opens the cursor before the first event. Returns null if that is not possible yet; the subclass
+  // then calls Wake to have Open called again.
   virtual absl::StatusOr<std::unique_ptr<EventCursor>> Open() = 0;
 
   absl::StatusOr<std::unique_ptr<EventCursor>> Follow(std::string_view job, int64_t after_sequence);
@@ -62,7 +62,8 @@ class WatchJobStream final : public EventStream {
   const wan::v1::WatchJobRequest request_;
 };
 
-// Creates the job first, or joins those who wait for it; the job ends with its last caller.
+// Creates the job, or joins the callers of an existing one with the same request_id. The job ends
+// when its last caller goes away.
 class GenerateStream final : public EventStream {
  public:
   GenerateStream(const grpc::CallbackServerContext& context,
@@ -79,24 +80,25 @@ class GenerateStream final : public EventStream {
   bool DeadlinePassed() const;
 
   WorkerPool& workers_;
-  // The deadline that the caller gave, as a duration at the call's begin.
+  // The time left until the caller's deadline when the call began (`given_` after `begun_`).
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::duration given_;
-  // Kept only until the job is made, because it would hold the image while the job runs.
+  // Released when the job is created, because the request holds the image.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
-  // The job that is being made. Its caller may go before it is there.
+  // The state of JobService::Create, shared with its callback. The caller may go away before it
+  // ends.
   struct Making {
     absl::Mutex mutex;
     bool abandoned ABSL_GUARDED_BY(mutex) = false;
     bool deadline_passed ABSL_GUARDED_BY(mutex) = false;
     std::optional<absl::StatusOr<JobService::Created>> made ABSL_GUARDED_BY(mutex);
   };
-  // On any thread.
+  // May be called on any thread.
   bool IsAbandoned();
   void OnMade(absl::StatusOr<JobService::Created> created);
 
   Making making_;
-  std::string own_job_;  // "jobs/ID" that lives as long as this call
+  std::string own_job_;  // "jobs/ID" that is tied to this caller
 };
 
 }  // namespace wan::server

@@ -12,24 +12,23 @@
 namespace wan::server {
 namespace {
 
-// An image may have 32 MiB. One that is somewhat larger is still read, so that it is refused as
-// what it is, a violation of the field `image`; gRPC's own limit cuts the call off without a
-// detail.
+// Larger than the limit for images (32 MiB), so that a slightly larger image is refused with a
+// violation of `image`. gRPC's own limit ends the call without details.
 constexpr int kMaxRequestBytes = 64 << 20;
-// Bytes that gRPC may hold of arriving requests and waiting answers. Above the limit gRPC narrows
-// its windows and then ends calls.
+// Most bytes that gRPC may hold for arriving requests and unsent answers. Above it, gRPC shrinks
+// its flow-control windows and then ends calls.
 constexpr size_t kGrpcBytes = size_t{512} << 20;
-// Calls of one connection at a time; further ones wait at the caller.
+// Most open calls of one connection; further calls wait in the client.
 constexpr int kCallsPerConnection = 1'000;
-// Bytes of a call's metadata, as HTTP/2 counts them: 32 for each entry besides its text.
+// Most bytes of a call's metadata, counted as in HTTP/2: 32 for each entry plus its text.
 constexpr int kMetadataBytes = 8 << 10;
 // Keepalive: detects callers that vanished silently, and limits the pings that callers may send.
 constexpr int kKeepaliveMillis = 20'000;
 constexpr int kKeepaliveTimeoutMillis = 10'000;
 constexpr int kShortestPingMillis = 5'000;
-// How long a connection may take to begin as HTTP/2 does. One that says nothing is closed then.
+// A connection is closed if it has not begun to speak HTTP/2 in this time.
 constexpr int kHandshakeMillis = 10'000;
-// For calls that are still being answered when everything else has stopped.
+// Time for calls that are still being answered when the rest of the server has stopped.
 constexpr std::chrono::seconds kLastCalls{2};
 
 }  // namespace
@@ -57,7 +56,8 @@ GrpcPort::~GrpcPort() { Stop(); }
 absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services, Callbacks callbacks) {
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(kMaxRequestBytes);
-  // A compressed request is unpacked before anything can limit it: 60 MiB become 60 GB.
+  // Refuse compressed requests: gRPC decompresses them without a limit, and 60 MiB can become 60
+  // GB.
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_DEFLATE, false);
   builder.SetCompressionAlgorithmSupportStatus(GRPC_COMPRESS_GZIP, false);
   grpc::ResourceQuota quota("wanserve");
@@ -90,7 +90,7 @@ absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services, Callba
 }
 
 void GrpcPort::Stop() {
-  // gRPC does not close sockets that are handed over after its shutdown.
+  // Stop these first: gRPC does not close sockets that it receives after its shutdown.
   acceptor_->Stop();
   if (relay_ != nullptr) relay_->StopHandingOver();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);

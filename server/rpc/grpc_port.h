@@ -1,4 +1,4 @@
-// One address where gRPC listens, with the services that it offers there.
+// A port on which gRPC serves.
 #pragma once
 
 #include <functional>
@@ -26,29 +26,30 @@ namespace wan::server {
 // Thread-safe.
 class GrpcPort {
  public:
-  // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. Nothing is
-  // accepted before Start. The objects in the relay's options must outlive the port; the limit of
-  // streams is set here.
+  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
+  // Accepts no connection before Start. The objects in `relay` must outlive the port;
+  // relay.connection.open_streams is ignored.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Listen(std::string_view setting,
                                                           const HostPort& address,
                                                           const ConnectionLimits& limits,
                                                           RelayOptions relay);
   GrpcPort(const GrpcPort&) = delete;
   GrpcPort& operator=(const GrpcPort&) = delete;
-  // Stops.
+  // Calls Stop.
   ~GrpcPort();
 
   struct Callbacks {
     std::function<void(bool)> accepting;                   // ConnectionAcceptor::Start's
     std::function<void(const RefusedCaller&)> on_refused;  // ConnectionRelay::Callbacks'
   };
-  // Begins to serve. The services must outlive the port. Called once.
+  // Begins to serve. The services must outlive the port. Call it once.
   absl::Status Start(const std::vector<grpc::Service*>& services, Callbacks callbacks);
 
-  // Accepts no connection any more, gives calls a moment to end, and ends them. Idempotent.
+  // Stops accepting connections, gives running calls two seconds to end, and cancels the rest.
+  // Idempotent.
   void Stop();
 
-  // With the port that was taken.
+  // The address with the actual port.
   const HostPort& address() const { return address_; }
   ConnectionStats Stats();
 
@@ -59,7 +60,7 @@ class GrpcPort {
   const HostPort address_;
   const RelayOptions relay_options_;
   std::unique_ptr<grpc::Server> server_;
-  // gRPC's acceptor of sockets, and the acceptor and relay that feed it.
+  // `acceptor_` passes connections to `relay_`, which passes sockets to gRPC through `door_`.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<ConnectionRelay> relay_;  // null before Start
   const std::unique_ptr<ConnectionAcceptor> acceptor_;

@@ -1,5 +1,4 @@
-// Decides the answers of grpc.health.v1 and their reasons: the only place that knows whether the
-// server takes jobs.
+// Decides whether the server is healthy, and why not, for grpc.health.v1 and /readyz.
 #pragma once
 
 #include <functional>
@@ -16,32 +15,31 @@
 
 namespace wan::server {
 
-// SERVING while no reason holds: the loading of every configured model has ended, one way or the
-// other, at least one model is READY, new connections are accepted, the data folder takes writes
-// and has the room that it should, the device works, and the server is neither drained nor stopped.
-// Thread-safe.
+// The server is SERVING if every configured model has been loaded or has failed, at least one model
+// is READY, new connections are accepted, the data folder takes writes and has enough room, the
+// device works, and the server is neither drained nor stopped. Thread-safe.
 class HealthReporter final : public StateListener {
  public:
-  // `configured` are bare names.
+  // `configured` has the bare names of the models in the settings.
   explicit HealthReporter(const std::vector<std::string>& configured);
 
-  // Calls `publish` now and at every change of a model or of the server, one call at a time, until
-  // Stop has returned. No reasons: SERVING. Called once.
+  // Calls `publish` now and after every change of a model or of the server, one call at a time,
+  // until Stop has returned. Without reasons the server is SERVING. Call it once.
   using Publish = std::function<void(const NotServingReasons& reasons)>;
   void Start(Publish publish);
 
-  // Publishes STOPPING for good. Without effect before Start.
+  // Publishes STOPPING, and nothing after that. Does nothing before Start.
   void Stop();
 
-  // The reasons that hold now for the whole server.
+  // Returns the current reasons for the whole server.
   NotServingReasons Reasons() const;
-  // The reasons among them that keep a READY model from being used; other models do not count.
-  // `publish` is called also when these change.
+  // Returns those reasons that keep even a READY model from being used; states of models are not
+  // among them. `publish` is also called when these change.
   NotServingReasons ServerReasons() const;
   // The reasons of one model's own health; `state` is its state in the model table.
   NotServingReasons ReasonsOfModel(std::string_view name, wan::v1::ModelState state) const;
 
-  // Whether new connections are accepted; they are until this says otherwise.
+  // Sets whether new connections are accepted; initially they are.
   void SetAccepting(bool accepting);
 
   void OnModelState(const wan::v1::Model& model) override;
@@ -55,7 +53,7 @@ class HealthReporter final : public StateListener {
   // The known state of a model.
   struct ModelView {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
-    bool awaited = false;  // configured, and its first loading has not ended
+    bool awaited = false;  // configured, and its first load has not ended
     std::string error;
   };
 
@@ -70,9 +68,9 @@ class HealthReporter final : public StateListener {
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status device_ ABSL_GUARDED_BY(mutex_);   // not OK: why it is lost
-  absl::Status storage_ ABSL_GUARDED_BY(mutex_);  // not OK: why writes are refused
-  absl::Status room_ ABSL_GUARDED_BY(mutex_);     // not OK: how much is missing
+  absl::Status device_ ABSL_GUARDED_BY(mutex_);   // why it is lost, or OK
+  absl::Status storage_ ABSL_GUARDED_BY(mutex_);  // why writes are refused, or OK
+  absl::Status room_ ABSL_GUARDED_BY(mutex_);     // how much room is missing, or OK
   Publish publish_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -30,8 +30,8 @@ absl::Status UnknownServiceError(const std::string& service) {
                    "'wan.v1.VideoGeneration' or 'wan.v1.VideoGeneration/models/NAME'"));
 }
 
-// The reasons for kNotServingMetadata: the first ones, and of each the beginning, as far as they
-// are surely less than the 8 KiB of metadata that clients take.
+// Returns the value of kNotServingMetadata. Only the first reasons and the beginning of each
+// message are included, because clients accept only 8 KiB of metadata.
 std::string MetadataOf(const NotServingReasons& reasons) {
   constexpr size_t kMostMessageBytes = 500;
   constexpr int kMostReasons = 8;
@@ -45,7 +45,7 @@ std::string MetadataOf(const NotServingReasons& reasons) {
   return info.SerializeAsString();
 }
 
-// Sends the status now, and whenever it is another one.
+// Sends the status now and whenever it changes.
 class HealthStream final : public Stream<HealthCheckResponse> {
  public:
   HealthStream(std::string service, HealthStatuses& statuses, WorkerPool& pool)
@@ -57,7 +57,7 @@ class HealthStream final : public Stream<HealthCheckResponse> {
  private:
   Next Produce(HealthCheckResponse* response, absl::Status* /*status*/) override {
     if (key_ == 0) {
-      // Weak: the statuses must not keep a stream whose call is over.
+      // Weak, so that the statuses do not keep the stream alive after its call.
       key_ = statuses_.Watch([weak = weak_from_this()] {
         if (const auto stream = weak.lock()) stream->Wake();
       });

@@ -1,6 +1,6 @@
-// grpc.health.v1.Health.
+// Implements grpc.health.v1.Health.
 //
-// gRPC 1.51's own service is not used: a call of it passes by the gatekeeper.
+// The service of gRPC 1.51 is not used because its calls bypass the gatekeeper.
 #pragma once
 
 #include <cstdint>
@@ -26,33 +26,34 @@ class ServerInfo;
 
 namespace wan::server {
 
-// Returns NAME of "wan.v1.VideoGeneration/models/NAME", the name under which a model has a health
-// of its own; nothing for any other text.
+// Returns NAME if `service` is "wan.v1.VideoGeneration/models/NAME", the name for one model's
+// health; otherwise nothing.
 std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 
-// The key of the trailing metadata with which Check says why a service is NOT_SERVING: the bytes of
-// a wan.v1.ServerInfo that has `not_serving_reasons` alone. Every caller of the health check may
-// see them; /readyz shows the same.
+// Trailing metadata in which Check says why a service is NOT_SERVING: a serialized
+// wan.v1.ServerInfo with only `not_serving_reasons`. Public, like /readyz, which shows the same
+// reasons.
 inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
-// Adds the reasons to what GetServerInfo answers.
+// Adds the reasons to the answer of GetServerInfo.
 void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info);
 
 // The health status of each service, with its reasons. Thread-safe.
 class HealthStatuses {
  public:
-  // The service is known from here on; "" is the whole server. Without reasons it is SERVING.
+  // Sets the status of a service, which is known from then on; "" is the whole server. Without
+  // reasons it is SERVING.
   void Set(const std::string& service, const NotServingReasons& reasons);
 
-  // Get asks `others` about services that Set has not named; call it before the first Get. `others`
-  // is called with no lock held, from any thread, and must be quick. Call Changed when it may
-  // answer otherwise than before.
+  // Sets a function that Get asks about services that Set has not named; call it before the first
+  // Get. `others` is called on any thread with no lock held, and must be quick. Call Changed when
+  // its results may have changed.
   using Others = std::function<std::optional<NotServingReasons>(const std::string& service)>;
   void AskAbout(Others others);
-  // May be called with locks held that `others` takes.
+  // Calls the watchers. The caller may hold locks that `others` takes.
   void Changed();
 
-  // Nothing for a service that is not known; no reasons: SERVING.
+  // Returns nothing for an unknown service, and an empty list for one that is SERVING.
   std::optional<NotServingReasons> Get(const std::string& service) const;
 
   // Calls `changed` after every change, on the thread of Set or Changed, until Unwatch with the

@@ -22,7 +22,7 @@
 namespace wan::server {
 namespace {
 
-// Sends a model when it has changed.
+// Sends a model now and whenever it changes.
 class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
  public:
   ModelStream(wan::v1::WatchModelRequest request, ModelTable& models,
@@ -41,8 +41,8 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   Next Produce(wan::v1::WatchModelResponse* response, absl::Status* status) override {
     if (!watcher_.has_value()) Subscribe();
     absl::StatusOr<wan::v1::Model> model = models_.Get(request_.name());
-    // A model whose first loading failed is no longer known. Its watchers, and those of its
-    // operation, get the result.
+    // A model whose first load failed is no longer known. Send its last state to callers that
+    // watched it before, and to those that watch one of its operations.
     const absl::Status gone = model.status();
     if (!gone.ok() && !(last_.empty() && request_.operation().empty())) {
       model = models_.GetEnded(request_.name());
@@ -63,7 +63,7 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
       *response->mutable_model() = *std::move(model);
       return Next::kMessage;
     }
-    // One that is not there any more has ended, and others after it.
+    // An operation that is no longer listed has ended and was followed by newer ones.
     if (!request_.operation().empty() && (operation == nullptr || operation->has_end_time())) {
       return Next::kEnd;
     }
@@ -95,7 +95,7 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
         kReasonOperationNotFound);
   }
 
-  // Weak: neither registry nor timer must keep a stream whose call is over.
+  // Weak, so that neither the table nor the timer keeps the stream alive after its call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();
@@ -117,7 +117,7 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   const std::stop_token stopping_;
   std::optional<int64_t> watcher_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
-  std::string last_;  // the model as it was sent last
+  std::string last_;  // the model that was sent last, serialized
 };
 
 class ModelManagementService final : public CallService {
@@ -138,11 +138,11 @@ class ModelManagementService final : public CallService {
           return std::make_shared<ModelStream>(std::move(admitted.message), models_,
                                                this->heartbeat(), this->shared());
         });
-    // Loading takes minutes: the executor's thread answers, and no thread waits for it.
+    // Loading takes minutes, so the executor's thread answers and no other thread waits.
     AddUnaryLater<wan::v1::LoadModelRequest, wan::v1::Model>(
         "LoadModel", [this](grpc::CallbackServerContext& context, const auto& admitted,
                             Reply<wan::v1::Model> reply) {
-          // Looking at the model's files may take a moment, which gRPC's threads are not for.
+          // Post the work, because checking the model's files may block.
           this->PostWork(context, admitted.call,
                          [this, reply, request = admitted.message](const absl::Status& turn) {
                            absl::StatusOr<ModelSpec> spec = turn.ok() ? ToModelSpec(request) : turn;
@@ -167,7 +167,7 @@ class ModelManagementService final : public CallService {
           for (const wan::v1::Shape& shape : admitted.message.shapes()) {
             shapes.push_back(ToVideoShape(shape));
           }
-          // Planning the shapes takes milliseconds, which gRPC's threads are not for.
+          // Post the work, because planning the shapes takes milliseconds.
           this->PostWork(
               context, admitted.call,
               [this, reply, name = admitted.message.name(), wait = admitted.message.wait(),

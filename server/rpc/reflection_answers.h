@@ -1,4 +1,4 @@
-// The answers of server reflection, from the descriptors that the process has.
+// Computes the answers of server reflection from the descriptors linked into the process.
 #pragma once
 
 #include <cstddef>
@@ -9,14 +9,13 @@
 
 namespace wan::server {
 
-// Most bytes of a name that a question has. Protobuf hashes a name once for each dot in it, so that
-// the time of a look-up grows with the square of its length: 1 KiB takes microseconds, 4 MiB take
-// an hour.
+// Most bytes of a name in a request. Protobuf hashes a name once for each dot in it, so the time of
+// a look-up is quadratic: 1 KiB takes microseconds, 4 MiB would take an hour.
 inline constexpr size_t kMostReflectedNameBytes = 1024;
 
-// Answers one question; `services` are the names that it lists. Any thread. An error in the
-// question is in the answer's error_response, as the protocol requires. The answer repeats the
-// question, so the caller bounds that.
+// Answers one request; `services` are the names for list_services. Any thread may call it. Errors
+// are in the answer's error_response, as the protocol requires. The answer contains the request, so
+// the caller must bound the request's size.
 grpc::reflection::v1::ServerReflectionResponse AnswerReflection(
     const std::vector<std::string>& services,
     const grpc::reflection::v1::ServerReflectionRequest& question);

@@ -29,15 +29,15 @@ namespace wan::server {
 namespace {
 
 using google::protobuf::FileDescriptor;
-// Both versions have the same messages on the wire, so that one serves both.
+// v1 and v1alpha are equal on the wire, so the types of v1 serve both.
 using Question = grpc::reflection::v1::ServerReflectionRequest;
 using Response = grpc::reflection::v1::ServerReflectionResponse;
 
-// Most bytes of a question, which its answer repeats: a host and a name, and room besides.
+// Most bytes of a request, which the answer repeats; enough for a host and a name.
 constexpr size_t kMostQuestionBytes = 4096;
 
-// Answers one question after the other until the caller has no more. At most one read, posted Reply
-// or write is pending at a time. The call is finished once.
+// Answers the requests of a stream one by one. At most one read, posted Reply or write is pending
+// at a time.
 class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Response> {
  public:
   // Both must outlive the conversation.
@@ -62,7 +62,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
       absl::MutexLock lock(&mutex_);
       if (!stopped_) {
         reading_ = true;
-        // Under the lock, so that a stop does not finish a call whose read has yet to begin.
+        // Under the lock, so that a stop cannot finish the call between the check and the read.
         StartRead(&arrived_);
         return;
       }
@@ -82,7 +82,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   void OnReadDone(bool ok) override {
     {
       absl::MutexLock lock(&mutex_);
-      if (!std::exchange(reading_, false)) return;  // the stop has ended the call
+      if (!std::exchange(reading_, false)) return;  // OnStop has ended the call
     }
     if (const size_t bytes = ok ? arrived_.bytes.Length() : 0; bytes > kMostQuestionBytes) {
       arrived_.bytes.Clear();
@@ -97,13 +97,13 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     }
   }
 
-  // On the pool.
+  // Runs on the pool.
   void Reply(const absl::Status& turn) {
     if (!turn.ok()) return End(turn);
     auto question = Admit<Question>(shared_.admission, *entered_.call, arrived_);
     if (!question.ok()) return End(question.status());
     response_ = AnswerReflection(services_, question->message);
-    // An answer is larger than its question, and waits for its reader.
+    // Exchange the lease: an answer is larger than its request and may wait for its reader.
     auto place = shared_.admission.Answer(std::move(question->place),
                                           static_cast<int64_t>(response_.ByteSizeLong()));
     if (!place.ok()) return End(place.status());
@@ -136,14 +136,14 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   void End(const absl::Status& status) { Finish(ToGrpcStatus(entered_.call->End(status))); }
 
   void OnDone() override {
-    stall_.Stop();  // the call is gone when this returns
+    stall_.Stop();  // before the call is destroyed
     delete this;
   }
 
   const ServiceShared& shared_;
   const std::vector<std::string>& services_;
   const EnteredStream entered_;
-  ArrivedRequest arrived_;         // being read, or answered
+  ArrivedRequest arrived_;         // the request that is being read or answered
   Response response_;              // being written
   Admission::Lease answer_place_;  // of `response_`
   absl::Mutex mutex_;
@@ -151,7 +151,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
   StallWatch stall_;
-  std::stop_callback<Stop> on_stop_;  // last: it may call at once
+  std::stop_callback<Stop> on_stop_;  // last: its callback may run at once
 };
 
 class ReflectionService final : public CallService {
@@ -173,7 +173,7 @@ class ReflectionService final : public CallService {
 std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
-  // Asking a message for its file also links the file, so whatever is listed is known.
+  // Using a message of each file also links the file, so that every listed file is known.
   const FileDescriptor* const files[] = {
       wan::v1::GetJobRequest::descriptor()->file(),
       wan::v1::ListModelsRequest::descriptor()->file(),

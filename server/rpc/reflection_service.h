@@ -1,9 +1,8 @@
 // Server reflection, so that grpcurl and its like need no .proto files: grpc.reflection.v1 and, for
 // older clients, grpc.reflection.v1alpha, whose messages are the same on the wire.
 //
-// gRPC 1.51's own plug-in is not used: it has no v1, as a service of the synchronous API it holds a
-// thread for as long as a caller holds a stream, and it is outside of every limit
-// (docs/operate/limits.md).
+// The plug-in of gRPC 1.51 is not used: it has no v1, blocks a thread for each open stream, and is
+// subject to no limit (docs/operate/limits.md).
 #pragma once
 
 #include <memory>
@@ -17,9 +16,9 @@ class Service;
 
 namespace wan::server {
 
-// They list the services of wan.v1, grpc.health.v1.Health and themselves, and know the files of all
-// of them. A conversation is a stream like the others: it has a place among them, its questions are
-// admitted and answered on the pool one after the other, and an answer that nobody takes ends it.
+// The services list wan.v1, grpc.health.v1.Health and themselves, and return their files. Their
+// streams have the same limits as other streams: requests are admitted and answered on the pool one
+// by one, and an answer that the caller does not read ends the stream.
 std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared);
 
 }  // namespace wan::server

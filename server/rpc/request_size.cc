@@ -12,7 +12,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// Messages that lie deeper count as plain bytes.
+// The fields of messages below this depth are not looked at.
 constexpr int kDepth = 8;
 
 class Walk {
@@ -20,7 +20,7 @@ class Walk {
   Walk(google::protobuf::io::ZeroCopyInputStream& stream, int64_t limit)
       : input_(&stream), limit_(limit) {}
 
-  // Reads a message to its end. Returns false when it is damaged, or has too much.
+  // Reads a message to its end. Returns false if it is damaged or exceeds the limit.
   bool Read(const Descriptor& type, int depth) {
     while (const uint32_t tag = input_.ReadTag()) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
@@ -66,7 +66,7 @@ class Walk {
   google::protobuf::io::CodedInputStream input_;
   const int64_t limit_;
   int64_t contents_ = 0;         // bytes of `bytes` fields
-  bool ahead_too_much_ = false;  // the field that comes is too much, and is not read
+  bool ahead_too_much_ = false;  // the next field would exceed the limit
   std::string path_;
 };
 

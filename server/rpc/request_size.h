@@ -1,4 +1,4 @@
-// Bounds the memory of a request before it is parsed, which may be a multiple of its bytes.
+// Bounds the memory of parsing a request, which may be a multiple of the request's bytes.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -10,12 +10,11 @@
 
 namespace wan::server {
 
-// Looks for the place where a serialised `type` gets more than `limit` bytes beside the contents of
-// its `bytes` fields, at any depth. These contents (images) take only their own bytes of memory,
-// while an element of two bytes can become an object of a hundred. Returns the path of the field
-// that is too much, without indices ("request.loras.name"); nothing if there is none, and for bytes
-// that are no message, which a parser finds. Nothing is parsed: the work is bounded by `limit`, and
-// no memory is needed.
+// Counts the bytes of a serialized `type`, without the contents of `bytes` fields at any depth
+// (images, which parsing does not enlarge; other elements may grow from 2 bytes to 100). Returns
+// the path, without indices ("request.loras.name"), of the field that exceeds `limit`. Returns
+// nothing if no field does, and for damaged messages, which the parser refuses. Stops at the limit
+// and needs no memory.
 std::optional<std::string> FieldPastPlainBytes(const google::protobuf::Descriptor& type,
                                                google::protobuf::io::ZeroCopyInputStream& stream,
                                                int64_t limit);

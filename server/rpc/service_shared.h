@@ -1,4 +1,4 @@
-// What all gRPC services share.
+// Objects that all gRPC services share.
 #pragma once
 
 #include <stop_token>
@@ -12,15 +12,15 @@ class Admission;
 class Gatekeeper;
 class WorkerPool;
 
-// All that is referred to must outlive the services.
+// The referenced objects must outlive the services.
 struct ServiceShared {
-  Clock& clock;  // calls that nobody reads for a while end by it
+  Clock& clock;  // for stalled calls and heartbeats
   const Gatekeeper& gatekeeper;
   Admission& admission;
   WorkerPool& pool;
-  // How long a stream may carry nothing before it gets a heartbeat; zero: for ever.
+  // A stream gets a heartbeat after this time without a message; zero: never.
   absl::Duration heartbeat_interval;
-  // Ends the streams that have no other end.
+  // Ends the streams that would otherwise never end.
   std::stop_token stopping;
 };
 

@@ -1,5 +1,5 @@
-// The gRPC services of wan.v1: thin shells. The arguments must outlive the server with which a
-// service is registered.
+// Makes the gRPC services of wan.v1, thin shells around JobService and others. The arguments must
+// outlive the gRPC server.
 #pragma once
 
 #include <functional>
@@ -32,28 +32,28 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& s
                                                           ModelTable& models,
                                                           ModelOperations& operations);
 
-// The stop mode and grace time of running jobs.
+// What happens to running jobs at a drain: the mode and the longest time.
 struct StopSettings {
   StopMode mode = StopMode::kAuto;
   absl::Duration grace;
 };
 
-// `stop` is asked at each drain: the settings may change.
+// `stop` is called at each drain, because the settings may change.
 std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& shared,
                                                          std::function<StopSettings()> stop,
                                                          JobService& jobs);
 
-// The constant part of GetServerInfo.
+// The part of GetServerInfo that never changes.
 struct ServerFacts {
   std::string version;
   std::map<std::string, std::string> libraries;
   absl::Time start_time;
   std::string dtype;
-  // The device groups with their devices and lists of models.
+  // The device groups, each with its devices and its list of models.
   std::vector<wan::v1::DeviceGroup> groups;
 };
 
-// `not_serving` returns why the server takes no jobs now.
+// `not_serving` returns why the server takes no jobs now; empty if it does.
 std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
                                                     const AllDevices& devices,
                                                     std::function<NotServingReasons()> not_serving,

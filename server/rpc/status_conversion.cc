@@ -14,14 +14,14 @@
 namespace wan::server {
 namespace {
 
-// Budgets of a trailer. The message travels twice (percent-encoded as grpc-message, where one byte
-// may become three, and inside the details), the details in base64.
+// Limits for the parts of a trailer. The message is sent twice: percent-encoded as grpc-message,
+// where a byte may become three, and inside the details, which are base64.
 constexpr size_t kMessageBytes = 700;
 constexpr size_t kDescriptionBytes = 400;
 constexpr size_t kViolationsBytes = 2600;
 constexpr size_t kOverheadBytes = 8;  // tags and lengths of one violation
 
-// `total` counts the violations that `whole` itself leaves out as well.
+// `total` includes the violations that `whole` has already left out.
 google::rpc::BadRequest Fitting(const google::rpc::BadRequest& whole, size_t total) {
   google::rpc::BadRequest fitting;
   size_t bytes = 0;

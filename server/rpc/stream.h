@@ -1,4 +1,4 @@
-// Base class of server streams: it pulls messages from a source on the worker pool and has one
+// Base class of server streams. It asks its subclass for messages on the worker pool, and has one
 // write in flight at a time.
 #pragma once
 
@@ -22,13 +22,12 @@
 
 namespace wan::server {
 
-// A subclass says where messages come from. Its hooks run on the pool, one at a time, and never
-// after the stream has ended, so they need no lock of their own. A reader that is slow holds back
-// nothing but its own stream.
+// Produce and OnAbandoned run on the pool, one at a time and never after the stream has ended, so
+// subclasses need no lock for them. A slow reader delays only its own stream.
 //
-// Wake and the end of a write make the stream busy and post Pump. Pump runs until it has begun a
-// write, ended the call, or found nothing to do. So at any time at most one of a posted Pump, a
-// running Pump and a write in flight exists, and Pump alone calls gRPC.
+// Wake and the end of a write post Pump unless the stream is busy. Pump runs until it has begun a
+// write, ended the call, or found nothing to send. So there is at most one posted Pump, running
+// Pump or write in flight at a time, and only Pump calls gRPC.
 template <typename Message>
 class Stream : public grpc::ServerWriteReactor<Message>,
                public std::enable_shared_from_this<Stream<Message>> {
@@ -42,27 +41,27 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     return reactor;
   }
 
-  // Holds the stream's place among all streams until its destruction, and counts its messages while
-  // they are sent. Call it before Begin.
+  // Keeps the stream's lease until its destruction, and admits its messages while they are sent.
+  // Call it before Begin.
   void Keep(Admission::Lease place, Admission& admission) {
     place_ = std::move(place);
     admission_ = &admission;
   }
 
-  // The call that the stream answers; its resource is checked before the first message. Before
-  // Begin.
+  // Sets the call that the stream answers; the caller's right to see its job is checked before the
+  // first message. Call it before Begin.
   void Answer(std::shared_ptr<Call> call) {
     call_ = std::move(call);
     work_ = call_->work();
   }
 
-  // Calls `cancel`, which ends the call, when the reader has not taken a message for this time.
+  // Calls `cancel`, which must cancel the call, when a write takes longer than options.longest.
   // Call it before Begin.
   void EndIfStalled(const StallWatch::Options& options, std::function<void()> cancel) {
     stall_.emplace(options, std::move(cancel));
   }
 
-  // There may be something to send. Any thread, at any time; does not block.
+  // Call it when there may be something to send, on any thread at any time. Does not block.
   void Wake() {
     {
       absl::MutexLock lock(&mutex_);
@@ -74,27 +73,28 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
  protected:
-  // Null in a stream that answers no call.
+  // Null if Answer was not called.
   Call* call() const { return call_.get(); }
 
   enum class Next {
     kMessage,  // the message was filled
-    kPending,  // nothing yet; the source will call Wake
+    kPending,  // nothing yet; the subclass will call Wake
     kEnd,      // no more; the status was set
   };
 
   explicit Stream(WorkerPool& pool) : pool_(pool) {}
 
-  // From now on Produce is work of another class than the call's method has. Called by Produce.
+  // Sets the class of work for the next calls of Produce. Call it in Produce.
   void ContinueAs(WorkClass work) { work_ = work; }
 
-  // Fills the message, which is empty, or sets the status (OK at first) that ends the call.
+  // Fills the empty message, or sets the status (initially OK) that ends the call.
   virtual Next Produce(Message* message, absl::Status* status) = 0;
 
-  // The caller cancelled, went away or passed its deadline. The call ends after this.
+  // Called before the end if the caller cancelled, went away or passed its deadline.
   virtual void OnAbandoned() {}
 
-  // The call is over, and what gRPC owns of it goes when this returns. On a thread of gRPC.
+  // Called on a thread of gRPC when the call is over; gRPC's objects of the call are destroyed
+  // after it returns.
   virtual void OnOver() {}
 
  private:
@@ -117,13 +117,14 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   void OnDone() final {
-    if (stall_.has_value()) stall_->Stop();  // the call is gone when this returns
+    if (stall_.has_value()) stall_->Stop();  // before the call is destroyed
     OnOver();
     const std::shared_ptr<Stream> last = std::move(self_);
   }
 
   void PostPump() {
-    // It always runs: a pump ends the call of a caller who is gone, and of a server that stops.
+    // `gone` is null so that it always runs: Pump ends the call even if the caller has gone or the
+    // server stops.
     pool_.Post(work_, call_ == nullptr ? std::string() : call_->party(), nullptr,
                [stream = this->shared_from_this()](const absl::Status&) { stream->Pump(); });
   }
@@ -138,7 +139,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
       }
       if (abandoned) {
         OnAbandoned();
-        // A call that ends stays busy, so that nothing pumps again.
+        // busy_ stays true, so that Pump is not posted again.
         End(absl::CancelledError("the caller is gone"));
         return;
       }
@@ -177,7 +178,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
-  // Counts the message that is about to be sent. Without room the call ends, and its caller can
+  // Admits the message that is about to be sent. If it is refused the call ends, and the caller can
   // continue after the last message.
   absl::Status TakeRoom() {
     if (admission_ == nullptr || call_ == nullptr) return absl::OkStatus();
@@ -199,13 +200,13 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   Admission* admission_ = nullptr;
   std::shared_ptr<Call> call_;
   std::atomic<WorkClass> work_ = WorkClass::kQuick;
-  bool entered_ = false;  // whether the call's resource was checked; Pump's only
+  bool entered_ = false;  // whether CheckResource was called; used by Pump only
   std::shared_ptr<Stream> self_;
   Message message_;              // being written
-  Admission::Lease sent_place_;  // of that message
+  Admission::Lease sent_place_;  // the lease of message_
   absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // since Pump last looked
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // whether Wake was called since Pump last looked
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

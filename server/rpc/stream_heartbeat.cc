@@ -17,7 +17,8 @@ bool StreamHeartbeat::Due(const std::function<void()>& wake) {
     sent_ = now;
     return true;
   }
-  // The timer is not moved with each message: it wakes once an interval, and looks.
+  // The timer is not reset by each message: it fires once per interval and Due checks the time
+  // again.
   if (now >= wake_at_) {
     if (timer_key_.empty()) timer_key_ = options_.timer.Add(wake);
     wake_at_ = due;

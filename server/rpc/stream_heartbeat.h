@@ -10,15 +10,15 @@
 
 namespace wan::server {
 
-// Shared settings of the heartbeats of a service's streams. Both must outlive the streams.
+// Settings for the heartbeats of a service's streams. Clock and timer must outlive the streams.
 struct HeartbeatOptions {
   Clock& clock;
   WakeTimer& timer;
-  // How long a stream may carry nothing; zero: for ever.
+  // A heartbeat is due after this time without a message; zero: never.
   absl::Duration interval;
 };
 
-// For one stream, which calls it from Produce, one call at a time.
+// The heartbeat of one stream. Call it from Stream::Produce.
 class StreamHeartbeat {
  public:
   explicit StreamHeartbeat(const HeartbeatOptions& options) : options_(options) {}
@@ -26,12 +26,11 @@ class StreamHeartbeat {
   StreamHeartbeat& operator=(const StreamHeartbeat&) = delete;
   ~StreamHeartbeat();
 
-  // A message is on its way: the time begins anew.
+  // Call it when a message is sent; restarts the interval.
   void MessageSent();
 
-  // There is nothing to send. Returns whether a heartbeat is to be sent instead; otherwise `wake`
-  // will be called when it is time to ask again, on the timer's thread, and must not keep the
-  // stream.
+  // Call it when there is nothing to send. Returns whether to send a heartbeat now. Otherwise calls
+  // `wake` on the timer's thread when it is time to ask again; `wake` must not own the stream.
   bool Due(const std::function<void()>& wake);
 
  private:

@@ -89,11 +89,12 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
       round->mutable_heartbeat();
       return Next::kMessage;
     }
-    // Rounds keep their rhythm; those that a slow reader missed are left out.
+    // Rounds keep a fixed rhythm. Rounds that a slow reader missed are skipped.
     due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
     ++sent_;
     heartbeat_.MessageSent();
-    // Nothing has passed yet in an interval that begins now: the first round has the last second's.
+    // A new reader has no interval to average over yet, so the first round uses the monitor's last
+    // second.
     const std::vector<DeviceSample> samples =
         reader_ == nullptr ? devices_.Sample() : reader_->Sample();
     if (reader_ == nullptr) reader_ = devices_.StartReader();
@@ -107,7 +108,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     return Next::kMessage;
   }
 
-  // Weak: the timer must not keep a stream whose call is over.
+  // Weak, so that the timer does not keep the stream alive after its call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();
@@ -153,7 +154,7 @@ class TelemetryService final : public CallService {
   }
 
  private:
-  // With the jobs of `owner`, or everybody's.
+  // Returns the info with the jobs of `owner`, or of all owners.
   wan::v1::ServerInfo Info(const std::optional<std::string>& owner) const {
     wan::v1::ServerInfo info;
     info.set_version(facts_.version);

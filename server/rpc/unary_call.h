@@ -1,5 +1,5 @@
-// Answers a unary call. The answer counts (server/calls/admission.h) until gRPC has sent it; if the
-// caller does not take it in time, the call ends.
+// Answers a unary call. The answer keeps its lease (server/calls/admission.h) until gRPC has sent
+// it. If the caller does not read it in time, the call is cancelled.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -20,7 +20,7 @@
 
 namespace wan::server {
 
-// An answer as it is sent: gRPC would keep the message beside its bytes.
+// The serialized answer. With a message gRPC would keep both message and bytes.
 struct SentAnswer {
   grpc::ByteBuffer bytes;
 };
@@ -34,7 +34,7 @@ class SerializationTraits<wan::server::SentAnswer> {
  public:
   static Status Serialize(const wan::server::SentAnswer& answer, ByteBuffer* buffer,
                           bool* own_buffer) {
-    *buffer = answer.bytes;  // shares them
+    *buffer = answer.bytes;  // shares the bytes
     *own_buffer = true;
     return Status::OK;
   }
@@ -44,24 +44,24 @@ class SerializationTraits<wan::server::SentAnswer> {
 
 namespace wan::server {
 
-// One call. gRPC's thread makes it; it deletes itself when gRPC is done with it.
+// One call. Created on gRPC's thread; deletes itself in OnDone.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
-  // Objects that the calls of a service use; all must outlive the calls.
+  // Objects that all calls of a service use; they must outlive the calls.
   struct Shared {
     Admission& admission;
     UnreadAnswers& unread;
   };
 
-  // `answer` is gRPC's, and goes after this object. `place` is the request's.
+  // gRPC owns `answer`, which outlives this object. `place` is the lease of the request.
   UnaryCall(grpc::CallbackServerContext& context, SentAnswer& answer, std::shared_ptr<Call> call,
             Admission::Lease place, const Shared& shared);
 
-  // Answer the call: once, on any thread.
+  // Call one of the two once, on any thread.
   void Fail(const absl::Status& status);
   void Answer(const google::protobuf::Message& message);
 
-  // Asks for a stop when the caller has gone, or has cancelled the call.
+  // Stop is requested when the caller has gone or has cancelled the call.
   std::stop_token caller_gone() const { return gone_.get_token(); }
 
  private:
@@ -78,7 +78,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   std::optional<UnreadAnswers::Entry> unread_;
 };
 
-// Answers a call, once, on any thread. Copies answer the same call.
+// A function that answers a call. Call it once, on any thread; copies answer the same call.
 template <typename Response>
 class Reply {
  public:
@@ -87,7 +87,7 @@ class Reply {
   void operator()(absl::StatusOr<Response> result) const {
     result.ok() ? call_->Answer(*result) : call_->Fail(result.status());
   }
-  // As in UnaryCall; call it before the answer.
+  // Like UnaryCall::caller_gone; call it before the answer.
   std::stop_token caller_gone() const { return call_->caller_gone(); }
 
  private:

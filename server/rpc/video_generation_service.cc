@@ -16,7 +16,7 @@ namespace wan::server {
 namespace {
 
 // The contract allows 1 MiB. Smaller chunks bound the memory of stalled streams, each of which
-// holds one chunk as a message and once more on its way.
+// holds a chunk twice: as a message and in the transport.
 constexpr size_t kChunkBytes = size_t{256} << 10;
 
 class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
@@ -45,11 +45,11 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
       return Next::kEnd;
     }
     chunk->set_data(*std::move(data));
-    // The metadata is sent also when nothing is left to read.
+    // The first message, with the metadata, is sent even if nothing is left to read.
     return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
   }
 
-  // Takes a place, and opens the file.
+  // Admits the download and opens the file.
   absl::Status Begin(wan::v1::DownloadArtifactResponse* chunk) {
     auto place = shared_.admission.Download(call()->TakerOf(Front::kGrpc), peer_);
     if (!place.ok()) return place.status();
@@ -71,8 +71,7 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 
 class VideoGenerationService final : public CallService {
  public:
-  // A table: one row for each RPC.
-  // NOLINTNEXTLINE(readability-function-size)
+  // One statement for each RPC. NOLINTNEXTLINE(readability-function-size)
   VideoGenerationService(const ServiceShared& shared, JobService& jobs)
       : CallService(wan::v1::VideoGeneration::service_full_name(), shared),
         jobs_(jobs),

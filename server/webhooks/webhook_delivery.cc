@@ -13,11 +13,11 @@
 namespace wan::server {
 namespace {
 
-// Delay before the outbox is read again after the store has failed.
+// Delay after an error of the store.
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
-// How many reports are read from the outbox at once.
+// Most reports read from the outbox at once.
 constexpr int kLoadAtOnce = 1'000;
 
 double Random() {
@@ -98,7 +98,7 @@ bool WebhookDelivery::Load() {
     const absl::Time now = clock_.Now();
     absl::MutexLock lock(&mutex_);
     for (const QueuedWebhook& webhook : *queued) {
-      // The wall clock may have been set back since the time was written.
+      // Bound the wait: the wall clock may have been set back since `due` was written.
       const absl::Duration wait = std::min(webhook.due - now, LongestDelay());
       turns_.Add({webhook.number, WebhookHostOf(webhook.url), webhook.owner, webhook.attempts,
                   steady_.Now() + std::max(wait, absl::ZeroDuration())});
@@ -115,7 +115,7 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
       outbox_->TakeWebhook(report.number, clock_.Now() + delay);
   if (!taken.ok()) {
     {
-      // The store would refuse other reports as well, so the thread waits and keeps its place.
+      // The store would refuse other reports as well, so wait without freeing the slot.
       absl::MutexLock lock(&mutex_);
       steady_.AwaitUntil(mutex_, absl::Condition(&stop_), steady_.Now() + kStoreAgain);
     }
@@ -190,7 +190,7 @@ bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
 absl::Duration WebhookDelivery::DelayAfter(int attempts) const {
   absl::Duration delay = options_.first_delay;
   for (int i = 1; i < attempts && delay < options_.most_delay; ++i) delay *= 2;
-  // Rounded to microseconds, as the outbox stores times.
+  // Round to microseconds, the resolution of the outbox.
   return absl::Trunc(std::min(delay, options_.most_delay) * (1 + kMostJitter * Random()),
                      absl::Microseconds(1));
 }

@@ -1,4 +1,4 @@
-// Delivers the reports of jobs' ends (docs/use/webhooks.md).
+// Sends webhooks that report the end of jobs (docs/use/webhooks.md).
 #pragma once
 
 #include <cstdint>
@@ -24,47 +24,48 @@ namespace wan::server {
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // How many reports are sent at a time; to one host, and for one owner, at most half as many
+  // Number of reports sent at a time; at most half of them to one host or for one owner
   // (WebhookTurns).
   int parallel = 8;
-  // The time to the second attempt; it doubles with each further one up to `most_delay`. A random
-  // part of up to a quarter is added, so that reports do not come back all at once.
+  // Delay before the second attempt; doubles with each further attempt up to `most_delay`. Up to a
+  // quarter is added at random, so that reports are not all repeated at once.
   absl::Duration first_delay = absl::Seconds(2);
   absl::Duration most_delay = absl::Hours(1);
-  // A report of a job that ended longer ago is given up when an attempt fails, unless the wall
-  // clock has jumped and ages cannot be believed (WallClockGuard).
+  // A report is given up if an attempt fails and the job ended longer ago than this, unless the
+  // wall clock has jumped and ages cannot be trusted (WallClockGuard).
   absl::Duration most_age = absl::Hours(24);
 };
 
 // Thread-safe.
 class WebhookDelivery final : public StateListener {
  public:
-  // `transport` and `clock` must outlive the object. The listeners hear OnWebhook.
+  // `transport`, `clock` and `listeners` must outlive the object. It calls StateListener::OnWebhook
+  // after each attempt.
   WebhookDelivery(WebhookOptions options, WebhookTransport& transport, Clock& clock,
                   std::vector<StateListener*> listeners);
   WebhookDelivery(const WebhookDelivery&) = delete;
   WebhookDelivery& operator=(const WebhookDelivery&) = delete;
-  // Stops.
+  // Calls Stop.
   ~WebhookDelivery() override;
 
-  // Begins to deliver the outbox's reports, present and future. `outbox` must live until Stop. Call
-  // once.
+  // Begins to deliver the reports that are or will be in the outbox, which must live until Stop.
+  // Call it once.
   void Start(WebhookOutbox& outbox);
 
-  // Cuts off the attempts that run; their reports stay in the outbox. Idempotent.
+  // Cancels running attempts; their reports stay in the outbox. Idempotent.
   void Stop();
 
   void OnJobEndStored() override;
 
  private:
   void Loop();
-  // Adds the outbox's new reports to the turns. Returns false if the outbox cannot be read.
+  // Adds the outbox's new reports to turns_. Returns false if the outbox cannot be read.
   bool Load();
-  // Makes one attempt and frees the report's place.
+  // Makes one attempt and calls End.
   void Attempt(const WaitingReport& report);
   // Sends the report. Returns whether the host answered; nullopt if no request was made.
   std::optional<bool> Send(const PendingWebhook& webhook, WebhookOutcome& outcome);
-  // Frees the report's place; with `again`, the next attempt is due then.
+  // Frees the report's slot in turns_. If `again` is set, adds the report again with that due time.
   void End(WaitingReport report, std::optional<bool> answered, std::optional<absl::Time> again);
   bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
@@ -76,12 +77,12 @@ class WebhookDelivery final : public StateListener {
   const WebhookOptions options_;
   WebhookTransport& transport_;
   Clock& clock_;
-  Clock& steady_;  // for the times of the turns, because the wall clock may be set
+  Clock& steady_;  // for due times, because the wall clock may be set
   const std::vector<StateListener*> listeners_;
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;
   absl::Mutex loading_;                                // one Load at a time; taken before mutex_
-  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // of the newest loaded report
+  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // number of the newest loaded report
   absl::Mutex mutex_;
   WallClockGuard guard_ ABSL_GUARDED_BY(mutex_);
   WebhookTurns turns_ ABSL_GUARDED_BY(mutex_);

@@ -13,12 +13,13 @@
 namespace wan::server {
 
 struct WebhookMessage {
-  std::vector<std::pair<std::string, std::string>> fields;  // of the HTTP header
+  std::vector<std::pair<std::string, std::string>> fields;  // HTTP header fields
   std::string body;                                         // JSON
 };
 
-// Returns the report of an ended job, signed with `secret` for an attempt at `now`. The ID is the
-// same in every attempt. It has no prompt, and only code and reason of an error.
+// Returns the report of an ended job, signed with `secret` for an attempt at `now`. The message's
+// ID is the same in every attempt. The body has no prompt, and only the code and reason of an
+// error.
 WebhookMessage MessageOf(const wan::v1::Job& job, std::string_view secret, absl::Time now);
 
 // Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns these bytes.

@@ -30,7 +30,7 @@ Url Parse(const std::string& text) {
   return url;
 }
 
-// Empty if the URL has no such part.
+// Returns a part of the URL; empty if there is none.
 std::string PartOf(const Url& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
@@ -57,7 +57,7 @@ bool Within(const uint8_t* address, const uint8_t* prefix, int bits) {
   return (address[bytes] & mask) == (prefix[bytes] & mask);
 }
 
-// The registry of special addresses (RFC 6890) and multicast.
+// False for the special addresses of RFC 6890 and for multicast.
 bool IsPublicV4(const uint8_t* address) {
   static constexpr struct {
     uint8_t prefix[4];
@@ -82,7 +82,7 @@ bool IsPublicV4(const uint8_t* address) {
   });
 }
 
-// Allowed: 2000::/3 without the ranges that stand for IPv4 addresses or are for documentation.
+// Returns true for 2000::/3, except the ranges that embed IPv4 addresses or are for documentation.
 bool IsPublicV6(const uint8_t* address) {
   static constexpr uint8_t kMapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (Within(address, kMapped, 96)) return IsPublicV4(address + 12);

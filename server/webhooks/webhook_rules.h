@@ -14,7 +14,7 @@ struct WebhookRules {
   std::vector<std::string> hosts;
   // Whether http is allowed as well as https.
   bool allow_http = false;
-  // Whether a host's address may be one of a private network or of this machine.
+  // Whether hosts may have an address of a private network or of this machine.
   bool allow_private = false;
 };
 
@@ -27,8 +27,8 @@ std::string WebhookUrlProblem(const WebhookRules& rules, std::string_view url);
 // Returns the host of a URL that WebhookUrlProblem accepts; empty for others.
 std::string WebhookHostOf(std::string_view url);
 
-// Whether the address is reachable on the internet: not of a private network, this machine or its
-// link, and not one that embeds another address. False for families other than IPv4 and IPv6.
+// Whether the address is public: not in a private, loopback or link-local network, and not one that
+// embeds another address. False for families other than IPv4 and IPv6.
 bool IsPublicAddress(const sockaddr& address);
 
 }  // namespace wan::server

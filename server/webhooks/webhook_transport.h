@@ -1,4 +1,4 @@
-// Sends one webhook.
+// Sends webhooks over HTTP.
 #pragma once
 
 #include <chrono>
@@ -17,15 +17,15 @@ class WebhookTransport {
  public:
   virtual ~WebhookTransport() = default;
 
-  // Posts the message and returns the status of the answer. Blocks, for a bounded time. The error's
-  // message says why there is no answer.
+  // Posts the message and returns the HTTP status of the answer. Blocks for a bounded time. An
+  // error says why there is no answer.
   virtual absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& message,
                                    std::stop_token stop) = 0;
 };
 
 struct TransportLimits {
   std::chrono::milliseconds connect_time{10'000};
-  // Limit for the whole attempt, from its begin to the end of the answer.
+  // Most time for the whole attempt, until the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
 };
 

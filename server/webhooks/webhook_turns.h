@@ -20,38 +20,36 @@ struct WaitingReport {
   absl::Time due;
 };
 
-// Shares the places in which reports are sent, so that a silent receiver or an owner of many
-// reports delays no other owner:
-// - Owners take turns, and so do the hosts of an owner. The reports of one owner for one host go in
-//   the order in which they are due, and those that are due together in that of their numbers.
-// - A host, and an owner who is known, gets a further place only while it holds fewer than are
-//   free: alone it gets half of them, and a newcomer finds one.
-// - A host that did not answer the last attempt has one place at a time, and all such hosts
-//   together have at most half.
-// Not thread-safe.
+// Gives the slots for sending to reports, so that a receiver that does not answer, or an owner of
+// many reports, delays no other owner: - Owners take turns, and so do the hosts of an owner.
+// Reports of one owner for one host are sent in the order of their due times, and at equal times in
+// the order of their numbers. - A host, or a known owner, gets another slot only if it holds fewer
+// slots than are free. So one alone gets at most half of the slots, and a newcomer finds one. - A
+// host that did not answer the last attempt gets one slot at a time, and all such hosts together at
+// most half of the slots. Not thread-safe.
 class WebhookTurns {
  public:
-  // `places` is at least 1.
+  // `places` is the number of slots, at least 1.
   explicit WebhookTurns(int places) : places_(places) {}
 
   void Add(const WaitingReport& report);
 
-  // Takes the next report that is due at `now`; it holds a place until End. Returns nullopt if no
-  // due report may have a place.
+  // Removes and returns the next report that is due at `now`; the report holds a slot until End.
+  // Returns nullopt if no due report may have a slot.
   std::optional<WaitingReport> Take(absl::Time now);
 
-  // The attempt has ended. `answered` says whether the host sent any answer; nullopt if no request
-  // was made.
+  // Call it when the attempt has ended; frees the slot. `answered` says whether the host sent any
+  // answer; nullopt if no request was made.
   void End(const WaitingReport& report, std::optional<bool> answered);
 
-  // The due time of the next report that may have a place; nullopt if only Add or End can change
-  // that.
+  // Returns the earliest due time of a report that may have a slot; nullopt if there is none until
+  // Add or End is called.
   std::optional<absl::Time> NextDue() const;
 
  private:
   struct Holder {
-    int held = 0;           // places
-    int64_t last_turn = 0;  // 0: none yet
+    int held = 0;           // slots
+    int64_t last_turn = 0;  // number of the last turn; 0: none yet
     bool silent = false;    // the host did not answer the last attempt
   };
   using Lane = std::map<std::pair<absl::Time, int64_t>, int>;  // attempts by due time and number

@@ -28,10 +28,10 @@ namespace fs = std::filesystem;
 
 constexpr char kStaging[] = "staging";
 constexpr char kArtifacts[] = "artifacts";
-// Written and removed by CheckWritable.
+// File that CheckWritable writes and removes.
 constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
-// Bytes of a piece that is hashed; it fits into a core's cache.
+// Bytes hashed at a time, which fit into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
 
 absl::Status FileError(const std::string& what, const std::error_code& error) {
@@ -79,12 +79,11 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
   return artifact;
 }
 
-// Fills in size and SHA-256 of the files and returns when they are on the disk. Each file is hashed
-// while it is synced and while the others are hashed. The digests read the page cache, which a sync
-// leaves alone.
+// Computes size and SHA-256 of the files, and returns when they are on the disk. All files are
+// hashed and synced in parallel; hashing reads the page cache, so it does not wait for the syncs.
 absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view job,
                                                               std::span<const OutputFile> outputs) {
-  // If the system has no thread left, the caller that asks for the result does the work.
+  // With `deferred` the work runs on this thread if no further thread can be started.
   constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   std::vector<std::future<absl::Status>> syncs;
   std::vector<std::future<absl::StatusOr<wan::v1::Artifact>>> descriptions;
@@ -92,7 +91,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view j
     syncs.push_back(std::async(kPolicy, [&output] { return SyncPath(output.path); }));
     descriptions.push_back(std::async(kPolicy, [job, &output] { return Describe(job, output); }));
   }
-  // Returns the first error, after all work on the files has ended.
+  // Wait for all, even after an error.
   absl::Status status;
   std::vector<wan::v1::Artifact> artifacts;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -127,7 +126,7 @@ class OpenFile {
 
 class OpenFiles {
  public:
-  // Returns the file at `path`, which it opens unless it is open; null if it cannot be opened.
+  // Returns the file at `path`, opened or already open; null if it cannot be opened.
   std::shared_ptr<const OpenFile> Open(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     struct stat now = {};
@@ -252,8 +251,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  Remove(job).IgnoreError();  // a process may have died after the rename and before the job's last
-                              // event
+  Remove(job).IgnoreError();  // left if a process died between rename and last event
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);
@@ -280,7 +278,7 @@ bool ArtifactStore::InUse(std::string_view job) const {
 absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view file) const {
   const fs::path path = ArtifactFolder(job) / file;
   std::error_code error;
-  fs::remove(path, error);  // false without an error if it is not there
+  fs::remove(path, error);  // no error if it does not exist
   return error ? FileError(absl::StrCat("removing ", path.string()), error) : absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Stores videos as files. Each job has a folder of its own, which is filled in staging and then
-// renamed into place.
+// Stores videos as files. Each job has its own folder, which is filled in staging and then renamed
+// into place.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,6 @@
 
 namespace wan::server {
 
-// Defined in the source file.
 class OpenFile;
 class OpenFiles;
 
@@ -76,24 +75,25 @@ class ArtifactStore {
   // Removes what an attempt left in staging. If that fails, the next start tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes the published files of a job that did not complete after all, or that is deleted; OK if
-  // there are none. Readers that have one of them open go on.
+  // Removes the published files of a job that did not complete or is deleted; OK if there are none.
+  // Readers that have a file open can still read it.
   absl::Status Remove(std::string_view job) const;
 
   // Returns whether a reader has a file of the job open.
   bool InUse(std::string_view job) const;
 
-  // Removes one file of a job that Publish put in place; OK if it is not there. Readers that have
-  // it open go on.
+  // Removes one published file of a job; OK if it does not exist. Readers that have it open can
+  // still read it.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // Decides which of a job's published files stay.
+  // Says which of a job's published files stay.
   struct Kept {
     bool any = true;
-    std::vector<std::string> but;  // names of files that go
+    std::vector<std::string> but;  // files to remove
   };
-  // Call at the start, before anything is staged. FAILED_PRECONDITION (STORAGE_UNAVAILABLE), like
-  // CheckWritable, if the folder is a link; files behind the link are not removed.
+  // Removes everything in staging. Call it at the server's start, before Stage. FAILED_PRECONDITION
+  // (STORAGE_UNAVAILABLE), like CheckWritable, if the folder is a link; files behind the link are
+  // not removed.
   absl::Status EmptyStaging() const;
 
   // Calls `kept` for each job that has published files and removes the files that it rejects; ends

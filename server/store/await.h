@@ -10,7 +10,7 @@
 namespace wan::server {
 
 // Calls `begin` with a `done`, which any thread must call once, and returns the argument of `done`.
-// Only for threads that may wait for the disk, and for tests.
+// Use it only on threads that may wait for the disk, and in tests.
 template <typename Result, typename Begin>
 Result AwaitDone(const Begin& begin) {
   absl::Notification ended;

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// Returns the file's bytes on the disk, because a copy may have holes.
+// Returns the disk space of the file; its size may be larger, because a copy may have holes.
 uint64_t TakenBy(const struct stat& facts) { return static_cast<uint64_t>(facts.st_blocks) * 512; }
 
 }  // namespace
@@ -27,7 +27,7 @@ void Ballast::Fill() const {
   const uint64_t free = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
   const uint64_t more = std::min(kBytes - held, free / 2);
   if (more == 0 || posix_fallocate(file.get(), 0, static_cast<off_t>(held + more)) == 0) return;
-  // The disk may have taken a part. If it refuses even this, the next call tries again.
+  // Undo a partial allocation. If this fails, the next call tries again.
   static_cast<void>(!ftruncate(file.get(), static_cast<off_t>(held)));
 }
 

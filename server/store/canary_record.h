@@ -1,5 +1,5 @@
-// Keeps the canary of every device (docs/operate/operations.md, "A lost device") in the data
-// folder.
+// Stores the canary results of every device (docs/operate/operations.md, "A lost device") in the
+// data folder.
 #pragma once
 
 #include <filesystem>
@@ -10,9 +10,9 @@
 namespace wan::server {
 
 // Compares a canary with the one that the file `data_dir`/device_canaries has for the same setup.
-// If it has none, appends this one and returns OK. UNAVAILABLE with the reason DEVICE_LOST, and
-// with both digests, if they differ. Any other error means that the file could not be written, and
-// says nothing about the device. Not thread-safe.
+// If the file has none, appends the canary and returns OK. UNAVAILABLE (DEVICE_LOST) with both
+// digests if they differ. Any other error means that the file could not be written; the device may
+// be sound. Not thread-safe.
 absl::Status CompareCanary(const std::filesystem::path& data_dir, const DeviceCanary& canary);
 
 }  // namespace wan::server

@@ -17,7 +17,7 @@
 namespace wan::server {
 namespace {
 
-// The files in use, by device and inode.
+// The databases in use by this process, by device and inode.
 struct UsedFiles {
   absl::Mutex mutex;
   std::set<std::pair<dev_t, ino_t>> files ABSL_GUARDED_BY(mutex);

@@ -13,11 +13,11 @@
 
 namespace wan::server {
 
-// Remembers which file was opened. If its folder is removed, or its disk unmounted, SQLite would go
-// on writing a file that no later start finds. Any thread may call Check.
+// Remembers which file was opened, because SQLite keeps writing to it even after its folder was
+// removed or its disk unmounted. Any thread may call Check.
 class FilePlace {
  public:
-  // A missing file stands for a database in memory.
+  // If the file does not exist (a database in memory), Check always succeeds.
   explicit FilePlace(const std::string& file);
 
   // UNAVAILABLE (STORAGE_UNAVAILABLE), naming `where`, if the path now names another file or none.
@@ -29,12 +29,12 @@ class FilePlace {
   struct stat opened_ = {};
 };
 
-// Keeps other stores of this process away from a database. SQLite's lock on the file keeps away
-// other processes; within one it admits several connections.
+// Prevents a second store of this process on the same database. SQLite's lock only excludes other
+// processes.
 class SoleUse {
  public:
-  // UNAVAILABLE, naming `where`, if the file is in use. A missing file (a database in memory) never
-  // is.
+  // UNAVAILABLE, naming `where`, if the file is in use. A missing file (a database in memory) is
+  // never in use.
   static absl::StatusOr<std::unique_ptr<const SoleUse>> Of(const std::string& file,
                                                            const std::string& where);
   SoleUse(const SoleUse&) = delete;
@@ -48,11 +48,12 @@ class SoleUse {
   struct stat file_ = {};
 };
 
-// Returns the name under which SQLite opens a file that nobody writes, without a log of its own.
+// Returns the URI with which SQLite opens a file that nobody writes, without creating a write-ahead
+// log.
 std::string ImmutableUri(const std::string& file);
 
-// Syncs the write-ahead log beside a database. A descriptor of its own does no harm there: SQLite's
-// locks, which would end when it is closed, are on the database's file. One call at a time.
+// Syncs the write-ahead log of a database over a descriptor of its own. (Closing a descriptor drops
+// a process's locks on that file, but SQLite's locks are on the database file.) One call at a time.
 class LogFile {
  public:
   // `where` names the database in messages.
@@ -66,7 +67,8 @@ class LogFile {
  private:
   const std::string path_;
   const std::string where_;
-  // SQLite makes the file at the first write, and keeps it until the database is closed.
+  // Opened by the first Sync. SQLite creates the file at the first write and keeps it until the
+  // database is closed.
   std::unique_ptr<const Descriptor> file_;
 };
 

@@ -1,5 +1,5 @@
-// Reads the pages of an SQLite database without SQLite, from a file that SQLite refuses. The format
-// is that of https://sqlite.org/fileformat2.html.
+// Reads the pages of an SQLite database that SQLite itself refuses to open. The format is described
+// in https://sqlite.org/fileformat2.html.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,17 @@ namespace wan::server {
 using DatabaseValue = std::variant<std::monostate, int64_t, std::string>;
 
 struct DatabaseRecord {
-  int64_t rowid = 0;  // of a table with rowids
+  int64_t rowid = 0;  // 0 in a table without rowids
   std::vector<DatabaseValue> values;
 };
 
-// The place of a record: the page, and the offset of its cell.
+// The position of a record: the page and the offset of its cell in the page.
 struct CellPlace {
   uint32_t page = 0;
   uint32_t offset = 0;
 };
 
-// A page of a b-tree, as far as it is sound.
+// The undamaged parts of a b-tree page.
 struct BtreePage {
   enum class Kind : uint8_t {
     kInteriorIndex = 2,
@@ -40,28 +40,28 @@ struct BtreePage {
   };
   Kind kind = Kind::kLeafTable;
   std::vector<uint32_t> children;  // child pages of an interior page
-  std::vector<CellPlace> cells;    // those with records; none in an interior page of a table
+  std::vector<CellPlace> cells;    // cells with records; none in a table's interior page
   bool damaged = false;            // whether a cell lies outside of the page
 };
 
-// Not thread-safe. Nothing that the file contains can make it read outside of the file.
+// Not thread-safe. Never reads outside of the file, whatever the file contains.
 class DatabasePages {
  public:
-  // Maps the file, which must not change meanwhile, and reads the write-ahead log beside it. A
-  // file without a sound header has pages of the log's size, or else of 4096 bytes.
+  // Maps the file, which must not change meanwhile, and reads the write-ahead log beside it. If the
+  // file's header is damaged, the page size is taken from the log, or else 4096 is assumed.
   static absl::StatusOr<DatabasePages> Open(const std::filesystem::path& file);
 
   uint32_t count() const { return count_; }
-  // How many frames of the write-ahead log are damaged although a later transaction is whole.
+  // Number of damaged frames in the write-ahead log before its last complete transaction.
   int damaged_frames() const { return damaged_frames_; }
 
   // Returns the b-tree page of this number, from 1; nullopt if it is another kind of page.
   std::optional<BtreePage> ReadPage(uint32_t number) const;
 
-  // The record of a cell; nothing if any part of it is damaged.
+  // Returns the record of a cell; nothing if any part of it is damaged.
   std::optional<DatabaseRecord> ReadRecord(const CellPlace& place) const;
 
-  // The pages of the freelist, as far as it can be followed.
+  // Returns the pages of the freelist, as far as its links are readable.
   std::vector<uint32_t> FreePages() const;
 
  private:

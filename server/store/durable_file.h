@@ -9,7 +9,7 @@
 
 namespace wan::server {
 
-// Owns a file descriptor; a negative one is none.
+// Owns a file descriptor; negative: none.
 class Descriptor {
  public:
   explicit Descriptor(int fd) : fd_(fd) {}
@@ -29,8 +29,8 @@ absl::Status ErrnoError(const std::string& what, int error);
 // Syncs a file, or the names in a folder, to the disk.
 absl::Status SyncPath(const std::filesystem::path& path);
 
-// Replaces `path` by a file with these bytes, atomically, and returns when that is on the disk. It
-// is written beside it first, as PATH.new; one thread at a time for one path.
+// Atomically replaces `path` by a file with the content `head` + `bytes`, and returns when it is on
+// the disk. Writes PATH.new first, so only one thread at a time may write a path.
 absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view head,
                          std::string_view bytes);
 

@@ -1,4 +1,4 @@
-// Space that ended jobs take, and the oldest of them, for retention and quotas.
+// Tracks the space that ended jobs take, and finds the oldest ended jobs, for retention and quotas.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,12 +14,11 @@
 
 namespace wan::server {
 
-// All functions are for the thread that holds the connection's lock. They throw what SQLite throws.
-// Each does a bounded amount of work, however many jobs there are, because triggers of the schema
-// keep the totals by owner and state.
+// Call all functions with the connection's lock held. They throw SQLite's exceptions. Each does a
+// bounded amount of work, because triggers of the schema maintain the totals by owner and state.
 
-// Records in job_keys the bytes of an ended job; its rows must be written before. Call it inside a
-// transaction. A job that has not ended is left as it is.
+// Records in job_keys the bytes of an ended job; does nothing for other jobs. Call it inside a
+// transaction, after the job's rows are written.
 void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 
 std::map<wan::v1::JobState, EndedTotals> ReadEndedTotals(SQLite::Database& db,

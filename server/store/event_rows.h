@@ -15,13 +15,13 @@
 
 namespace wan::server {
 
-// For the thread that holds the connection's lock; the function that writes is called inside a
-// transaction. Both throw what SQLite throws.
+// Call both functions with the connection's lock held, and the writing one inside a transaction.
+// They throw SQLite's exceptions.
 
 using EventRow = std::pair<int64_t, std::string>;  // the event's sequence and bytes
 
-// Adds events to the job of this number. Removes first those from the sequence `replaced` on, which
-// are there although their change was refused; nothing: there are none.
+// Adds events to the job of this number. If `replaced` is set, first removes the events from that
+// sequence on, which an earlier, refused change has left.
 void InsertEventRows(SQLite::Database& db, int64_t number, std::span<const wan::v1::Event> events,
                      std::optional<int64_t> replaced);
 

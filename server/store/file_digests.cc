@@ -21,12 +21,11 @@
 namespace wan::server {
 namespace {
 
-// Bytes of a piece; a slow core hashes one in a few milliseconds.
+// Bytes per read; a slow core hashes them in a few milliseconds.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kHexBytes = 64;
 
-// Gives the thread the lowest priority for CPU and disk. If the system refuses, it competes like
-// any other.
+// Gives the calling thread the lowest priority for CPU and disk; a refusal is ignored.
 void TakeLowestPriority() {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_IDLE, &none);
@@ -35,8 +34,8 @@ void TakeLowestPriority() {
   ::syscall(SYS_ioprio_set, kOfThread, 0, kIdle);
 }
 
-// Reads a piece at `offset`, at most `bytes`; 0 at the end, or -1 with errno. Leaves the page cache
-// as it was: pieces that were not cached before are dropped again.
+// Reads at most `size` bytes at `offset`; returns their number, 0 at the end, or -1 with errno.
+// Leaves the page cache unchanged: drops bytes that were not cached before.
 ssize_t ReadPiece(int descriptor, char* bytes, size_t size, off_t offset) {
   const iovec piece{bytes, size};
   const ssize_t cached = ::preadv2(descriptor, &piece, 1, offset, RWF_NOWAIT);
@@ -123,7 +122,7 @@ bool FileDigests::GoOn() {
 
 void FileDigests::Loop() {
   TakeLowestPriority();
-  bool kept = true;  // a failure is told once
+  bool kept = true;  // whether the last write succeeded; repeated failures are reported once
   for (;;) {
     ModelFile file;
     {
@@ -172,7 +171,7 @@ absl::StatusOr<std::string> FileDigests::Compute(const ModelFile& file) {
   absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
   if (!version.ok()) return version.status();
   if (*version != file.version) return ChangedError(file);
-  // With read-ahead ReadPiece would find pieces in the cache that it has put there itself.
+  // Disable read-ahead: ReadPiece would take its own read-ahead for bytes that were cached before.
   ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
   Sha256 hash;
   std::vector<char> piece(kPieceBytes);
@@ -185,7 +184,7 @@ absl::StatusOr<std::string> FileDigests::Compute(const ModelFile& file) {
     hash.Update({piece.data(), static_cast<size_t>(read)});
     offset += read;
   }
-  // It may have been written to meanwhile.
+  // The file may have changed while it was read.
   version = FileVersion::Of(descriptor.get());
   if (!version.ok()) return version.status();
   if (*version != file.version) return ChangedError(file);
@@ -207,7 +206,7 @@ void FileDigests::ReadKept() {
   std::ifstream stream(file_, std::ios::binary);
   read_kept_ = stream.is_open();
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  // A file that is missing or damaged costs only time: the digests are computed again.
+  // Ignore a missing or damaged file: its digests are computed again.
   if (text.size() <= kHexBytes || text[kHexBytes] != '\n') return;
   const std::string_view lines = std::string_view(text).substr(kHexBytes + 1);
   if (Sha256Hex(lines) != std::string_view(text).substr(0, kHexBytes)) return;

@@ -1,5 +1,5 @@
-// SHA-256 of the files that models are read from: each is computed once, beside other work, and
-// remembered across restarts.
+// Computes the SHA-256 of the files that models are read from, each once, in the background, and
+// remembers it across restarts.
 #pragma once
 
 #include <deque>
@@ -20,54 +20,55 @@
 
 namespace wan::server {
 
-// Most digests that are remembered; the least recently wanted are forgotten first. The largest
-// model has about fifty files.
+// Most remembered digests; the least recently wanted are forgotten. The largest model has about
+// fifty files.
 inline constexpr size_t kMaxFileDigests = 10'000;
 
-// Thread-safe. A thread of its own reads the files, with the system's lowest priority for CPU and
-// disk, and leaves the page cache as it found it. It ends within milliseconds of Stop; the file
-// that it was reading is read again after the next start.
+// Thread-safe. The object's thread reads the files with the system's lowest priority for CPU and
+// disk, and leaves the page cache unchanged. It ends within milliseconds after Stop; a file that
+// was not finished is read again after the next start.
 //
 //   FILE   a line with the SHA-256 of what follows, then one line "KEY SHA256" for each digest
 class FileDigests {
  public:
-  // `file` keeps the digests; its folder need not exist yet. `on_problem` is called for files that
-  // have changed since their model was loaded (they get no digest) and for digests that cannot be
-  // stored; on the object's thread, with no lock held.
+  // `file` stores the digests; its folder need not exist yet. `on_problem` is called on the
+  // object's thread, with no lock held, for files that have changed since their model was loaded
+  // (they get no digest), and if digests cannot be stored.
   FileDigests(std::filesystem::path file, std::function<void(const absl::Status&)> on_problem);
   FileDigests(const FileDigests&) = delete;
   FileDigests& operator=(const FileDigests&) = delete;
-  // Stops and waits for the thread.
+  // Calls Stop and waits for the thread.
   ~FileDigests();
 
-  // The key of a digest, for one state of one file: lower-case hex.
+  // Returns the key of a digest, in lower-case hex; it identifies one version of one file.
   static std::string KeyOf(const ModelFile& file);
 
-  // Computes the digests that are not known yet. Returns at once.
+  // Queues the files whose digests are unknown. Returns at once.
   void Want(const std::vector<ModelFile>& files);
 
   // Returns the digest in lower-case hex; nullopt while unknown.
   std::optional<std::string> Find(std::string_view key) const;
 
-  // Between Pause and Resume, which may nest, no file is read: a model that is being loaded has the
-  // disk for itself. Pause does not wait for the piece that is being read.
+  // No file is read between Pause and Resume, which may nest, so that a load has the disk for
+  // itself. Pause does not wait for a read that has begun.
   void Pause();
   void Resume();
 
-  // Waits until nothing is left to do, or until the object is paused or stopped.
+  // Waits until all queued files are done, or until the object is paused or stopped.
   void AwaitIdle() const;
 
-  // Ends the work. Does not wait. Idempotent.
+  // Makes the thread end. Does not wait. Idempotent.
   void Stop();
 
  private:
   void Loop();
-  // Reads the digests of earlier processes, once. The data folder may appear after the server's
-  // start.
+  // Reads the digests of earlier processes if that has not succeeded yet; the data folder may
+  // appear after the server's start.
   void ReadKept();
   // Writes all digests to the file.
   absl::Status Keep() const;
-  // Reads one file. CANCELLED after Stop; FAILED_PRECONDITION if it is not the version any more.
+  // Hashes one file. CANCELLED after Stop; FAILED_PRECONDITION if the file is no longer the given
+  // version.
   absl::StatusOr<std::string> Compute(const ModelFile& file);
   // Waits while the object is paused. Returns false after Stop.
   bool GoOn();

@@ -11,7 +11,7 @@
 
 namespace wan::server {
 
-// The end_time of an unfinished job: after all others.
+// The end_time of an unfinished job, which sorts after all others.
 inline constexpr int64_t kNotEnded = std::numeric_limits<int64_t>::max();
 
 using JobLabels = std::map<std::string, std::string, std::less<>>;
@@ -24,11 +24,11 @@ struct JobKeys {
   int64_t priority = 0;
   int64_t create_time = 0;  // microseconds since the epoch, like end_time
   int64_t end_time = kNotEnded;
-  // Called each time that a comparison needs the labels.
+  // Called whenever a comparison needs the labels.
   std::function<const JobLabels&()> labels;
 };
 
-// Evaluated here and not in SQL, where a row with many comparisons of labels took 85 us.
+// Not evaluated in SQL because a row with many comparisons of labels took 85 us there.
 bool Matches(const JobFilter& filter, const JobKeys& keys);
 
 }  // namespace wan::server

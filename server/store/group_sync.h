@@ -13,8 +13,8 @@
 
 namespace wan::server {
 
-// Thread-safe. Calls that arrive while a sync runs share the next one, so that a slow disk costs
-// each of them at most two syncs, however many they are. Only the object's own thread waits.
+// Thread-safe. Calls that arrive while a sync runs share the next one, so each waits for at most
+// two syncs, however many calls there are. Only the object's own thread blocks.
 class GroupSync {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -24,14 +24,14 @@ class GroupSync {
   explicit GroupSync(std::function<absl::Status()> sync);
   GroupSync(const GroupSync&) = delete;
   GroupSync& operator=(const GroupSync&) = delete;
-  // Syncs once more for waiting callers.
+  // Syncs once more if callers wait.
   ~GroupSync();
 
-  // Calls `done` once all earlier writes are durable, or with the reason why they may not be; on
-  // the object's thread with no lock held. `done` must not block.
+  // Calls `done` with OK once all earlier writes are durable, or with the error of the sync. `done`
+  // is called on the object's thread with no lock held, and must not block.
   void Await(Done done);
 
-  // Calls that wait for a sync which has not begun.
+  // Number of calls that wait for a sync that has not begun.
   int waiting() const;
 
  private:
@@ -44,14 +44,13 @@ class GroupSync {
   std::thread thread_;  // last: it uses the others
 };
 
-// Thread-safe. Carries tasks out one after the other on a thread of its own, in the order of their
-// posting.
+// Runs posted tasks one by one, in order, on a thread of its own. Thread-safe.
 class SerialThread {
  public:
   SerialThread() : thread_([this] { Loop(); }) {}
   SerialThread(const SerialThread&) = delete;
   SerialThread& operator=(const SerialThread&) = delete;
-  // Carries out all posted tasks first.
+  // Runs all posted tasks before it returns.
   ~SerialThread();
 
   void Post(std::function<void()> task);

@@ -10,7 +10,7 @@ namespace {
 // How long a checkpoint waits for readers to finish.
 constexpr int kReadersTimeoutMs = 1000;
 
-// A disk whose last sync took longer is not asked for more of them while the database closes.
+// If the last sync took longer, the destructor makes no further ones.
 constexpr absl::Duration kSlowSync = absl::Seconds(1);
 
 }  // namespace
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
   const std::string where = source.where;
   try {
     std::unique_ptr<SQLite::Database> writing = source.open();
-    // Its place is noted now that the file is there.
+    // Construct this after `open`, because FilePlace needs the file to exist.
     std::unique_ptr<JobDatabase> database(new JobDatabase(source));
     absl::StatusOr<std::unique_ptr<const SoleUse>> sole = SoleUse::Of(source.file, where);
     if (!sole.ok()) return sole.status();
@@ -134,7 +134,8 @@ absl::Status JobDatabase::CheckReady() const {
 }
 
 absl::Status JobDatabase::Sync() {
-  // A second sync may succeed although the first has lost data.
+  // Do not sync again after a failure: the second sync may succeed although the first has lost
+  // data.
   if (absl::Status before = Unsynced(); !before.ok()) return before;
   const int64_t began = clock_.MonotonicNanos();
   absl::Status synced = sync_file_();

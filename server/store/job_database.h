@@ -1,4 +1,4 @@
-// The connections to the job database: one that writes, two that read, and when which may wait.
+// Holds the connections to the job database: one that writes and two that read.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -34,12 +34,12 @@ class JobDatabase {
   struct Source {
     std::string file;
     std::string where;  // names the file in messages
-    Opener open;        // may throw SQLite::Exception, as `open_to_read`
+    Opener open;        // may throw SQLite::Exception, like `open_to_read`
     Preparer prepare;
-    // Called twice. Null: the connection that writes reads as well, as no other one can be had.
+    // Called twice. Null: reads use the writing connection, because a second one is impossible.
     Opener open_to_read = nullptr;
-    std::function<absl::Status()> sync;  // makes durable what was written before
-    const Clock& clock = SystemClock();  // measures how long the disk takes
+    std::function<absl::Status()> sync;  // makes earlier writes durable
+    const Clock& clock = SystemClock();  // measures the duration of syncs
   };
 
   // Errors as of SqliteStatus and `prepare`.
@@ -51,35 +51,35 @@ class JobDatabase {
   // which the next start reads, so that a process that was told to end does so in time.
   ~JobDatabase();
 
-  // Calls `body` with the connection for short reads, as of one job, and turns SQLite's exceptions
-  // into a status.
+  // Calls `body` with the connection for short reads, for example of one job, and turns SQLite's
+  // exceptions into a status.
   template <typename ReadBody>
   auto Read(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
     return ReadOver(reading_, body);
   }
 
-  // The same for what looks at many jobs. One that scans again and again takes the lock again
-  // before a reader that waits for it gets it, so that short reads must not share it.
+  // Like Read, for reads of many jobs. Scans have a connection of their own because a caller that
+  // scans in a loop takes the lock again before waiting readers get it.
   template <typename ReadBody>
   auto Scan(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
     return ReadOver(scanning_, body);
   }
 
   // Calls `body` in a transaction on the writing thread, in the order of the calls, and commits if
-  // it returns OK. Then calls `done`, on the writing or the syncing thread, which it must not
-  // block: with the error, or once the change is durable. If the sync fails, `undo` is called
-  // before `done`; null: nothing is to be done then.
+  // it returns OK. Then calls `done` with the error, or with OK once the change is durable, on the
+  // writing or the syncing thread, which it must not block. If the sync fails, calls `undo` (may be
+  // null) before `done`.
   void Change(Body body, Done done, std::function<void(const absl::Status&)> undo = nullptr);
 
-  // The same without a transaction of its own and without a sync: what a power cut undoes does no
-  // harm.
+  // Like Change, but without a transaction and without a sync, for changes that a power cut may
+  // undo.
   void Write(Body body, Done done);
 
-  // Calls `body` at once, on the caller's thread. For `undo` only.
+  // Calls `body` at once, on the caller's thread. Call it only in `undo`.
   absl::Status TakeBack(const Body& body);
 
-  // Calls `done` with OK if the disk takes writes. After a sync that failed nothing is written any
-  // more until this has brought the whole log into the database.
+  // Calls `done` with OK if the disk takes writes. After a failed sync all writes are refused until
+  // this has moved the whole log into the database.
   void CheckWritable(Done done);
 
  private:
@@ -98,7 +98,7 @@ class JobDatabase {
     return Guarded(connection, body);
   }
 
-  // With the connection's lock held.
+  // Call it with the connection's lock held.
   template <typename GuardedBody>
   auto Guarded(Connection& connection, const GuardedBody& body)
       -> decltype(body(std::declval<SQLite::Database&>())) {
@@ -110,10 +110,10 @@ class JobDatabase {
   }
   absl::Status OnWriter(const Body& body);
   absl::Status Unsynced() const;
-  // OK if writes may be tried.
+  // Returns OK if writes may be tried.
   absl::Status CheckReady() const;
   absl::Status Sync();
-  // Brings all of the log into the database after a sync that failed.
+  // Moves the whole log into the database after a failed sync.
   absl::Status SaveLog(SQLite::Database& database);
   // Before the connections close.
   void KeepLogOnClose();
@@ -124,14 +124,14 @@ class JobDatabase {
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
-  // No database: there is only the one that writes.
+  // Without a database if Source::open_to_read is null.
   Connection reading_;
   Connection scanning_;
   mutable absl::Mutex state_mutex_;
-  // The reason why the latest writes may not be durable; OK otherwise.
+  // The error of the failed sync since which writes may not be durable; else OK.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
-  // Always there before the destructor. The writer goes first, as it uses all others.
+  // Set until the destructor, which destroys the writer first because it uses the rest.
   std::optional<GroupSync> sync_;
   std::optional<SerialThread> writer_;
 };

@@ -1,5 +1,4 @@
-// The files that jobs' models were read from, in the table job_files: a row for each file of the
-// job's latest attempt.
+// The table job_files: a row for each file from which the model of a job's latest attempt was read.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,8 +13,8 @@
 
 namespace wan::server {
 
-// Call both with the connection's lock held, the first inside a transaction. They throw SQLite's
-// exceptions.
+// Call both functions with the connection's lock held, the first inside a transaction. They throw
+// SQLite's exceptions.
 
 // Replaces the files of the job with this number.
 void ReplaceJobFiles(SQLite::Database& db, int64_t number, std::span<const JobFile> files);

@@ -41,16 +41,16 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
   statement.exec();
 }
 
-// A value that all jobs of a query share in a column with an index in the query's order. Without
-// one the scan visits all jobs.
+// A column that has one value in all jobs of a query, and an index that begins with the column and
+// continues in the query's order. Without one a scan visits all jobs.
 struct IndexedEquality {
   std::string_view column;
   std::string_view index;
   std::variant<int64_t, std::string> value;
 };
 
-// The comparison "`field` = value" that every job which `filter` accepts meets; null if it has
-// none.
+// Returns a comparison "`field` = value" that holds for every job that `filter` accepts; null if
+// there is none.
 const JobFilter* EqualityOf(const JobFilter& filter, JobField field) {
   const auto is_it = [field](const JobFilter& candidate) {
     return candidate.kind == JobFilter::Kind::kCompare && candidate.field == field &&
@@ -73,7 +73,7 @@ std::string_view IndexOfOwners(JobOrderField order) {
   }
 }
 
-// The owner comes first, so that no caller waits for a scan of others' jobs.
+// Returns the index to use. Prefers the owner, so that callers do not scan the jobs of others.
 std::optional<IndexedEquality> IndexOf(const JobQuery& query) {
   const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
   if (query.owner.has_value() || owner != nullptr) {
@@ -97,7 +97,7 @@ std::string_view ColumnOf(JobOrderField field) {
     case JobOrderField::kPriority:
       return "priority";
     default:
-      return "job";  // jobs are numbered as they are accepted
+      return "job";  // numbers are in the order of acceptance
   }
 }
 
@@ -146,12 +146,12 @@ void RebuildJobKeys(SQLite::Database& db) {
   while (select.executeStep()) {
     wan::v1::Job job;
     const std::string bytes = select.getColumn(1).getString();
-    // A row that cannot be read is left to the list that meets it and sets it aside.
+    // Keep a damaged row: the first list that reads it moves it to damaged_jobs.
     if (!job.ParseFromString(bytes)) job.Clear();
     InsertJobKeys(db, select.getColumn(0).getInt64(), job);
     if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
   }
-  // Only the end times of these jobs are known, not the order of their ends.
+  // The order in which these jobs ended is not stored, so use their end times.
   std::sort(ends.begin(), ends.end());
   SQLite::Statement update(db, "UPDATE job_keys SET ended = ? WHERE job = ?");
   for (size_t i = 0; i < ends.size(); ++i) {
@@ -174,7 +174,7 @@ JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                                  ", state, model, owner, priority, create_time, end_time FROM "
                                  "job_keys");
   if (indexed.has_value()) {
-    // Names the index, so that SQLite's statistics cannot make it choose another one.
+    // Name the index, so that SQLite cannot choose another one.
     absl::StrAppend(&sql, " INDEXED BY ", std::string(indexed->index), " WHERE ",
                     std::string(indexed->column), " = ?");
   } else {

@@ -1,4 +1,5 @@
-// The keys by which jobs are listed: a small row per job in job_keys, and its labels in job_labels.
+// The keys by which jobs are listed: a small row for each job in job_keys, and its labels in
+// job_labels.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -13,25 +14,25 @@
 
 namespace wan::server {
 
-// For the thread that holds the connection's lock, in a transaction of its own. They throw what
-// SQLite throws.
+// Call all functions with the connection's lock held, and those that write inside a transaction.
+// They throw SQLite's exceptions.
 
-// Adds the keys of a job that has none. If it has ended, its rows must be written.
+// Adds the keys of a job that has none. If the job has ended, its rows must have been written.
 void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
-// Makes the keys those of `job`, whose rows must be written; its labels too if `labels`.
+// Replaces the keys of `job`, and its labels if `labels`. Its rows must have been written.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
 // Rebuilds the keys of all jobs from their rows, for migrations and repairs. The time grows with
 // the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
-// Most jobs that a scan visits; it takes 2 ms.
+// Most jobs visited by one scan, which then takes 2 ms.
 inline constexpr int kJobsOfAScan = 1024;
 
-// Jobs that a query accepts.
+// Part of the jobs that a query accepts.
 struct JobScan {
   std::vector<JobPlace> found;  // in the query's order
-  int seen = 0;                 // how many jobs it looked at
+  int seen = 0;                 // number of visited jobs
   // The last visited place; nullopt at the end of all jobs.
   std::optional<JobPlace> end;
 };

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// Most names of removed jobs that are kept, so that GetJob can say that a job was removed.
+// Most remembered names of removed jobs, for which GetJob says that the job was removed.
 constexpr int64_t kRemovedNames = 100'000;
 
 // Returns a job's serialized bytes.
@@ -26,12 +26,12 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
-// Minutes of the table removed_use that are kept: a day, and another for a wall clock that is set.
+// Minutes kept in the table removed_use: a day, and a second one in case the wall clock is set.
 constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
-// Records the owner of a job that has no row any more.
+// Records the owner of a job whose row was removed.
 void NoteOwner(SQLite::Database& db, std::string_view job, const std::string& owner) {
   SQLite::Statement note(db, "INSERT OR REPLACE INTO gone_owners (name, owner) VALUES (?, ?)");
   note.bind(1, std::string(job));

@@ -1,4 +1,4 @@
-// The rows of one job, in SQL: how they are written, read and judged.
+// Reads, writes and checks the rows of one job.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -36,15 +36,15 @@ inline constexpr char kSelectJob[] =
     "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
     "EXISTS (SELECT 1 FROM events WHERE events.job = jobs.number AND sequence = 1) FROM jobs ";
 
-// Returns the row on which the statement stands.
+// Returns the current row of the statement.
 JobRow ReadRow(SQLite::Statement& select);
 
-// Returns what is wrong with a row; empty if it is sound. `parsed` is the job from the row's bytes;
-// `is_parsed` says whether they could be parsed.
+// Returns what is wrong with a row; empty if nothing. `parsed` is the job in the row; `is_parsed`
+// says whether its bytes could be parsed.
 std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
 
-// Returns the job's value of the column request_id, which is unique per owner: owners' names have
-// no newline.
+// Returns the value of the column request_id, "OWNER<newline>REQUEST_ID", which is unique because
+// owners' names have no newline.
 std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
@@ -60,23 +60,22 @@ void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job)
 
 void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report);
 
-// Returns the newest QUEUED and RUNNING rows with a number below `before`, newest first, at most
-// `limit`. That bounds the work, however many jobs there are, because each state has an index in
-// this order.
+// Returns at most `limit` QUEUED and RUNNING rows with a number below `before`, newest first. The
+// work is bounded by `limit`, because each state has an index in this order.
 std::vector<JobRow> ReadUnfinishedRows(SQLite::Database& db, int64_t before, int limit);
 
-// Deletes a job that was added, by its name, as if it had never been; does nothing if it is not
-// there.
+// Deletes a job that was just added, without recording its removal; does nothing if it does not
+// exist.
 void TakeBackJob(SQLite::Database& db, const std::string& name);
 
 // Deletes a job and all that belongs to it.
 void DeleteJobRows(SQLite::Database& db, int64_t number);
 
-// Deletes an ended job and all that belongs to it, and remembers its name and its device seconds.
-// NOT_FOUND, or FAILED_PRECONDITION (JOB_NOT_ENDED).
+// Deletes an ended job and all its rows, and records its name and device seconds. NOT_FOUND, or
+// FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 
-// Returns the use of removed jobs that ended in the minute of `since` or later.
+// Returns the device time of removed jobs that ended in the minute of `since` or later.
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
 // Records the name of a removed job and forgets the oldest beyond 100,000. `owner` is nullopt if
@@ -84,14 +83,14 @@ std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since)
 void NoteRemoved(SQLite::Database& db, std::string_view job,
                  const std::optional<std::string>& owner);
 
-// Returns the owner of a job that has a row, or had one that was removed or is damaged. NOT_FOUND.
+// Returns the owner of a job, even if its row is damaged or was removed. NOT_FOUND if unknown.
 absl::StatusOr<std::string> ReadOwner(SQLite::Database& db, std::string_view job);
 
 // Moves a row to the table damaged_jobs with a note of what is wrong.
 void MoveToDamaged(SQLite::Database& db, int64_t number, const std::string& damage);
 
-// Returns the status of a job that has no row in `jobs`, and is not in damaged_jobs: NOT_FOUND
-// (EXPIRED or JOB_NOT_FOUND).
+// Returns the error for a job that is neither in `jobs` nor in damaged_jobs: NOT_FOUND (EXPIRED or
+// JOB_NOT_FOUND).
 absl::Status MissingError(SQLite::Database& db, std::string_view job);
 
 }  // namespace wan::server

@@ -21,18 +21,18 @@
 
 namespace wan::server {
 
-// A job as the store keeps it. The request has no image, and `queue_position` and `progress` are
-// not kept. Reading fills in `last_sequence`.
+// A job as stored: without the request's image, `queue_position` and `progress`. Reading fills in
+// `last_sequence`.
 struct StoredJob {
   wan::v1::Job job;
   // Whether the job ends when its caller goes away (Generate).
   bool tied_to_caller = false;
-  // SHA-256 of the request as the caller sent it, image included. It distinguishes a retry with the
-  // same request_id from a different request.
+  // SHA-256 of the request as sent, image included, to tell a retry from a different request with
+  // the same request_id.
   std::string request_digest;
 };
 
-// A file that the model of a job's latest attempt was read from.
+// A file from which the model of a job's latest attempt was read.
 struct JobFile {
   std::string name;  // as in wan.v1.ModelFile.path
   uint64_t size_bytes = 0;
@@ -61,21 +61,21 @@ struct JobAddition {
 // A job's place in an order of jobs.
 struct JobPlace {
   int64_t key = 0;     // the value that the order compares first
-  int64_t number = 0;  // in the order in which jobs were added
+  int64_t number = 0;  // grows with each added job
 
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
-// Most bytes of a page's rows: gRPC's clients accept 4 MiB.
+// Most bytes of a page's rows, because gRPC clients accept 4 MiB.
 inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
 
 struct JobQuery {
   std::optional<std::string> owner;  // owner of the jobs; nullopt: all owners
-  JobFilter filter;                  // which of these; default: all
-  ListOrder order;                // default: the newest first; equals in the order of their numbers
-  int limit = 50;                 // most jobs of a page
-  size_t bytes = kMaxPageBytes;   // the page ends with the job that passes these bytes
-  std::optional<JobPlace> after;  // JobPage::next of the previous page; nullopt: the first page
+  JobFilter filter;                  // default: all jobs
+  ListOrder order;                   // default: newest first; ties by number
+  int limit = 50;                    // most jobs of a page
+  size_t bytes = kMaxPageBytes;      // the page ends with the job that exceeds this
+  std::optional<JobPlace> after;     // JobPage::next of the previous page; nullopt: the first page
 };
 
 struct JobPage {
@@ -100,39 +100,38 @@ struct EndedJob {
   int64_t entry_bytes = 0;
 };
 
-// The time for which jobs of a principal have held devices.
+// Device time that jobs of a principal have used.
 struct PrincipalUse {
   std::string owner;
   absl::Duration held;
   absl::Time until;  // when the last of them ended
 };
 
-// Ended jobs, the oldest first.
+// Selects ended jobs, oldest first.
 struct EndedQuery {
   wan::v1::JobState state = wan::v1::JOB_STATE_COMPLETED;
-  bool with_files = false;  // only jobs that have files; for COMPLETED, as others have none
-  // Only jobs with an earlier end_time, in the order of these times. Nullopt: all, in the order in
-  // which they ended, which no jump of the wall clock changes.
+  bool with_files = false;  // only jobs with files; use it with COMPLETED
+  // Only jobs with an earlier end_time, ordered by end_time. Nullopt: all, in the order in which
+  // they ended, which jumps of the wall clock do not change.
   std::optional<absl::Time> ended_before;
-  int skip = 0;  // leaves out the first ones
+  int skip = 0;  // number of jobs to leave out at the beginning
   int limit = 64;
 };
 
 // Thread-safe. When a changing call returns OK, or calls `done` with OK, the whole change is on
 // disk and survives a kill -9 and a power cut. After an error nothing has changed.
 //
-// The forms with `done` block no thread of the caller while the disk syncs. `done` is called once,
-// on a thread of the store with no lock held, or on the caller's before the call returns. It must
-// not block or call a form without `done`. Changes are made in the order of the calls. Reading
-// never waits for a change: it sees what was written before it is synced.
+// Calls with `done` do not block while the disk syncs. `done` is called once, on a thread of the
+// store with no lock held, or on the caller's before the call returns. It must not block or call a
+// changing method without `done`. Changes are made in the order of the calls. Reads never wait for
+// a sync; they see changes that are written but not yet synced.
 //
 // Errors: NOT_FOUND if the job is unknown; DATA_LOSS (JOB_DAMAGED) if its row cannot be read (List
 // and Unfinished leave such jobs out); RESOURCE_EXHAUSTED, UNAVAILABLE or PERMISSION_DENIED with
 // the reason STORAGE_UNAVAILABLE if the disk is full, fails, or takes no writes; INTERNAL
 // otherwise.
 //
-// However many jobs there are, a call holds the lock only for a bounded amount of reading or
-// writing.
+// A call holds the lock only for a bounded amount of reading or writing.
 class JobStore {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -140,48 +139,47 @@ class JobStore {
   virtual ~JobStore() = default;
 
   // Adds all jobs or none, with their images and first events, which must live until `done` is
-  // called. ALREADY_EXISTS if a name is taken, or a request_id that is not empty among the jobs of
-  // the same owner; INTERNAL, which names the field, for a text that is not UTF-8 and could not be
-  // read back.
+  // called. ALREADY_EXISTS if a name is taken, or if another job of the owner has the same
+  // request_id (unless empty); INTERNAL, naming the field, for a text that is not UTF-8.
   virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
 
-  // Forgets an ended job with its events, report and labels; its device seconds stay in the owner's
-  // account. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id free.
+  // Deletes an ended job with its events, report and labels; its device seconds still count for the
+  // owner. Its name is NOT_FOUND (EXPIRED) from then on, and its request_id can be used again.
   // FAILED_PRECONDITION (JOB_NOT_ENDED) if it has not ended.
   virtual void Remove(std::string_view job, Done done) = 0;
 
   // Applies the changes in order, all of them or none; they must live until `done` is called. Drops
-  // the image of a job whose new state is final. Bytes of a text that are not UTF-8 are stored as
-  // U+FFFD, so that it can be read back.
+  // the image of a job whose new state is final. Bytes that are not UTF-8 are replaced by U+FFFD,
+  // so that texts can be read back.
   virtual void Apply(std::span<const JobChange> changes, Done done) = 0;
   absl::Status Apply(std::span<const JobChange> changes);
 
   virtual absl::StatusOr<StoredJob> Get(std::string_view job) = 0;
   virtual absl::StatusOr<StoredJob> FindByRequestId(std::string_view owner,
                                                     std::string_view request_id) = 0;
-  // Returns the next jobs of a query. A page may have fewer than `limit` jobs, or none, although
-  // others follow: it ends after 1,024 visited jobs, or when it has the bytes.
+  // Returns the next jobs of a query. A page ends after 1,024 visited jobs or `bytes`, so it may
+  // have fewer than `limit` jobs, or none, although others follow.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
   // Returns the owner of a job, also if it is damaged or was removed; NOT_FOUND if the owner is
   // unknown. Reads only the owner.
   virtual absl::StatusOr<std::string> OwnerOf(std::string_view job) = 0;
-  // Returns 32 random bytes that stay with the store: the key of tokens that callers keep and must
-  // not read.
+  // Returns 32 random bytes, the same for the life of the database, with which page tokens are
+  // encrypted.
   virtual absl::StatusOr<std::string> SecretKey() = 0;
   // Returns the QUEUED and RUNNING jobs, oldest first.
   virtual absl::StatusOr<std::vector<StoredJob>> Unfinished() = 0;
 
-  // Returns the totals of the ended jobs of `owner`, or of everybody's, by state.
+  // Returns the totals of the ended jobs of `owner`, or of all owners, by state.
   virtual absl::StatusOr<std::map<wan::v1::JobState, EndedTotals>> TotalsOfEnded(
       const std::optional<std::string>& owner) = 0;
   virtual absl::StatusOr<std::vector<EndedJob>> OldestEnded(const EndedQuery& query) = 0;
 
-  // Returns the use of removed jobs that ended at `since` or later. Use a day older than the latest
-  // may be forgotten.
+  // Returns the device time of removed jobs that ended at `since` or later. Entries more than a day
+  // older than the latest one may be missing.
   virtual absl::StatusOr<std::vector<PrincipalUse>> UseOfRemoved(absl::Time since) = 0;
 
-  // Returns a small part of the free space in the file to the file system. Returns whether there is
-  // more to give.
+  // Gives a small part of the file's free space back to the file system. Returns whether there is
+  // more.
   virtual absl::StatusOr<bool> Vacuum() = 0;
 
   // Returns OK if the storage takes writes now. Changes no data.
@@ -198,7 +196,7 @@ class JobStore {
   // Returns the image of the job's request; empty if it has none.
   virtual absl::StatusOr<std::string> Image(std::string_view job) = 0;
 
-  // The reports of jobs' ends, which Apply adds. They go with the store.
+  // The outbox of webhook reports, which Apply adds. Lives as long as the store.
   virtual WebhookOutbox& webhooks() = 0;
 };
 

@@ -1,5 +1,5 @@
-// Prevents rows that could not be read back, as a second check after those of the code that takes
-// texts from outside.
+// Prevents rows that could not be read back. This is a second check: the code that receives texts
+// checks them first.
 #pragma once
 
 #include <functional>
@@ -13,14 +13,14 @@
 
 namespace wan::server {
 
-// INTERNAL, naming the field, if a row of the new job could not be read back. `where` names the
-// store. Takes no lock.
+// Returns INTERNAL, naming the field, if a row of the new job could not be read back. `where` names
+// the store. Takes no lock.
 absl::Status CheckReadsBack(const std::string& where, const StoredJob& stored,
                             std::span<const wan::v1::Event> events);
 
-// Returns all changes with MendTexts applied to the messages that could not be read back, and tells
-// `on_problem` of each; empty if there is none. Unlike a new job, a change is not refused: a job
-// whose end cannot be stored would never end. Takes no lock.
+// Returns all changes, with MendTexts applied to messages that could not be read back, and reports
+// each to `on_problem`; returns an empty list if there are none. Changes are mended, not refused,
+// because a job whose end cannot be stored would never end. Takes no lock.
 std::vector<JobChange> MendedChanges(const std::string& where, std::span<const JobChange> changes,
                                      const std::function<void(const absl::Status&)>& on_problem);
 

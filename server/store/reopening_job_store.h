@@ -19,8 +19,8 @@
 
 namespace wan::server {
 
-// Called after every synced change with its kind and duration, on the thread that answers the
-// caller.
+// `on_write` is called after every synced change with its kind and duration, on the thread that
+// calls `done`.
 struct StoreWatch {
   Clock* clock = nullptr;  // may be null
   std::function<void(std::string_view operation, absl::Duration taken)> on_write;
@@ -40,9 +40,9 @@ class ReopeningJobStore final : public JobStore {
         open_for_reading_(std::move(open_for_reading)),
         watch_(std::move(watch)) {}
 
-  // Opens the store unless it is open for writing. Other calls wait meanwhile. Returns OK, or why
-  // the store cannot be written. With the reason STORAGE_UNAVAILABLE try again later. Other errors
-  // need an operator: the file is damaged or another server uses it.
+  // Opens the store for writing if it is not. Other calls wait meanwhile. Returns OK, or why the
+  // store cannot be written. With the reason STORAGE_UNAVAILABLE try again later. Other errors need
+  // an operator: the file is damaged or another server uses it.
   absl::Status Reopen();
 
   // Whether a store is open, for writing or only for reading.
@@ -73,7 +73,7 @@ class ReopeningJobStore final : public JobStore {
   WebhookOutbox& webhooks() override { return outbox_; }
 
  private:
-  // Passes every call to the outbox of the store that is open.
+  // Passes every call to the open store's outbox.
   class Outbox final : public WebhookOutbox {
    public:
     explicit Outbox(ReopeningJobStore& store) : store_(store) {}
@@ -88,9 +88,8 @@ class ReopeningJobStore final : public JobStore {
 
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
-  // Returns the store if it takes changes. Such a store is never replaced, so no lock is needed
-  // while a change waits for the disk; otherwise Reopen would wait for the change, and readers for
-  // Reopen.
+  // Returns the store if it is open for writing. Such a store is never replaced, so changes wait
+  // for the disk without holding mutex_ (otherwise Reopen, and then readers, would wait for them).
   absl::StatusOr<JobStore*> Writable() const;
   template <typename Call>
   auto Write(std::string_view operation, const Call& call)
@@ -104,7 +103,7 @@ class ReopeningJobStore final : public JobStore {
   const Opener open_for_reading_;
   const StoreWatch watch_;
   Outbox outbox_{*this};
-  mutable absl::Mutex mutex_;  // shared by calls, exclusive while the store is replaced
+  mutable absl::Mutex mutex_;  // held shared by calls, exclusively while the store is replaced
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   // Why no store is open for writing; OK if one is.
   absl::Status unwritable_ ABSL_GUARDED_BY(mutex_);

@@ -36,12 +36,12 @@ constexpr char kDatabaseFile[] = "jobs.db";
 constexpr char kLogSuffix[] = "-wal";
 constexpr char kPendingSuffix[] = "-repairing";
 constexpr char kNewSuffix[] = ".repaired";
-// Offsets of SQLite's lock bytes in every database file.
+// Position and number of SQLite's lock bytes in every database file.
 constexpr off_t kLockStart = 0x40000000;
 constexpr off_t kLockBytes = 512;
 
-// Keeps every SQLite away from the file for as long as the descriptor is open, without SQLite,
-// which may refuse to open the file. The lock belongs to the descriptor and not to the process.
+// Locks the file against every use by SQLite while the descriptor is open. Does not use SQLite,
+// which may refuse to open the file. The lock belongs to the descriptor, not to the process.
 absl::Status LockOut(const Descriptor& file, const fs::path& path) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
@@ -56,15 +56,15 @@ absl::Status LockOut(const Descriptor& file, const fs::path& path) {
       absl::StrCat("a server uses ", path.string(), "; stop it before a repair"));
 }
 
-// Whether SQLite finds no damage. Error: the file was not written by this server, or by a newer
-// one.
+// Returns whether SQLite finds no damage. An error means that another program or a newer server
+// wrote the file.
 absl::StatusOr<bool> IsWhole(const fs::path& file) {
   const std::string where = absl::StrCat("job database ", file.string());
   try {
     const std::unique_ptr<SQLite::Database> db = OpenReadOnly(file);
     const absl::Status read = PrepareForReading(*db, where);
     if (absl::IsDataLoss(read)) return false;
-    // One of an older server is UNAVAILABLE here: it can be read once it has been migrated.
+    // UNAVAILABLE: the file of an older server, which only needs a migration.
     if (!read.ok() && !absl::IsUnavailable(read)) return read;
     return db->execAndGet("PRAGMA integrity_check(1)").getString() == "ok";
   } catch (const SQLite::Exception& error) {
@@ -80,7 +80,7 @@ bool IsEnd(const wan::v1::Event& event) {
   return event.has_completed() || event.has_failed() || event.has_cancelled();
 }
 
-// Gives a job the end that one of its events describes.
+// Sets the job's end to the one that its event describes.
 void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   *job.mutable_end_time() = end.time();
   if (end.has_completed()) {
@@ -95,7 +95,7 @@ void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   }
 }
 
-// The last event of a job that has ended.
+// Returns the last event that an ended job must have.
 wan::v1::Event EndOf(const wan::v1::Job& job) {
   wan::v1::Event event;
   *event.mutable_time() = job.end_time();
@@ -181,7 +181,7 @@ class Rebuild {
       }
     }
     const absl::StatusOr<int64_t> inserted = InsertJobRows(db_, stored, image, number);
-    if (!inserted.ok()) return;  // an old version of a row, of which the new one is there
+    if (!inserted.ok()) return;  // an old version of a row that was already inserted
     ++result_.jobs;
     SQLite::Statement insert(db_, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
     for (auto& [sequence, event] : events) {
@@ -209,7 +209,7 @@ class Rebuild {
     }
   }
 
-  // The job's events, by sequence. Resolves contradictions between a job and its events.
+  // Returns the job's events, by sequence. Resolves contradictions between the job and its events.
   std::map<int64_t, wan::v1::Event> EventsOf(int64_t number, wan::v1::Job& job) {
     std::map<int64_t, wan::v1::Event> events;
     const auto found = found_.events.find(number);
@@ -329,7 +329,7 @@ absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs
   return SyncPath(file);
 }
 
-// The damaged file that an interrupted repair has put aside; nothing if there was none.
+// Returns the damaged file that an interrupted repair has put aside; nothing if there is none.
 std::optional<fs::path> PutAsideBefore(const fs::path& database) {
   std::ifstream pending(database.string() + kPendingSuffix);
   if (!pending.is_open()) return std::nullopt;
@@ -338,7 +338,7 @@ std::optional<fs::path> PutAsideBefore(const fs::path& database) {
   return database.parent_path() / name;
 }
 
-// Gives the damaged file and its log another name, beside the present one.
+// Links the damaged file and its log under another name in the same folder, and returns that name.
 absl::StatusOr<fs::path> PutAside(const fs::path& database, absl::Time now) {
   const std::string stem = absl::StrCat(
       database.string(), ".damaged-", absl::FormatTime("%Y%m%dT%H%M%SZ", now, absl::UTCTimeZone()));
@@ -353,8 +353,9 @@ absl::StatusOr<fs::path> PutAside(const fs::path& database, absl::Time now) {
   return aside;
 }
 
-// Puts the new file in the place of the damaged one. The log must go first: SQLite would apply it
-// to the new file. In between the folder is marked, so that no server takes the old file for whole.
+// Replaces the damaged file by the new one. Removes the log first, because SQLite would apply it to
+// the new file. A marker file prevents a server from using the old file without its log if this is
+// interrupted.
 absl::Status Exchange(const fs::path& database, const fs::path& fresh, const fs::path& aside) {
   const fs::path marker = database.string() + kPendingSuffix;
   absl::Status status = ReplaceFile(marker, aside.filename().string(), "");

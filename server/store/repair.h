@@ -1,4 +1,4 @@
-// Makes a sound database from the readable rows of a damaged one.
+// Makes a new database from the readable rows of a damaged one.
 #pragma once
 
 #include <cstdint>
@@ -12,25 +12,25 @@
 namespace wan::server {
 
 struct RepairResult {
-  // Whether nothing was wrong. Nothing has been changed then.
+  // True if the database was not damaged; then nothing was changed.
   bool was_whole = false;
   // The path of the kept damaged file; its write-ahead log, if any, has the same name with "-wal"
   // appended.
   std::filesystem::path kept;
-  int64_t jobs = 0;    // that the new database has
-  int64_t events = 0;  // of these jobs
-  // The losses, for people: by job, and those that belong to no known job.
+  int64_t jobs = 0;    // in the new database
+  int64_t events = 0;  // of the `jobs`
+  // Readable descriptions of the losses, by job, and of those that belong to no known job.
   std::vector<std::string> losses;
-  // Folders of `artifacts` whose jobs the new database does not have, with their bytes. They stay.
+  // Folders in `artifacts`, with their bytes, whose jobs are not in the new database. They are not
+  // removed.
   std::vector<std::string> unknown_files;
 };
 
-// Checks DATA_DIR/jobs.db and, if it is damaged, puts a new database in its place that has every
-// job, event, report and image that can be read, from every page of the old one. One process at a
-// time.
+// Checks DATA_DIR/jobs.db. If it is damaged, replaces it by a new database with every job, event,
+// report and image that is readable in any page of the old one. One process at a time.
 //
-// An interrupted repair changes nothing but for its last moments; then no server starts on the
-// folder (RepairIsPending) until another repair has ended.
+// A repair that is interrupted changes nothing, except at its very end; then no server starts on
+// the folder (RepairIsPending) until another repair has completed.
 //
 // UNAVAILABLE while a server uses the folder; NOT_FOUND if there is no database;
 // FAILED_PRECONDITION if a newer server wrote it; other errors if the disk refuses. Nothing has

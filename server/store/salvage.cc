@@ -8,7 +8,7 @@ namespace {
 constexpr std::string_view kJobPrefix = "jobs/";
 constexpr std::string_view kReportSuffix = "/report";
 constexpr size_t kLongestName = 256;
-// Length of SHA-256 in hex, by which a file's digest is recognised.
+// Length of a hex SHA-256, by which digest keys are recognized.
 constexpr size_t kDigestKeyBytes = 64;
 // Deeper than any tree of 2^32 pages.
 constexpr int kDeepest = 40;
@@ -26,7 +26,7 @@ Table TableOf(std::string_view name) {
   return Table::kOther;
 }
 
-// The value of a column; null if it is missing or of another type.
+// Returns the value of a column; null if it is missing or of another type.
 template <typename Value>
 const Value* Column(const DatabaseRecord& record, size_t column) {
   return column < record.values.size() ? std::get_if<Value>(&record.values[column]) : nullptr;
@@ -36,7 +36,7 @@ bool IsName(const std::string* text) {
   return text != nullptr && text->starts_with(kJobPrefix) && text->size() <= kLongestName;
 }
 
-// How far a job has come: of two versions of a row the farther one is the newer.
+// Returns how far a job has come; the version of a row with more progress is the newer one.
 int Progress(int64_t state) {
   if (IsFinal(static_cast<wan::v1::JobState>(state))) return 2;
   return state == wan::v1::JOB_STATE_RUNNING ? 1 : 0;
@@ -85,7 +85,8 @@ class Finder {
     for (const uint32_t child : page->children) Walk(child, levels - 1, take);
   }
 
-  // Notes the root of a table or index: type, name, tbl_name, rootpage, sql.
+  // Records the root page of a table or index from a row of the schema: type, name, tbl_name,
+  // rootpage, sql.
   void TakeTable(const CellPlace& place) {
     const std::optional<DatabaseRecord> record = pages_.ReadRecord(place);
     if (!record.has_value()) return;

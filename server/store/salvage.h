@@ -15,12 +15,12 @@
 
 namespace wan::server {
 
-// A row of `jobs` or `damaged_jobs`, as it stands in the database.
+// A row of `jobs` or `damaged_jobs`.
 struct SalvagedJob {
   CellPlace place;
   std::string name;
   int64_t state = 0;
-  bool reachable = false;  // by the tables' trees; others may be old versions of a row
+  bool reachable = false;  // through the table's tree; else it may be an old version
 };
 
 // A row of `webhooks`.
@@ -30,25 +30,25 @@ struct SalvagedWebhook {
   int64_t due = 0;  // microseconds since the epoch
 };
 
-// The places of all rows that were found. Jobs are numbered as in the database.
+// The positions of all rows found. The keys are the jobs' numbers in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
   std::map<int64_t, std::map<int64_t, CellPlace>> events;   // by job and sequence
   std::map<int64_t, std::map<std::string, JobFile>> files;  // by job and name
   std::map<int64_t, CellPlace> reports;
   std::map<int64_t, CellPlace> images;
-  std::map<int64_t, CellPlace> webhooks;  // reports of ends, of which only the tree's are believed
-  std::set<std::string> removed;          // names of jobs that were removed
-  std::map<int64_t, std::string> names;   // of the jobs of all events
-  int damaged_pages = 0;                  // that the trees lead to, as far as they can be followed
+  std::map<int64_t, CellPlace> webhooks;  // only rows that the table's tree reaches
+  std::set<std::string> removed;          // names of removed jobs
+  std::map<int64_t, std::string> names;   // names of the jobs of all events
+  int damaged_pages = 0;                  // among those that the trees reach
 };
 
-// Reads every page. Rows that the tables' trees reach are preferred. Other pages that are not free
-// are read as well, because the page that led to them may be damaged; of these only rows are taken
-// that are sound in themselves and that the trees do not have.
+// Reads every page. Prefers rows that the tables' trees reach. Also reads the other pages that are
+// not free, because the page that links to them may be damaged; from these it takes undamaged rows
+// that the trees do not contain.
 Salvage FindRows(const DatabasePages& pages);
 
-// These read a row that FindRows has found; nullopt if it is damaged after all.
+// Read a row that FindRows has found; nullopt if it is damaged.
 std::optional<StoredJob> ReadJob(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place);

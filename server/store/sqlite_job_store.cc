@@ -32,12 +32,12 @@
 namespace wan::server {
 namespace {
 
-// Most rows that are read without releasing the lock.
+// Most rows read without releasing the lock.
 constexpr int kRowsAtOnce = 64;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
-// For stores in memory, which have nothing to sync.
+// The sync of a store in memory.
 absl::Status SyncNothing() { return absl::OkStatus(); }
 
 class SqliteJobStore final : public JobStore {
@@ -86,8 +86,7 @@ class SqliteJobStore final : public JobStore {
                 transaction.commit();
                 return absl::OkStatus();
               })
-              .IgnoreError();  // if this fails, they run after the next start, although the caller
-                               // was refused
+              .IgnoreError();  // then the refused jobs run after the next start
         });
   }
 
@@ -152,7 +151,7 @@ class SqliteJobStore final : public JobStore {
       for (const JobRow& row : *rows) {
         page.bytes += row.job.size();
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (job.ok()) page.jobs.push_back(*std::move(job));  // or it is set aside, and reported
+        if (job.ok()) page.jobs.push_back(*std::move(job));  // else ToJob has moved and reported it
       }
       seen += scan.seen;
       page.next = scan.end;
@@ -297,7 +296,7 @@ class SqliteJobStore final : public JobStore {
     return ToJob(*row);
   }
 
-  // The store's callers have checked their texts; the log shows what they missed.
+  // Callers should have checked their texts; report what they missed.
   absl::Status CheckReadable(const StoredJob& stored,
                              std::span<const wan::v1::Event> events) const {
     absl::Status readable = CheckReadsBack(where_, stored, events);
@@ -305,8 +304,8 @@ class SqliteJobStore final : public JobStore {
     return readable;
   }
 
-  // Returns a query's next jobs, in its order: at most `limit`, and no more once they have `bytes`.
-  // `scan` says how far the search came.
+  // Returns a query's next jobs, in its order: at most `limit`, and none after the job that exceeds
+  // `bytes`. Sets `scan` to the progress of the search.
   absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
                                                 const std::optional<JobPlace>& after, int limit,
                                                 size_t bytes, JobScan& scan) {
@@ -330,7 +329,7 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Parses a row with no lock held. DATA_LOSS if it is damaged; it is set aside then.
+  // Parses a row with no lock held. If it is damaged, calls SetAside and returns DATA_LOSS.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
     const bool parsed = stored.job.ParseFromString(row.job);
@@ -393,7 +392,7 @@ class SqliteJobStore final : public JobStore {
     AddWebhookOf(db, change);
     if (change.report.has_value()) ReplaceReport(db, number, *change.report);
     if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
-    // The keys contain the bytes of all rows of the job.
+    // Last, because the keys include the size of all rows of the job.
     if (change.row.has_value()) UpdateJobKeys(db, number, *change.row, change.labels_changed);
     return absl::OkStatus();
   }
@@ -401,13 +400,13 @@ class SqliteJobStore final : public JobStore {
   const std::string where_;  // the file, for messages
   const std::function<void(const absl::Status&)> on_problem_;
   absl::Mutex mutex_;
-  // The first event of each job that was written although its Apply was refused, because the disk
-  // did not confirm it. The change is repeated, maybe with other events.
+  // By job: the sequence of the first event that was written without being confirmed by the disk.
+  // The change was refused and will be repeated, possibly with other events.
   std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
-  // The numbers of the damaged rows that were reported.
+  // Numbers of the damaged rows that were reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   std::optional<SqliteWebhookOutbox> webhooks_;
-  std::unique_ptr<JobDatabase> database_;  // goes first: what it finishes uses the others
+  std::unique_ptr<JobDatabase> database_;  // last: its pending calls use the others
 };
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
@@ -421,7 +420,7 @@ std::string WhereOf(const std::filesystem::path& file) {
   return absl::StrCat("job database ", file.string());
 }
 
-// FAILED_PRECONDITION for a file that SQLite would wait for without end, such as a pipe.
+// FAILED_PRECONDITION for a pipe or the like, for which SQLite would wait forever.
 absl::Status CheckIsFile(const std::filesystem::path& file) {
   for (const char* const suffix : {"", "-wal"}) {
     const std::filesystem::path part = file.string() + suffix;

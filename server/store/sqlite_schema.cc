@@ -55,9 +55,9 @@ CREATE TABLE damaged_jobs (                  -- rows of jobs that could not be r
   reason TEXT NOT NULL                       -- what is wrong with it
 );
 )sql",
-    // Jobs of servers that did not authenticate their callers have no owner, and their request_id
-    // stays as it is. Others have 'OWNER<newline>REQUEST_ID' there, so that the column is unique
-    // for each owner.
+    // Jobs without an owner (of servers that did not authenticate callers) keep their plain
+    // request_id. Other jobs have 'OWNER<newline>REQUEST_ID', so that the column is unique for each
+    // owner.
     R"sql(
 ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
 CREATE INDEX jobs_by_owner ON jobs (owner, number);
@@ -107,7 +107,7 @@ CREATE TABLE webhooks (                      -- reports of jobs' ends that were 
 );
 CREATE INDEX webhooks_by_due ON webhooks (due, number);
 )sql",
-    // The space that ended jobs take; triggers keep the totals with every change of job_keys.
+    // The space of ended jobs; triggers update the totals with every change of job_keys.
     R"sql(
 ALTER TABLE job_keys ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;  -- order of the ends in a state; 0: not ended
 ALTER TABLE job_keys ADD COLUMN file_bytes INTEGER NOT NULL DEFAULT 0;   -- of artifacts that are there
@@ -153,8 +153,8 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   PRIMARY KEY (owner, minute)
 ) WITHOUT ROWID;
 )sql",
-    // Every list of one owner has an index that begins with the owner. Webhook reports are found by
-    // turn, no longer by due time.
+    // Indexes for every list of one owner. WebhookTurns now orders webhook reports, so their index
+    // by due time is dropped.
     R"sql(
 DROP INDEX webhooks_by_due;
 CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);
@@ -166,18 +166,18 @@ CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and dama
 CREATE TABLE secret_key (key BLOB NOT NULL); -- one row, for what callers keep and must not read
 INSERT INTO secret_key VALUES (randomblob(32));
 )sql"};
-// The last version in this list that changed the keys beside the rows of jobs.
+// The latest schema version that changed job_keys. The keys of older databases are rebuilt.
 constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
-// SQLite's VFS that locks out all other processes from the first read on, admits several
-// connections of this process, and keeps the index of the write-ahead log in memory. It needs no
-// extra file, so the database can be read on a full disk.
+// SQLite's VFS that excludes other processes from the first read on, allows several connections of
+// this process, and keeps the index of the write-ahead log in memory. It creates no extra file, so
+// the database can be read on a full disk.
 constexpr char kOneProcess[] = "unix-excl";
 
-// The value of PRAGMA auto_vacuum for a file that VacuumPiece can shrink.
+// Value of PRAGMA auto_vacuum with which VacuumPiece can shrink a file.
 constexpr int kIncremental = 2;
-// Free pages that stay in the file for the next jobs, and pages that are freed at once (some
+// Number of free pages left in the file for the next jobs, and of pages freed at once (a few
 // milliseconds).
 constexpr int kFreePagesKept = 256;
 constexpr int kPagesAtOnce = 64;
@@ -253,12 +253,12 @@ std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file
   std::error_code error;
   const auto log_bytes = std::filesystem::file_size(file.string() + "-wal", error);
   if (!error && log_bytes > 0) {
-    // The exclusive lock keeps the log's index in memory; without locks that needs no right to
-    // write.
+    // "unix-none" keeps the log's index in memory and takes no locks, so it needs no write
+    // permission.
     return std::make_unique<SQLite::Database>(file.string(), SQLite::OPEN_READONLY,
                                               /*aBusyTimeoutMs=*/0, "unix-none");
   }
-  // Without a log SQLite would try to create one.
+  // Open as immutable, because otherwise SQLite would try to create a log.
   return std::make_unique<SQLite::Database>(ImmutableUri(file.string()),
                                             SQLite::OPEN_READONLY | SQLite::OPEN_URI);
 }
@@ -276,10 +276,10 @@ std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file) {
 }
 
 absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
-  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // has an effect on a new file only (VacuumPiece)
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // affects only new files (VacuumPiece)
   const std::string mode = db.execAndGet("PRAGMA journal_mode = WAL").getString();
-  // The store syncs the write-ahead log itself, once for several changes. NORMAL syncs what the
-  // log's soundness needs: its header, and both files at a checkpoint.
+  // The store syncs the write-ahead log itself, once for several changes. With NORMAL SQLite still
+  // syncs the log's header, and both files at a checkpoint, which consistency requires.
   db.exec(mode == "wal" || mode == "memory" ? "PRAGMA synchronous = NORMAL"
                                             : "PRAGMA synchronous = FULL");
   const absl::StatusOr<int> version = CheckedVersion(db, where);

@@ -1,4 +1,4 @@
-// The schema of the SQLite store, and the translation of SQLite's errors.
+// The schema of the SQLite store, opening its file, and translating SQLite's errors.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -11,19 +11,19 @@
 
 namespace wan::server {
 
-// Turns an exception of SQLite into one of JobStore's statuses. `where` names the file in the
-// message. The reason is STORAGE_UNAVAILABLE if the disk refuses reads or writes.
+// Converts an exception of SQLite to a status of JobStore. `where` names the file in the message.
+// The reason is STORAGE_UNAVAILABLE if the disk refuses reads or writes.
 absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& where);
 
 // Opens a file for reading, with its write-ahead log if it has one, without a lock and without
-// writing anything beside it. Throws SQLite::Exception.
+// creating files. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file);
 
-// Opens or creates a file. From its first use until all connections are closed no other process can
-// use it. Throws SQLite::Exception.
+// Opens or creates a file. No other process can use the file from its first use until all
+// connections are closed. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file);
 
-// Opens a second connection for reading, which never waits for the first. Call it after
+// Opens another connection, for reading, which never waits for the writing one. Call it after
 // PrepareDatabase. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
 
@@ -32,13 +32,13 @@ std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
 // migration, it returns OK, because the file can be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);
 
-// Does the same for a connection that can only read. UNAVAILABLE (STORAGE_UNAVAILABLE) if the
+// The same check for a connection that can only read. UNAVAILABLE (STORAGE_UNAVAILABLE) if the
 // schema needs a migration.
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
-// Gives some free pages of the file back to the file system, and returns whether there are more to
-// give. A database that was made before version 5 reuses its free pages and never shrinks; only
-// VACUUM, which rewrites the whole file, could change that.
+// Gives some free pages of the file back to the file system, and returns whether there are more. A
+// database that was created before schema version 5 never shrinks (it would need VACUUM, which
+// rewrites the whole file); it only reuses its free pages.
 bool VacuumPiece(SQLite::Database& database);
 
 // Writes to the file without changing anything. Throws SQLite::Exception if that fails.

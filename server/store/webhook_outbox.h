@@ -1,4 +1,4 @@
-// The reports of ended jobs that are not delivered yet (docs/use/webhooks.md).
+// Stores the webhook reports of ended jobs until they are delivered (docs/use/webhooks.md).
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,8 @@ struct PendingWebhook {
   int64_t number = 0;  // grows with each report
   // The job at its end; its request has only model, labels and webhook_url.
   wan::v1::Job job;
-  int attempts = 0;  // this one included
+  int attempts = 0;  // attempts so far, including the current one
 
-  // Whether both are the same report.
   friend bool operator==(const PendingWebhook& a, const PendingWebhook& b) {
     return a.number == b.number;
   }

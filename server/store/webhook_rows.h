@@ -1,4 +1,4 @@
-// The table webhooks of the SQLite store: the outbox of reports of jobs' ends.
+// The table webhooks of the SQLite store, the outbox of webhook reports.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -20,8 +20,8 @@ namespace wan::server {
 // Adds a report if the change ends a job that has a webhook_url.
 void AddWebhookOf(SQLite::Database& db, const JobChange& change);
 
-// Adds a report as it was stored before: the bytes of its job, its attempts, and when it is due, in
-// microseconds since the epoch.
+// Adds a report that was read from another database: the job's bytes, the attempts so far, and the
+// due time in microseconds since the epoch.
 void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due);
 
 // These implement the methods of WebhookOutbox.

@@ -91,7 +91,7 @@ HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view messa
                 {"code", code}};
   HttpAnswer answer = JsonAnswer(status, {{"error", std::move(error)}});
   if (status == 401) answer.fields.emplace_back("WWW-Authenticate", "Bearer");
-  // OpenAI's clients repeat a 409 by themselves; here that would end in the same way.
+  // OpenAI's clients retry a 409 by themselves, but here the result would be the same.
   if (status == 409) answer.fields.emplace_back("x-should-retry", "false");
   return answer;
 }

@@ -1,5 +1,5 @@
-// The body of a request for Boost.Beast's parser. Beast's own takes memory for the whole body as
-// soon as its size is announced; this one takes at most twice what has arrived.
+// A request body for Boost.Beast's parser. Beast's own body reserves the announced size at once;
+// this one uses at most twice the bytes that have arrived.
 #pragma once
 
 #include <algorithm>
@@ -17,8 +17,7 @@ namespace wan::server {
 struct ArrivingBody {
   using value_type = std::string;
 
-  // What Beast calls a BodyReader. It accepts any size; the code that admitted the request counts
-  // bytes.
+  // Beast's BodyReader. Accepts any size, because HttpEntry::arrived limits the bytes.
   class reader {
    public:
     template <bool isRequest, class Fields>

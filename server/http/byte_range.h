@@ -1,4 +1,4 @@
-// The header field Range of a download.
+// Parses the header field Range of a download.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace wan::server {
 struct ByteRange {
   uint64_t first = 0;
   uint64_t count = 0;
-  // Whether only a part was asked for (206).
+  // Whether only a part was requested (206).
   bool partial = false;
 };
 

@@ -11,7 +11,7 @@ bool TagListed(std::string_view field, std::string_view tag) {
     if (begin == std::string_view::npos) return false;
     field.remove_prefix(begin);
     if (field.starts_with(kWeak)) field.remove_prefix(kWeak.size());
-    // A tag may have commas, but no quote.
+    // A tag may contain commas, but not quotes.
     const size_t end = field.find('"', 1);
     if (!field.starts_with('"') || end == std::string_view::npos) return false;
     if (field.substr(0, end + 1) == tag) return true;

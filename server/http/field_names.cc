@@ -13,7 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr std::string_view kIdempotencyKey = "Idempotency-Key";
-// The only label that this API has.
+// The only label that this API can set.
 constexpr std::string_view kUser = "user";
 
 constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
@@ -25,8 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
     {"guidance_scale[1]", "guidance_scale"},
 };
 
-// Names of our fields in other APIs and programs, without underscores and capitals. The last two
-// belong to an entry of `loras`.
+// By our field name: its names in other APIs and programs, in lower case without underscores. The
+// last two fields belong to an entry of `loras`.
 constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"num_inference_steps",
      "numsteps inferencesteps samplesteps samplingsteps numsamplingsteps denoisingsteps stepcount "
@@ -59,7 +59,7 @@ constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"scale", "weight strength multiplier lorascale alpha factor"},
 };
 
-// "numinferencesteps" for "numInferenceSteps" and for "num-inference-steps".
+// Returns the name in lower case without separators: "numinferencesteps" for "num-inference-steps".
 std::string Plain(std::string_view name) {
   std::string plain;
   for (const char c : name) {

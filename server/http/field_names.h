@@ -1,4 +1,4 @@
-// Names of the fields of POST /v1/videos, beside those of the contract and of other APIs.
+// Maps the field names of the contract and of other APIs to those of POST /v1/videos.
 #pragma once
 
 #include <string>
@@ -8,16 +8,16 @@
 namespace wan::server {
 
 // Returns the caller's name for a field of wan.v1.GenerationRequest: "num_inference_steps" for
-// "steps". Other texts stay as they are. Only for violations that name the contract's fields: a
-// caller's own name must not be changed, because "steps" is not a field of this API.
+// "steps". Other texts are returned unchanged. Use it only for violations that name the contract's
+// fields, not for names that the caller sent.
 std::string HttpFieldOf(std::string_view field);
 
-// Returns which of `known` the caller most likely means by a name that is none of them: by what
-// other APIs call the field, else by its spelling. Empty if nothing comes near.
+// Returns which of `known` the caller probably means by an unknown name: first by the names of
+// other APIs, else by similar spelling. Empty if none is similar.
 std::string_view FieldMeantBy(std::string_view name, const std::vector<std::string_view>& known);
 
-// Returns what to do instead, where a request has a field that is none of `known`: it continues
-// "NAME: is not a field of this API; ".
+// Returns the advice for a field that is not in `known`; it completes "NAME: is not a field of this
+// API; ".
 std::string AdviceForUnknown(std::string_view name, const std::vector<std::string_view>& known);
 
 }  // namespace wan::server

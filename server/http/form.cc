@@ -28,7 +28,7 @@ absl::Status Wrong(std::string_view field, std::string_view description) {
 
 absl::StatusOr<Form> ParseJson(const std::string& body) {
   int values = 0;
-  // Excess content is read to its end and dropped.
+  // Drop values beyond the limit while parsing.
   const auto count = [&](int /*depth*/, json::parse_event_t event, json& /*parsed*/) {
     if (event != json::parse_event_t::array_end && event != json::parse_event_t::object_end) {
       ++values;
@@ -46,7 +46,7 @@ absl::StatusOr<Form> ParseJson(const std::string& body) {
   if (!parsed.is_object()) return absl::InvalidArgumentError("the body must be a JSON object");
   Form form;
   for (auto& [name, value] : parsed.items()) {
-    // Treats the field as left out.
+    // null counts as left out
     if (!value.is_null()) form.fields.emplace(name, std::move(value));
   }
   return form;
@@ -81,7 +81,7 @@ std::optional<std::string> Parameter(std::string_view field, std::string_view na
   return std::nullopt;
 }
 
-// The value of a field in the header of a part; empty if it has none.
+// Returns the value of a field in the header of a part; empty if there is none.
 std::string_view PartField(std::string_view header, std::string_view name) {
   while (!header.empty()) {
     const size_t end = header.find("\r\n");
@@ -97,7 +97,7 @@ std::string_view PartField(std::string_view header, std::string_view name) {
   return {};
 }
 
-// Some clients send files without a name or a type.
+// Whether a part is a file; some clients send files without a name or a type.
 bool IsFile(std::string_view header, std::string_view disposition, std::string_view content) {
   if (Parameter(disposition, "filename").has_value()) return true;
   if (Parameter(disposition, "filename*").has_value()) return true;
@@ -109,7 +109,7 @@ bool IsFile(std::string_view header, std::string_view disposition, std::string_v
 
 // Splits "loras[][name]" into "loras", "", "name". A name without such brackets is one part.
 std::vector<std::string> PartsOf(std::string_view name) {
-  constexpr size_t kMaxDepth = 4;  // deeper than any field of ours
+  constexpr size_t kMaxDepth = 4;  // deeper than any field of this API
   std::vector<std::string> whole = {std::string(name)};
   size_t at = name.find('[');
   if (at == 0 || at == std::string_view::npos) return whole;
@@ -123,8 +123,8 @@ std::vector<std::string> PartsOf(std::string_view name) {
   return parts;
 }
 
-// Adds a text at the place that its name gives: OpenAI's clients write {"loras": [{"name": "ink"}]}
-// as the part "loras[][name]". A member that the last entry of a list has already begins the next
+// Adds a text at the path in its name: OpenAI's clients write {"loras": [{"name": "ink"}]} as the
+// part "loras[][name]". If the last entry of a list already has the member, the text begins a new
 // entry.
 absl::Status AddText(std::string_view name, std::string_view content, Form& form) {
   const std::vector<std::string> parts = PartsOf(name);
@@ -149,7 +149,7 @@ absl::Status AddText(std::string_view name, std::string_view content, Form& form
   return absl::OkStatus();
 }
 
-// Adds one part, its header and content.
+// Adds one part, given with its header.
 absl::Status AddPart(std::string_view part, Form& form) {
   const size_t end = part.substr(0, kMaxPartHeaderBytes).find("\r\n\r\n");
   if (end == std::string_view::npos) {
@@ -183,7 +183,7 @@ absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_vie
   const std::string delimiter = "\r\n--" + boundary;
   const std::string_view first = std::string_view(delimiter).substr(2);
   if (!body.starts_with(first)) {
-    // RFC 2046 lets a text stand before the first part.
+    // RFC 2046 allows text before the first part.
     const size_t before = body.find(delimiter);
     if (before == std::string_view::npos) {
       return absl::InvalidArgumentError(
@@ -197,7 +197,7 @@ absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_vie
   body.remove_prefix(first.size());
   Form form;
   form.texts_only = true;
-  for (int parts = 1; !body.starts_with("--"); ++parts) {  // which ends the last part
+  for (int parts = 1; !body.starts_with("--"); ++parts) {  // "--" ends the last part
     if (!body.starts_with("\r\n")) return broken;
     body.remove_prefix(2);
     const size_t end = body.find(delimiter);

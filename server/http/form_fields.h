@@ -1,4 +1,4 @@
-// Reads the fields of a form one by one, and collects their violations.
+// Reads the fields of a form one by one and collects violations.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,47 @@
 
 namespace wan::server {
 
-// Returns the number that JSON or a text has if it is whole; 16.0 is, because Python writes it so.
+// Returns the value of a number or numeric text if it is whole; 16.0 counts, because Python writes
+// it.
 std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 
-// Returns whether the value is a text without characters; json's own `empty` asks for null and for
-// containers alone.
+// Returns whether the value is an empty text. (json::empty tests only null and containers.)
 bool IsEmptyText(const nlohmann::json& value);
 
-// Each function that takes a field returns nothing if the caller left it out, or if it is wrong,
-// which is noted then. Names must be literals. Take every field that the API has before End.
+// The functions that take a field return nothing if the caller left it out, or if it is wrong; then
+// they record a violation. Names must be literals. Take every field of the API before End.
 class FormFields {
  public:
-  // Takes the fields of the form, not its files.
+  // Moves the fields, but not the files, out of the form.
   explicit FormFields(Form& form) : fields_(std::move(form.fields)), texts_only_(form.texts_only) {}
 
-  // Notes a violation of `field`.
+  // Records a violation of `field`.
   void Wrong(std::string_view field, std::string_view description);
-  // Notes that the field must be `right`: "a text".
+  // Records that the field must be `right`, for example "a text".
   void Unfit(std::string_view field, const nlohmann::json& value, std::string_view right);
 
-  // The value as it is.
+  // Takes a value of any type.
   std::optional<nlohmann::json> Take(const char* name);
-  // The same for fields that are not texts: an empty text stands for null in a form.
+  // The same, but an empty text of a multipart body counts as left out.
   std::optional<nlohmann::json> TakeNotBlank(const char* name);
 
   std::optional<std::string> Text(const char* name);
-  // A text that is not empty: an empty one could be taken for one that was left out.
+  // Takes a text that must not be empty, because an empty one could be an omission.
   std::optional<std::string> FullText(const char* name);
-  // `right` says what the field must be where its value is not a whole number within the bounds.
+  // Takes a whole number within the bounds. `right` says what the field must be, for the violation.
   std::optional<int64_t> Integer(const char* name, std::string_view right,
                                  int64_t least = std::numeric_limits<int32_t>::min(),
                                  int64_t most = std::numeric_limits<int32_t>::max());
   std::optional<double> Number(const char* name);
-  // False if it is left out.
+  // Returns false if the field is left out.
   bool Flag(const char* name);
 
-  // The same for values inside of a field, whose names are for violations.
+  // The same for nested values; `name` is used in violations.
   std::optional<std::string> TextOf(std::string_view name, nlohmann::json& value);
   std::optional<double> NumberOf(std::string_view name, const nlohmann::json& value);
 
-  // INVALID_ARGUMENT with all recorded violations and with every field and file that was not taken,
-  // because a request for something unsupported must not seem to succeed.
+  // Returns INVALID_ARGUMENT with all violations, and with every field and file that was not taken,
+  // because an unsupported request must not seem to succeed.
   absl::Status End(const std::map<std::string, std::string>& files);
 
  private:
@@ -64,7 +64,7 @@ class FormFields {
 
   std::map<std::string, nlohmann::json> fields_;
   const bool texts_only_;
-  std::vector<std::string_view> known_;  // the names that were asked for
+  std::vector<std::string_view> known_;  // the names that were taken
   std::vector<FieldViolation> violations_;
 };
 

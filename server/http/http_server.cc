@@ -32,12 +32,12 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Bytes that are read at a time of a body, or of data that is dropped.
+// Most bytes of a body, or of dropped data, that are read at a time.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
 constexpr size_t kShownBytes = 60;
 
-// Whether the error means that the peer did not send HTTP, rather than nothing.
+// Whether the error means that the peer sent something that is not HTTP.
 bool IsNotHttp(error_code error) {
   return error.category() == http::make_error_code(http::error::bad_method).category() &&
          error != http::error::partial_message;
@@ -56,8 +56,8 @@ bool IsClosed(int socket) {
   return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-// One connection of one of the two kinds. All of it runs on the server's thread, except what
-// answers and callers' ends are asked for.
+// One connection. Runs on the server's thread, except the HttpReply and HttpCallerGone that it
+// hands out.
 template <typename Stream>
 class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -97,8 +97,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void ReadHeader() {
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
-    // The code that admits the request decides about its size. (No limit at all would refuse every
-    // body in Boost 1.74, which compares the size with the missing limit.)
+    // HttpEntry::arrived limits the size. (boost::none would refuse every body in Boost 1.74, which
+    // compares the size with the missing limit.)
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) {
@@ -106,13 +106,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                             });
   }
 
-  // A connection that ends, or says nothing, needs no answer.
+  // Answers a header that could not be read, unless the peer closed the connection or sent nothing.
   void RefuseHeader(error_code error) {
     if (error == http::error::end_of_stream) {
       End();
       return;
     }
-    head_only_ = false;  // of the request before
+    head_only_ = false;  // still has the value of the previous request
     if (!IsNotHttp(error)) return;
     const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     large ? Refuse(431, absl::StrCat("the request's header has more than ",
@@ -120,7 +120,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
           : Refuse(400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message()));
   }
 
-  // The begin of the next request is unknown, so the connection ends with the answer.
+  // Answers and closes the connection, because the start of the next request is unknown.
   void Refuse(int status, std::string_view message) {
     keep_alive_ = false;
     Send(shared_.callbacks.refuse(status, message));
@@ -140,7 +140,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const HttpHead head = HeadOf(request, *target);
     HttpEntry entry = shared_.callbacks.enter(head);
     if (entry.refusal.has_value()) {
-      // The body, if there is one, stands before the next request and is not read.
+      // The unread body, if any, precedes the next request, so close the connection.
       if (head.body_bytes != uint64_t{0}) keep_alive_ = false;
       Send(*std::move(entry.refusal));
       return;
@@ -191,7 +191,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     return head;
   }
 
-  // The caller waits for this before it sends the body.
+  // Sends 100 Continue, for which the caller waits before it sends the body.
   void SayContinue() {
     static constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
     asio::async_write(stream_, asio::buffer(kContinue, sizeof(kContinue) - 1),
@@ -200,8 +200,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                       });
   }
 
-  // Reads what comes of the body until it is whole. The parser is not eager: an eager one would
-  // return only when the last chunk that it has is whole, and count nothing before.
+  // Reads the body. The parser is not eager, because an eager one returns only after complete
+  // chunks, so their bytes would not be counted in time.
   void ReadBody() {
     if (parser_->is_done()) {
       TakeBody();
@@ -231,13 +231,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     } else if (whole) {
       Work();
     } else {
-      // A large body comes in few pieces; a small one must not take memory for such.
+      // Use a large buffer only for large bodies.
       if (bytes >= kReadBytes) buffer_.reserve(kReadBytes);
       ReadBody();
     }
   }
 
-  // Lets go of the request, of which there may be more than the server takes.
+  // Releases the request, whose rest is not read.
   void GiveUp() {
     parser_.reset();
     arrived_ = nullptr;
@@ -250,7 +250,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     parser_.reset();
     buffer_.shrink_to_fit();
     arrived_ = nullptr;
-    // The socket stays open while the connection waits for its answer.
+    // The callbacks keep the connection, and so the socket, until the answer.
     std::exchange(work_, nullptr)(
         std::move(body),
         [self = this->shared_from_this()](HttpAnswer answer) {
@@ -267,7 +267,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     header_.emplace(static_cast<http::status>(answer_.status), version_);
     for (const auto& [name, value] : answer_.fields) header_->insert(name, value);
     header_->keep_alive(keep_alive_);
-    // 304 would have to tell the size of what is not sent.
+    // The Content-Length of a 304 would be that of the content that is not sent, so leave it out.
     if (answer_.status != 304) {
       header_->content_length(answer_.stream_bytes > 0 ? answer_.stream_bytes
                                                        : answer_.body.size());
@@ -307,7 +307,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void SendPiece(absl::StatusOr<std::string>& piece) {
     if (!piece.ok() || piece->empty() || piece->size() > answer_.stream_bytes) {
-      // The caller sees that it has less than was announced.
+      // Fewer bytes than announced tell the caller of the error.
       Forget();
       Socket().close();
       return;
@@ -321,7 +321,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                       });
   }
 
-  // Releases the answer's file and its place among the downloads.
+  // Releases the answer, with its file and its lease.
   void Forget() {
     serializer_.reset();
     header_.reset();
@@ -338,8 +338,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // Signals the end of the answer. The peer's further bytes are dropped for a moment, because
-  // closing at once would reset the connection, and the answer might be lost.
+  // Signals the end of the answer, and reads and drops the peer's bytes for a while: closing at
+  // once would reset the connection, and the answer might be lost.
   void End() {
     Socket().expires_after(shared_.limits.drop_time);
     if constexpr (kIsTls<Stream>) {
@@ -401,7 +401,7 @@ struct HttpServer::State {
     if (files != nullptr) tls.emplace(*files);
   }
 
-  // On the server's thread.
+  // Begins a connection. Runs on the server's thread.
   void Begin(tcp::socket socket) {
     ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
                                            std::shared_ptr<asio::ssl::context> context) {
@@ -417,9 +417,9 @@ struct HttpServer::State {
 
   const HostPort address;
   const HttpLimits limits;
-  std::optional<TlsContexts> tls;  // nothing: plain text
+  std::optional<TlsContexts> tls;  // nullopt: plain text
   HttpCallbacks callbacks;
-  // Goes before the members above: the handlers that it still holds refer to them.
+  // Destroyed before the members above, to which its pending handlers refer.
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> open{io.get_executor()};
   std::thread thread;

@@ -1,4 +1,4 @@
-// An HTTP/1.1 server on an address: reads requests within limits, passes them to a handler, and
+// An HTTP/1.1 server on one address: reads requests within limits, passes them to callbacks, and
 // sends the answers.
 #pragma once
 
@@ -28,20 +28,20 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 // A request without its body.
 struct HttpHead {
   std::string method;  // "GET"
-  std::string path;    // "/v1/videos", as it was sent: not decoded
-  std::string query;   // what follows '?'
-  // With names in lower case. Where the request line has a whole URL, the host is that of the URL.
+  std::string path;    // "/v1/videos", as sent, not decoded
+  std::string query;   // text after '?'
+  // Names are in lower case. If the request line has an absolute URL, "host" is from the URL.
   HttpFields fields;
-  // The caller's address as gRPC writes it: "ipv4:192.0.2.7:41234".
+  // The caller's address in gRPC's form: "ipv4:192.0.2.7:41234".
   std::string peer;
-  // The subject of the connection's client certificate as RFC 2253 has it; empty without one.
+  // The subject of the client certificate in the form of RFC 2253; empty without one.
   std::string certificate_subject;
-  // Nothing if the header does not say it, because the body comes in chunks.
+  // Size of the body; nothing if it is chunked.
   std::optional<uint64_t> body_bytes = 0;
 
-  // The values of a field, in their order. `name` is in lower case.
+  // Returns the values of a field in their order. `name` must be in lower case.
   std::vector<std::string_view> All(std::string_view name) const;
-  // Its first value; empty if there is none.
+  // Returns the first value of a field; empty if there is none.
   std::string_view First(std::string_view name) const;
 };
 
@@ -49,10 +49,10 @@ struct HttpAnswer {
   int status = 200;
   HttpFields fields;
   std::string body;
-  // In place of `body`: as many bytes in pieces. Each call asks for the next one, on the server's
-  // thread, and must not block; `take` gets it, on any thread, once. An error, or an empty piece
-  // before the end, cuts the connection. Answers to HEAD, which are sent without their body, need
-  // no pieces.
+  // If not 0, used instead of `body`: the size of a body in pieces. `next_piece` is called on the
+  // server's thread for each piece and must not block; it must pass the piece to `take` once, on
+  // any thread. An error, or an empty piece before the end, closes the connection. Not called for
+  // HEAD.
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
@@ -60,56 +60,57 @@ struct HttpAnswer {
   Admission::Lease place;
 };
 
-// Sends the answer of a request. Any thread, once.
+// Sends the answer of a request. Call it once, on any thread.
 using HttpReply = std::function<void(HttpAnswer)>;
 
-// Whether the caller has closed its connection, or half of it. Any thread, before the reply.
+// Returns whether the caller has closed its connection, or half of it. Call it on any thread before
+// the reply.
 using HttpCallerGone = std::function<bool()>;
 
-// The decision about a request whose header has been read.
+// What to do with a request whose header has been read.
 struct HttpEntry {
-  // The answer, without reading the body; the connection ends with it if there is one.
+  // If set, the answer, sent without reading the body. The connection is closed after it if there
+  // is a body.
   std::optional<HttpAnswer> refusal;
-  // Called on the server's thread, and must not block, when `bytes` of the body have arrived in
-  // all, never more than 64 KiB after the call before, and once the request is whole. An answer
-  // refuses it; the connection ends with that if there is more to come. May be null: every size is
-  // taken then.
+  // Called on the server's thread, at least every 64 KiB, with the number of body bytes that have
+  // arrived so far, and once when the request is `whole`. Must not block. Return an answer to
+  // refuse the request; the connection is closed after it if more was to come. Null: no size limit.
   using Arrived = std::function<std::optional<HttpAnswer>(uint64_t bytes, bool whole)>;
   Arrived arrived;
-  // Otherwise it starts the work on the request and ensures that `reply` is called. Called on the
-  // server's thread, and must not block.
+  // Called on the server's thread if the request is not refused. Starts the work and ensures that
+  // `reply` is called. Must not block.
   std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;
 };
 
 struct HttpCallbacks {
-  // Called with each header that could be read, on the server's thread; must not block.
+  // Called on the server's thread with each valid header; must not block.
   std::function<HttpEntry(const HttpHead& head)> enter;
   // Returns the answer to a request that is not HTTP (400) or whose header is too large (431).
   std::function<HttpAnswer(int status, std::string_view message)> refuse;
 };
 
 struct HttpLimits {
-  // Most time from the connection, or from the answer before, to the last byte of a header.
+  // Most time from the connection, or the previous answer, to the end of a header.
   std::chrono::milliseconds header_time{30'000};
-  // Most bytes of a header's fields; the request line may have as many again.
+  // Most bytes of a header's fields, and also of the request line.
   size_t header_bytes = 16 << 10;
-  // Most time from the end of the header to the last byte of the body.
+  // Most time from the end of the header to the end of the body.
   std::chrono::milliseconds body_time{120'000};
-  // Most time in which the reader takes a body, or a piece of one, that is sent to it.
+  // Most time for sending an answer, or a piece of one.
   std::chrono::milliseconds write_time{60'000};
-  // Time for which the caller's further bytes are dropped after a refusal, so that the refusal
+  // How long the caller's further bytes are read and dropped after a refusal, so that the refusal
   // arrives.
   std::chrono::milliseconds drop_time{5'000};
 };
 
-// One thread reads and writes for all connections, and none of them blocks another. Boost.Beast
-// speaks HTTP (docs/design/building.md). A connection may carry any number of requests, one after
-// the other. Thread-safe.
+// One thread serves all connections with non-blocking reads and writes, using Boost.Beast
+// (docs/design/building.md). A connection may carry any number of requests, one after the other.
+// Thread-safe.
 class HttpServer {
  public:
-  // Takes the address. UNAVAILABLE, beginning with `setting`, if it cannot be had. With `tls`
-  // (null: plain text) connections use what the files hold when they begin. The files must
-  // outlive the server. Nothing is accepted before Start.
+  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
+  // Each connection uses the content that the `tls` files (null: plain text) have at its begin;
+  // `tls` must outlive the server. Accepts no connection before Start.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(std::string_view setting,
                                                             const HostPort& address,
                                                             const ConnectionLimits& connections,
@@ -117,16 +118,16 @@ class HttpServer {
                                                             TlsFiles* tls);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  // Stops. No answer may be sent any more.
+  // Calls Stop. Do not call any HttpReply after this.
   ~HttpServer();
 
-  // Begins to serve. `accepting` is ConnectionAcceptor::Start's. Called once.
+  // Begins to serve. Call it once. `accepting` is passed to ConnectionAcceptor::Start.
   void Start(HttpCallbacks callbacks, std::function<void(bool)> accepting);
 
-  // Ends every connection. Answers that come later are dropped. Idempotent.
+  // Closes all connections. Later answers are dropped. Idempotent.
   void Stop();
 
-  // With the port that was taken.
+  // The address with the actual port.
   const HostPort& address() const;
   ConnectionStats Stats();
 

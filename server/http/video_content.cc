@@ -19,10 +19,10 @@
 namespace wan::server {
 namespace {
 
-// As of a gRPC download.
+// The same as for a gRPC download.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
-// A download, which reads the file as the caller takes it.
+// A download that reads the file as the caller reads the answer.
 struct Download {
   ArtifactReader reader;
   uint64_t left;
@@ -66,7 +66,7 @@ HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admissi
     return answer;
   }
   const bool head_only = exchange.head.method == "HEAD";
-  // A range of a file of which the caller has a part, if the file is unchanged (If-Range).
+  // If-Range: send a range only if the file is unchanged, because the caller has the rest.
   const std::string_view if_range = exchange.head.First("if-range");
   const bool same = (if_range.empty() || if_range == tag) && !head_only;
   const std::optional<ByteRange> range =

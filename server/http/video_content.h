@@ -1,4 +1,4 @@
-// The content of a video: a download with ranges and entity tags.
+// Answers downloads of a video's content, with ranges and entity tags.
 #pragma once
 
 #include "server/calls/admission.h"
@@ -9,8 +9,8 @@
 
 namespace wan::server {
 
-// Answers a request for a video's content. What is sent is read on the pool as the caller takes it,
-// so admission and pool must outlive the answer. May block.
+// Answers a request for a video's content. The file is read on the pool as the caller reads the
+// answer, so admission and pool must outlive the answer. May block.
 HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admission& admission,
                         WorkerPool& pool);
 

@@ -15,10 +15,10 @@ HttpAnswer Deleted(const VideoExchange& exchange) {
   return exchange.Done({{"id", exchange.id}, {"object", "video.deleted"}, {"deleted", true}});
 }
 
-// Cancels a video, and deletes it once it has ended. Keeps itself until then.
+// Cancels a video and deletes it once it has ended. Keeps itself alive until then.
 class Deletion : public std::enable_shared_from_this<Deletion> {
  public:
-  // `kept` keeps the pool.
+  // `kept` keeps the pool alive (WorkerPool::Keep).
   Deletion(JobService& jobs, WorkerPool& pool, std::shared_ptr<const VideoExchange> exchange,
            HttpReply reply, std::shared_ptr<const void> kept)
       : jobs_(jobs),
@@ -28,7 +28,6 @@ class Deletion : public std::enable_shared_from_this<Deletion> {
         exchange_(*held_),
         reply_(std::move(reply)) {}
 
-  // Cancels the video.
   void Begin() {
     jobs_.Cancel(exchange_.job, "DELETE /v1/videos",
                  [self = shared_from_this()](const absl::StatusOr<wan::v1::Job>& cancelled) {
@@ -42,7 +41,7 @@ class Deletion : public std::enable_shared_from_this<Deletion> {
   }
 
  private:
-  // On a worker thread.
+  // Runs on a worker thread.
   void AwaitEnd(int64_t after_sequence) {
     absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
         jobs_.Watch(exchange_.job, after_sequence, [self = shared_from_this()] {
@@ -72,7 +71,7 @@ class Deletion : public std::enable_shared_from_this<Deletion> {
       break;
     }
     const absl::Status status = cursor_->status();
-    // The cursor's callback holds this object.
+    // The cursor's callback owns this object, so keep it while the cursor is destroyed.
     const std::shared_ptr<Deletion> self = shared_from_this();
     cursor_ = nullptr;
     if (!status.ok()) return reply_(exchange_.Failed(status));

@@ -1,4 +1,4 @@
-// The end of a video: a DELETE also of one that is still being made.
+// Deletes a video, even one that is still being made.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace wan::server {
 
-// Deletes the video that the exchange names; cancels it first if it has not ended, and waits for
-// its end without a thread. Then calls `reply`, on the pool. Jobs and pool must outlive the reply.
+// Deletes the exchange's video. If it has not ended, cancels it and waits for its end
+// asynchronously. Then calls `reply` on the pool. Jobs and pool must outlive the reply.
 void DeleteVideo(JobService& jobs, WorkerPool& pool,
                  const std::shared_ptr<const VideoExchange>& exchange, const HttpReply& reply);
 

@@ -1,4 +1,4 @@
-// One request of the video API that was let in, and its answers.
+// One admitted request of the video API, and its answers.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ namespace wan::server {
 struct VideoExchange {
   VideoAction action;
   HttpHead head;
-  std::string id;   // as the path has it; empty if it has none
-  std::string job;  // "jobs/ID" of a video's id
+  std::string id;   // {id} in the path; empty if there is none
+  std::string job;  // "jobs/ID" of the video
   std::shared_ptr<Call> call;
-  uint64_t most_bytes = 0;  // of the body
-  Admission::Lease place;   // for what has arrived, then for the request
-  HttpCallerGone gone;      // once it is worked on
+  uint64_t most_bytes = 0;  // limit for the body
+  Admission::Lease place;   // for the arrived bytes, then for the request
+  HttpCallerGone gone;      // set when the work begins
 
   Party party() const { return call->TakerOf(Front::kHttp); }
 
-  // Each of these makes an answer and ends the call.
+  // Each of the following makes an answer and ends the call.
 
-  // `bytes` says how many bytes the body has.
+  // `bytes` is the size of the body, as text.
   HttpAnswer TooLarge(std::string_view bytes) const;
-  // The answer for an error. It names the video as the caller does, and fields as `name_field`
-  // says.
+  // Returns the answer for an error, with the caller's name of the video and names of fields from
+  // `name_field`.
   HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const;
   HttpAnswer Done(const nlohmann::json& body) const;
 };

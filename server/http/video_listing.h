@@ -1,4 +1,4 @@
-// The list of videos, answered in steps: between them its thread works for others.
+// Lists videos in steps, so that the thread can serve other calls between them.
 #pragma once
 
 #include <cstddef>
@@ -15,23 +15,22 @@
 
 namespace wan::server {
 
-// Most bytes of the JSON of a page's videos, but for the video that passes them: as of a page of
-// ListJobs. An escaped character has up to six bytes.
+// A page ends with the video with which its JSON exceeds this, as in ListJobs.
 inline constexpr size_t kMaxVideoPageBytes = kMaxPageBytes;
 
 // Not thread-safe, but each step may come from another thread.
 class VideoListing {
  public:
-  // Lists the videos of `owner`, or of all owners. `query` is that of the request's URL. The
-  // service must outlive the listing.
+  // Lists the videos of `owner`, or of all owners. `query` is from the request's URL. `jobs` must
+  // outlive the listing.
   VideoListing(const JobService& jobs, std::optional<std::string> owner, std::string query)
       : jobs_(jobs), owner_(std::move(owner)), query_(std::move(query)) {}
 
-  // Looks at up to 1,024 jobs more. Returns whether the answer is complete. No step may follow that
-  // or an error, which is the answer then.
+  // Looks at up to 1,024 more jobs. Returns whether the answer is complete, or the error to answer.
+  // Do not call it again after either.
   absl::StatusOr<bool> Step();
 
-  // The answer in JSON; once, when it is complete.
+  // Returns the answer in JSON. Call it once, after Step has returned true.
   std::string Take();
 
  private:
@@ -45,11 +44,11 @@ class VideoListing {
   VideoPage page_;
   wan::v1::ListJobsRequest request_;
   std::unique_ptr<JobListing> listing_;  // null: not begun
-  // The place of `after` in the list: jobs of another time come after it, and of those of its own
-  // time the ones that follow it.
+  // Whether the list has passed the job `after`, whose create_time is `after_time_`; true without
+  // `after`.
   bool behind_ = false;
   absl::Time after_time_;
-  std::string data_;  // the videos, with a comma between two
+  std::string data_;  // JSON of the videos, separated by commas
   size_t videos_ = 0;
   std::string first_id_;
   std::string last_id_;

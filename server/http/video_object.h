@@ -1,4 +1,4 @@
-// Jobs and models as the OpenAI API shows them.
+// Converts jobs and models to objects of the OpenAI API.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -11,13 +11,13 @@
 
 namespace wan::server {
 
-// "video_ID" of "jobs/ID".
+// Returns "video_ID" for "jobs/ID".
 std::string VideoIdOf(std::string_view job_name);
 // Returns "jobs/ID" for "video_ID"; nullopt for other texts.
 std::optional<std::string> JobNameOf(std::string_view video_id);
 
-// Returns the file of a job that is its video: the first that plays everywhere, else the first of
-// all. Null if it has none.
+// Returns the job's video file: the first in a format that plays everywhere, else its first file;
+// null if it has none.
 const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job);
 
 nlohmann::json VideoOf(const wan::v1::Job& job);

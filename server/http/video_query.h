@@ -1,4 +1,4 @@
-// The query parameters of the OpenAI video API.
+// Parses the query parameters of the OpenAI video API.
 #pragma once
 
 #include <optional>
@@ -10,18 +10,18 @@
 
 namespace wan::server {
 
-// The part of the list of videos that a request asks for.
+// The requested part of the list of videos.
 struct VideoPage {
-  std::optional<std::string> after;  // "jobs/ID"; it need not exist
+  std::optional<std::string> after;  // "jobs/ID" before the page; need not exist
   int limit = 20;
-  bool descending = true;  // the newest first
+  bool descending = true;  // newest first
 };
 
-// Reads "after=video_ID&limit=N&order=asc", all of them optional. INVALID_ARGUMENT with a violation
-// of each parameter that is unknown or has no such value.
+// Parses "after=video_ID&limit=N&order=asc", all optional. INVALID_ARGUMENT with a violation of
+// each parameter that is unknown or has a wrong value.
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
-// The same for the content of a video, which has one variant: "variant=video", or nothing.
+// The same for downloads, whose only parameter is "variant=video" (optional).
 absl::Status CheckContentQuery(std::string_view text);
 
 }  // namespace wan::server

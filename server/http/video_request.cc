@@ -25,10 +25,10 @@ using nlohmann::json;
 
 constexpr char kImage[] = "input_reference";
 constexpr char kUserLabel[] = "user";
-constexpr int32_t kFramesStride = 4;  // of every model that there is; used before one is known
+constexpr int32_t kFramesStride = 4;  // of all current models; used while the model is unknown
 constexpr double kMaxSeconds = 3'600;
 
-// "size", or "width" and "height". `model` is null if it is not known.
+// Takes "size", or "width" and "height". `model` is null if unknown.
 void TakeSize(FormFields& fields, const wan::v1::Model* model,
               wan::v1::GenerationRequest& request) {
   const int32_t stride = model == nullptr ? 0 : model->spatial_stride();
@@ -46,7 +46,7 @@ void TakeSize(FormFields& fields, const wan::v1::Model* model,
     fields.Wrong("size", "excludes width and height; give either size or these");
     return;
   }
-  // Upstream's generate.py writes '*'.
+  // Wan's generate.py writes "1280*704".
   const auto* const text = size->get_ptr<const std::string*>();
   const size_t by = text == nullptr ? std::string::npos : text->find_first_of("x*");
   int32_t across = 0;
@@ -60,8 +60,8 @@ void TakeSize(FormFields& fields, const wan::v1::Model* model,
   request.set_height(down);
 }
 
-// "num_frames" and "fps", or "seconds". `model` is null if it is not known; that is the error that
-// the caller gets then.
+// Takes "num_frames" and "fps", or "seconds". `model` is null if unknown; the caller gets an error
+// for that later.
 void TakeLength(FormFields& fields, const wan::v1::Model* model,
                 wan::v1::GenerationRequest& request) {
   const int32_t known = model == nullptr ? 0 : model->temporal_stride();
@@ -91,8 +91,8 @@ void TakeLength(FormFields& fields, const wan::v1::Model* model,
       std::min<double>(steps * stride + 1, std::numeric_limits<int32_t>::max())));
 }
 
-// The contract has the values of two experts in the order low noise, high noise; other servers call
-// the one for high noise `guidance_scale`, and the one for low noise `guidance_scale_2`.
+// Takes the guidance of both experts. In the contract low noise comes first; here, as in other
+// servers, `guidance_scale` is for high noise and `guidance_scale_2` for low noise.
 void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   const std::optional<double> high = fields.Number("guidance_scale");
   const std::optional<double> low = fields.Number("guidance_scale_2");
@@ -104,7 +104,7 @@ void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   if (high.has_value()) request.add_guidance_scale(*high);
 }
 
-// One entry of "loras": {"name", "scale"}.
+// Takes one entry of "loras": {"name", "scale"}.
 void TakeLora(FormFields& fields, const std::string& field, json& entry,
               wan::v1::GenerationRequest& request) {
   static const std::vector<std::string_view> kKnown = {"name", "scale"};
@@ -135,7 +135,7 @@ void TakeLora(FormFields& fields, const std::string& field, json& entry,
   if (const auto number = fields.NumberOf(field + ".scale", scale)) lora->set_scale(*number);
 }
 
-// Accepts a list; in a form also its JSON text.
+// Takes "loras": a list, or in a multipart body also its JSON text.
 void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
   constexpr char kLoras[] = "loras";
   std::optional<json> loras = fields.Take(kLoras);
@@ -157,7 +157,7 @@ void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
   }
 }
 
-// The bytes of "data:image/png;base64,...".
+// Returns the bytes of a data URL, "data:image/png;base64,...".
 std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
   constexpr absl::string_view kScheme = "data:";
   constexpr absl::string_view kEncoding = ";base64,";
@@ -173,8 +173,8 @@ std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
   return std::nullopt;
 }
 
-// A file, or the text of a data URL, which may stand in {"image_url": ...}. An empty value is
-// refused, because it would make a video from the text alone.
+// Takes the image: a file, a data URL, or {"image_url": data URL}. Refuses an empty value, which
+// would make a video without the image.
 void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
                wan::v1::GenerationRequest& request) {
   std::optional<json> value = fields.Take(kImage);
@@ -183,7 +183,7 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
     image = std::move(file.mapped());
   } else if (value.has_value()) {
     if (value->is_object() && value->size() == 1 && value->contains("image_url")) {
-      // Not in one expression: the value that is replaced holds the one that replaces it.
+      // In two steps, because `value` owns the URL that replaces it.
       json url = std::move((*value)["image_url"]);
       value = std::move(url);
     }
@@ -202,20 +202,20 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
   request.set_image(*std::move(image));
 }
 
-// The number of videos, as other APIs have it.
+// Takes "n", the number of videos in other APIs, which must be 1.
 void TakeCount(FormFields& fields) {
   const std::optional<json> count = fields.TakeNotBlank("n");
   if (!count.has_value() || WholeNumber(*count) == 1) return;
   fields.Unfit("n", *count, "1, because a request makes one video; send one request for each");
 }
 
-// The header field of this name.
+// Sets request_id to the header field Idempotency-Key.
 void TakeKey(FormFields& fields, std::optional<std::string_view> key,
              wan::v1::GenerationRequest& request) {
   constexpr char kKey[] = "Idempotency-Key";
   if (!key.has_value()) return;
   if (key->empty()) fields.Wrong(kKey, "is empty; must have some text, or be left out");
-  // Protobuf could not read it back.
+  // Protobuf could not parse the stored request.
   if (!IsUtf8(*key)) fields.Wrong(kKey, "is not UTF-8; must be a text in UTF-8");
   request.set_request_id(std::string(*key));
 }

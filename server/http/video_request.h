@@ -1,4 +1,4 @@
-// The request of POST /v1/videos as one of the contract.
+// Converts a request of POST /v1/videos to a GenerationRequest.
 #pragma once
 
 #include <functional>
@@ -14,12 +14,11 @@ namespace wan::server {
 
 using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view name)>;
 
-// Translates what the caller sent (docs/use/openai.md has the fields). `idempotency_key` is the
-// header's value, nothing without one. `find_model` is asked for the model's defaults and strides.
-// INVALID_ARGUMENT with every violation that the translation finds, named as the caller named the
-// fields: values of a wrong type, values that are given but empty, fields that exclude each other,
-// and fields that do not exist. Everything else is left to JobService::Create, whose violations
-// name the contract's fields (HttpFieldOf).
+// docs/use/openai.md describes the fields. `idempotency_key` is the header field's value, if any.
+// `find_model` provides the model's defaults and strides. INVALID_ARGUMENT with all violations,
+// under the caller's names: wrong types, empty values, fields that exclude each other, and unknown
+// fields. All other checks are left to JobService::Create, whose violations have the contract's
+// names (HttpFieldOf).
 absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model);
 

@@ -72,7 +72,7 @@ absl::Status Authenticator::Reload() {
 }
 
 absl::Status Authenticator::ReadAgain() {
-  // The stamp is taken before the file is read, so that a change during the read is seen next time.
+  // Take the stamp before reading, so that a change during the read is noticed next time.
   stamp_ = FileStamp::Of(options_.token_file);
   absl::StatusOr<std::vector<Credential>> read = ReadTokenFile(options_.token_file);
   if (!read.ok()) {
@@ -91,7 +91,7 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
   }
   const std::string hash = HashOfToken(authorization.substr(kScheme.size()));
   const Credential* found = nullptr;
-  // All hashes are compared, each in constant time, so that the time reveals nothing about them.
+  // Compare all hashes, each in constant time, so that the duration reveals nothing about them.
   for (const Credential& credential : credentials_) {
     if (credential.kind != Credential::Kind::kToken) continue;
     if (CRYPTO_memcmp(credential.value.data(), hash.data(), hash.size()) == 0) found = &credential;
@@ -103,7 +103,7 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
 }
 
 absl::StatusOr<Principal> Authenticator::OfSubject(std::string_view subject) const {
-  // The principal would become the owner of jobs.
+  // The subject would be stored as the owner of jobs, whose texts must be UTF-8.
   if (!IsUtf8(subject)) {
     return Unknown("the client certificate's subject is not UTF-8, so it can be no principal");
   }

@@ -1,4 +1,4 @@
-// Turns a caller's token or client certificate into a principal.
+// Maps a caller's token or client certificate to a principal.
 #pragma once
 
 #include <functional>
@@ -29,11 +29,11 @@ struct AuthenticationOptions {
   std::string token_file;
   // Whether connections have client certificates that TLS has verified.
   bool client_certificates = false;
-  // The role of a certificate whose subject is not in the file; its principal is the subject
-  // itself. Without a value such a certificate is refused.
+  // The role of certificates whose subject is not in the file; the subject is then the principal's
+  // name. Nullopt: such certificates are refused.
   std::optional<Role> certificate_role;
-  // Called with the reason when the file has changed and cannot be used; on any thread, with no
-  // lock held.
+  // Called with the error when the file has changed and is invalid; on any thread, with no lock
+  // held.
   std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
 };
 
@@ -54,14 +54,15 @@ class Authenticator {
 
   bool enabled() const { return !options_.token_file.empty() || options_.client_certificates; }
 
-  // A token decides if there is one; otherwise the certificate. The message of UNAUTHENTICATED says
-  // which credentials the server accepts. The file is read again if it has changed since the last
-  // call, so a revoked token ends with the first call after its revocation. If the changed file
-  // cannot be used, on_problem is called once and the principals stay as they were.
+  // Returns the principal of the token if there is one, otherwise of the certificate.
+  // UNAUTHENTICATED if there is none; its message says which credentials the server accepts. Reads
+  // the file again if it has changed since the last call, so a token is refused from the first call
+  // after its revocation. If the changed file is invalid, calls on_problem once and keeps the old
+  // principals.
   absl::StatusOr<Principal> Identify(const Presented& presented);
 
-  // Reads the file again, whether it has changed or not. The error says why it cannot be used; the
-  // principals then stay as they were. OK without a file.
+  // Reads the file again even if it has not changed. Returns an error if the file is invalid; the
+  // old principals then stay in force. OK without a file.
   absl::Status Reload();
 
  private:

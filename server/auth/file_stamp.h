@@ -1,4 +1,4 @@
-// Notices that a file has changed, without reading it.
+// Detects that a file has changed, without reading it.
 #pragma once
 
 #include <sys/stat.h>
@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// Identifies the version of the file that a path names. Links are followed, because Kubernetes
-// updates a mounted Secret by exchanging a link to a folder.
+// Identifies one version of a file. Follows links, because Kubernetes updates a mounted Secret by
+// replacing a link to a folder.
 class FileStamp {
  public:
   FileStamp() = default;
-  // If `path` names no file, the stamp equals every other stamp of a missing file.
+  // All stamps of missing files are equal.
   static FileStamp Of(const std::string& path);
 
   friend bool operator==(const FileStamp&, const FileStamp&) = default;
@@ -23,7 +23,8 @@ class FileStamp {
   dev_t device_ = 0;
   ino_t inode_ = 0;
   off_t size_ = 0;
-  // Modification and change time in nanoseconds: tools can set the first one back.
+  // Modification and change time in nanoseconds; both, because tools can set back the modification
+  // time.
   int64_t modified_ = 0;
   int64_t changed_ = 0;
 };

@@ -1,4 +1,4 @@
-// Reads the files of tokens and quotas, and refuses one that others could have changed.
+// Reads the files of tokens and quotas, and refuses files that others could have changed.
 #pragma once
 
 #include <optional>
@@ -13,12 +13,13 @@ namespace wan::server {
 
 // Returns the file's text. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a
 // regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT if it is not
-// UTF-8; `danger` says in a clause what everybody could do then ("who could let themselves in").
+// UTF-8. `danger` is a clause for the error of a file that everybody can write: "who could let
+// themselves in".
 absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger);
 
-// Calls `read` with every line of `text` that is neither empty nor a comment, which begins with #,
-// without the spaces around it; `read` returns what is wrong with the line. INVALID_ARGUMENT names
-// all wrong lines: "SOURCE:LINE: PROBLEM", one a line.
+// Calls `read` with every line of `text`, without surrounding spaces, except empty lines and
+// comments (#); `read` returns what is wrong with the line. INVALID_ARGUMENT with one line
+// "SOURCE:LINE: PROBLEM" in the message for each wrong line.
 absl::Status ReadLines(std::string_view text, std::string_view source,
                        absl::FunctionRef<std::optional<std::string>(std::string_view line)> read);
 

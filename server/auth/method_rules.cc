@@ -53,7 +53,7 @@ const std::vector<MethodRule>& MethodRules() {
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/content", Role::kViewer, kFiles, kAudited, "id", kOwned},
       {"DELETE /v1/videos/{id}", Role::kUser, kStore, kAudited, "id", kOwned},
-      // The answer has only the names of READY models.
+      // The answer has only the names of READY models, so a viewer may see it.
       {"GET /v1/models", Role::kViewer, kQuick, kNotAudited},
       {"GET /v1/models/{id}", Role::kViewer, kQuick, kNotAudited},
   };

@@ -24,11 +24,11 @@ constexpr std::string_view kSynthetic = "synthetic:";
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
-// More entries than any checkpoint has; a folder with more is refused.
+// A folder with more entries is refused; no checkpoint has as many.
 constexpr int kMostEntries = 10'000;
 
-// Returns the real path of a file, asked of the opened file itself, so that nobody can exchange it
-// between check and use. Empty if it cannot be opened.
+// Returns the real path of a file, read from the opened descriptor, so that the file cannot be
+// replaced between check and use. Empty if it cannot be opened.
 std::string RealPathOf(const std::string& path, struct stat* facts) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return {};
@@ -39,7 +39,7 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
   return real.string();
 }
 
-// Says why a path below a root cannot be opened, without naming the path.
+// Returns why a path below a root cannot be opened, without naming the path.
 std::string ProblemOf(const std::string& path) {
   const absl::Status status = CheckPath(path, PathKind::kFile);
   if (status.ok()) return "does not exist";  // the file has appeared meanwhile
@@ -122,8 +122,8 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
   int entries = 0;
   std::error_code error;
-  // Links to folders are not followed, so that no circle is walked; their targets were checked to
-  // lie below a root.
+  // The iterator does not follow links to folders, so it cannot loop; the loop below checks that
+  // their targets are below a root.
   for (fs::recursive_directory_iterator entry(*real, error), end; !error && entry != end;
        entry.increment(error)) {
     if (++entries > kMostEntries) {

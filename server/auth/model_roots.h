@@ -1,4 +1,4 @@
-// Restricts models and LoRAs that callers name to certain folders.
+// Restricts the paths of models and LoRAs that callers name to certain folders.
 #pragma once
 
 #include <optional>
@@ -19,20 +19,19 @@ class ModelRoots {
   // Allows paths below these folders; an empty list allows none.
   explicit ModelRoots(std::vector<std::string> roots);
 
-  // Returns the violations of the spec's paths that, by their text alone, do not lie below a root.
-  // It looks at no file, so the answer does not tell which files exist. "synthetic:FAMILY" names no
-  // file and is always allowed.
+  // Returns a violation for each path whose text is not below a root. Does not access files, so the
+  // result reveals nothing about them. "synthetic:FAMILY" is not a path and always allowed.
   std::vector<FieldViolation> Check(const ModelSpec& spec) const;
 
-  // Returns the spec with every path replaced by its real path, so that no link on the way can be
-  // exchanged later. INVALID_ARGUMENT with a violation for each path that Check refuses, that does
-  // not exist, that a link leads out of the roots, or below which there is a link out of the roots,
-  // or anything else than folders and regular files. Blocks: it reads folders.
+  // Returns the spec with every path replaced by its real path, so that links on the way cannot be
+  // replaced later. INVALID_ARGUMENT with a violation for each path that Check refuses, that does
+  // not exist, or that leads out of the roots through a link; also if a folder contains a link out
+  // of the roots, or anything but folders and regular files. Blocks, because it reads folders.
   absl::StatusOr<ModelSpec> Resolve(ModelSpec spec) const;
 
  private:
   bool Contain(const std::string& path) const;
-  // Returns what is wrong with the path; if nothing, its real path.
+  // Returns what is wrong with the path; if nothing, sets `real`.
   std::optional<std::string> ResolvePath(const std::string& path, std::string* real) const;
 
   bool anywhere_ = true;

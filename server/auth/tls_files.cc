@@ -32,7 +32,7 @@ using Bio = std::unique_ptr<BIO, Freed<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, Freed<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, Freed<EVP_PKEY_free>>;
 
-// A file and the setting that names it.
+// A file's path and the setting that names it.
 struct Named {
   const char* setting;
   const std::string& path;
@@ -68,7 +68,7 @@ Bio BioOf(const std::string& text) {
   return Bio(BIO_new_mem_buf(text.data(), static_cast<int>(text.size())));
 }
 
-// Refuses a key with a passphrase; by default OpenSSL would ask for it at the terminal.
+// Refuses keys with a passphrase, for which OpenSSL would by default ask at the terminal.
 int NoPassphrase(char* /*buffer*/, int /*size*/, int /*writing*/, void* /*data*/) { return -1; }
 
 absl::StatusOr<Certificate> ParseCertificate(const Named& file, const std::string& text) {

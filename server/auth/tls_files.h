@@ -1,5 +1,5 @@
-// The server's certificate, its key and the authorities of its clients, as files that may change
-// while the server runs.
+// Holds the server's certificate, its key and the authorities of client certificates, and reads
+// their files again when they change.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,9 @@ namespace wan::server {
 
 // Paths of PEM files.
 struct TlsPaths {
-  std::string certificate;  // followed by its chain
-  std::string key;          // without a passphrase
-  std::string client_ca;    // empty: clients need no certificate
+  std::string certificate;  // with the chain after it
+  std::string key;          // must have no passphrase
+  std::string client_ca;    // authorities of clients; empty: no client certificates
 };
 
 // The contents of the files; key and certificate belong together.
@@ -32,28 +32,28 @@ struct TlsMaterial {
   absl::Time expiry;
 };
 
-// Reads the files and checks that a server can use them at `now`. Each error begins with the
-// setting and the file: NOT_FOUND or another code for what cannot be read, INVALID_ARGUMENT for
-// what is not PEM or a key of another certificate, FAILED_PRECONDITION for a certificate that has
-// expired or is not valid yet.
+// Reads the files and checks that a server can use them at `now`. Error messages begin with the
+// setting and the file. NOT_FOUND or another code for unreadable files; INVALID_ARGUMENT for files
+// that are not PEM or a key that does not fit the certificate; FAILED_PRECONDITION for a
+// certificate that has expired or is not valid yet.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths, absl::Time now);
 
 // Thread-safe.
 class TlsFiles {
  public:
-  // Reads the files. Returns ReadTlsFiles' errors. `on_problem` is called with the reason when
-  // changed files cannot be used, `on_change` when new ones are in use; both with no lock held. The
+  // Reads the files. Returns ReadTlsFiles' errors. `on_problem` is called with the error when
+  // changed files are invalid, `on_change` when new ones are in use; both with no lock held. The
   // clock must outlive the object.
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
       std::function<void(const TlsMaterial&)> on_change);
 
-  // Returns the material for new connections. Each call checks whether a file has changed and then
-  // reads all; while key and certificate do not belong together, the material stays as it was.
+  // Returns the material for new connections. Each call checks whether a file has changed, and if
+  // so reads all files. If the new files do not fit each other, the old material stays in use.
   std::shared_ptr<const TlsMaterial> Current();
 
-  // Reads the files again, whether they have changed or not, and calls `on_change`. The error says
-  // why they cannot be used; the material then stays as it was.
+  // Reads the files again even if they have not changed, and calls `on_change`. Returns an error if
+  // they are invalid; the old material then stays in use.
   absl::Status Reload();
 
  private:

@@ -69,7 +69,7 @@ bool IsHash(std::string_view text) {
          });
 }
 
-// Reads one line; returns what is wrong with it, or nothing.
+// Parses one line; returns what is wrong with it, or nothing.
 std::optional<std::string> ParseLine(std::string_view line, Credential* credential) {
   // The last column may contain spaces.
   const std::vector<std::string> columns = absl::StrSplit(
@@ -103,7 +103,7 @@ std::optional<std::string> ParseLine(std::string_view line, Credential* credenti
   return std::nullopt;
 }
 
-// Changes the file under a lock that other processes respect.
+// Changes the file under a lock against other processes.
 absl::Status Change(const std::string& path,
                     const std::function<absl::Status(std::vector<Credential>&)>& change) {
   // The lock is a separate file, because the token file itself is replaced.
@@ -121,8 +121,8 @@ absl::Status Change(const std::string& path,
 
 std::string NewToken() {
   std::array<unsigned char, kTokenBytes> bytes{};
-  // OpenSSL 3's generator fails only without any source of entropy; then no token is made, rather
-  // than a weak one.
+  // OpenSSL 3's generator fails only without any source of entropy. Abort rather than make a weak
+  // token.
   if (RAND_priv_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) std::abort();
   return absl::StrCat(std::string(kTokenPrefix), Hex(bytes.data(), bytes.size()));
 }

@@ -1,5 +1,5 @@
-// The file of principals (docs/operate/security.md), with each one's role and its token or client
-// certificate. It holds hashes of tokens, never a token.
+// The file of principals (docs/operate/security.md): their roles, and hashes of their tokens or
+// subjects of their client certificates.
 //
 //   alice user 2026-11-22T08:00:00Z sha256:9f86d081884c7d65...
 //   ops admin 2026-11-22T08:00:00Z subject:CN=ops,O=Example
@@ -19,7 +19,7 @@ namespace wan::server {
 struct Credential {
   enum class Kind {
     kToken,    // `value` is the token's SHA-256, 64 lower-case hex digits
-    kSubject,  // `value` is the subject of a client certificate as RFC 2253 writes it
+    kSubject,  // `value` is the subject of a client certificate in RFC 2253 form
   };
   Principal principal;
   absl::Time created;
@@ -32,14 +32,14 @@ struct Credential {
 // Returns a new token: "wan_" and 256 random bits in hex.
 std::string NewToken();
 
-// Returns the hash of a token that the file keeps. One round of SHA-256 is enough, because nobody
-// can search through 256 random bits.
+// Returns the hash of a token, as stored in the file. One round of SHA-256 is enough, because 256
+// random bits cannot be guessed.
 std::string HashOfToken(std::string_view token);
 
 // INVALID_ARGUMENT unless `name` is 1 to 63 letters, digits, '.', '_', '-' and '@'.
 absl::Status CheckPrincipalName(std::string_view name);
 
-// INVALID_ARGUMENT, whose message has one line "SOURCE:LINE: ..." for each mistake.
+// INVALID_ARGUMENT with one line "SOURCE:LINE: ..." in the message for each mistake.
 absl::StatusOr<std::vector<Credential>> ParseTokenFile(std::string_view text,
                                                        std::string_view source);
 std::string TokenFileText(const std::vector<Credential>& credentials);
@@ -48,20 +48,19 @@ std::string TokenFileText(const std::vector<Credential>& credentials);
 // than 8 MiB, or is writable by everybody; ParseTokenFile's errors.
 absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path);
 
-// Replaces the file in one step: readers see the old one or the new one. Only its owner can read it
-// (0600).
+// Replaces the file atomically. Only its owner can read it (0600).
 absl::Status WriteTokenFile(const std::string& path, const std::vector<Credential>& credentials);
 
-// Adds one credential to the file, which is made if it is missing. Two processes that change one
-// file wait for each other.
+// Adds a credential to the file, which is created if missing. Locks the file against other
+// processes that change it.
 absl::Status AddCredential(const std::string& path, const Credential& credential);
 
-// Returns the id by which people name a credential: the first digits of a token's hash, or the
-// whole subject.
+// Returns the id of a credential for people: the first digits of the token's hash, or the whole
+// subject.
 std::string IdOf(const Credential& credential);
 
-// Removes the credentials of the principal, or with an `id` only that one, and returns how many
-// there were; NOT_FOUND for none.
+// Removes all credentials of the principal, or only the one with `id` if it is not empty, and
+// returns how many were removed; NOT_FOUND if none.
 absl::StatusOr<int> RevokeCredentials(const std::string& path, std::string_view principal,
                                       std::string_view id);
 

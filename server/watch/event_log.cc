@@ -13,7 +13,7 @@ namespace internal {
 // The log's side of one cursor. The stream's mutex guards all members but `notify`.
 struct CursorState {
   std::function<void()> notify;
-  bool armed = false;  // the reader was told kPending and waits to be notified
+  bool armed = false;  // the reader got kPending and waits for `notify`
   bool gone = false;
   bool running = false;  // `notify` is being called, by `runner`
   std::thread::id runner;
@@ -41,7 +41,7 @@ using internal::EventStream;
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
 
-// Bounds of a transaction, because other changes wait while the store makes one.
+// Bounds of a transaction, during which other changes wait.
 constexpr size_t kTransactionChanges = 64;
 constexpr size_t kTransactionBytes = size_t{1} << 20;
 
@@ -53,7 +53,7 @@ size_t BytesOf(const JobChange& change) {
   return bytes;
 }
 
-// Takes the changes of the next transaction: at least one.
+// Returns the changes of the next transaction, at least one.
 std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
   size_t count = 0;
   for (size_t bytes = 0; count < std::min(changes.size(), kTransactionChanges); ++count) {
@@ -62,10 +62,10 @@ std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
   }
   return changes.first(count);
 }
-// The `first` of a stream whose events are all in the store.
+// EventStream::first of a stream without events in memory.
 constexpr int64_t kAllStored = std::numeric_limits<int64_t>::max();
 
-// Changes a stream, then notifies the cursors that wait, with no lock held.
+// Changes a stream under its lock, then notifies waiting cursors with no lock held.
 template <typename Change>
 void ChangeAndNotify(EventStream& stream, const Change& change) {
   std::vector<std::shared_ptr<CursorState>> waiting;
@@ -157,7 +157,7 @@ absl::Status EventCursor::ReadPage(int64_t stream_first) {
   if (!page.ok()) return page.status();
   page_ = *std::move(page);
   page_position_ = 0;
-  // Events that were stored after the cursor was made belong to the stream.
+  // Drop events that the stream has as well; they were stored after the cursor was made.
   while (!page_.empty() && page_.back().sequence() >= stream_first) page_.pop_back();
   if (page_.empty()) next_ = stream_first;
   return absl::OkStatus();

@@ -1,4 +1,4 @@
-// The event log of every job: watchers read what is stored, then follow live.
+// The event logs of all jobs. Watchers first read stored events, then get new ones live.
 #pragma once
 
 #include <atomic>
@@ -27,27 +27,27 @@ struct EventStream;
 struct CursorState;
 }  // namespace internal
 
-// One reader of one job's log. The reader pulls, so one that is slow or never comes back costs no
-// more than its position and one preview. Not thread-safe.
+// One reader of one job's log. The reader asks for events, so a slow or vanished reader costs only
+// its position and one preview. Not thread-safe.
 class EventCursor {
  public:
   enum class Next {
     kEvent,    // an event was written to the argument
-    kPending,  // there is none now; `notify` will be called once when there may be one
+    kPending,  // none now; `notify` will be called once when there may be one
     kEnd,      // no more events will come; see status()
   };
 
   EventCursor(const EventCursor&) = delete;
   EventCursor& operator=(const EventCursor&) = delete;
-  // Waits for a running `notify` callback, which does not run again. The callback itself may
-  // destroy the cursor.
+  // Waits for a running `notify`, which is not called again. `notify` itself may destroy the
+  // cursor.
   ~EventCursor();
 
   // Never waits for an event, but may read the store.
   Next TryNext(wan::v1::Event* event);
 
-  // Call after kEnd. Returns OK if the job has ended and all its events were delivered, UNAVAILABLE
-  // if the server is stopping, or else the error of the store.
+  // Call it after kEnd. Returns OK if the job has ended and all its events were delivered,
+  // UNAVAILABLE if the server is stopping, or else the error of the store.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -55,11 +55,11 @@ class EventCursor {
   EventCursor(JobStore& store, std::string job, std::shared_ptr<internal::EventStream> stream,
               int64_t after_sequence, std::function<void()> notify, std::atomic<int>& watchers);
 
-  // Fills `page_` with stored events before the stream's first.
+  // Fills `page_` with stored events from before the stream's first one.
   absl::Status ReadPage(int64_t stream_first);
 
   JobStore& store_;
-  std::atomic<int>& watchers_;  // the log's number of cursors
+  std::atomic<int>& watchers_;  // number of cursors of the log
   const std::string job_;
   const std::shared_ptr<internal::EventStream> stream_;
   const std::shared_ptr<internal::CursorState> state_;
@@ -69,11 +69,11 @@ class EventCursor {
   absl::Status status_;
 };
 
-// Thread-safe. One thread writes the changes of all jobs in transactions of bounded size, so that
-// Append never waits for the disk, and nobody waits long for the store. Cursors see an event only
-// once it is stored, so that nothing they have seen is taken back; previews are not stored. Refused
-// changes are kept, merged to one per job, and written again once a second or with the next change.
-// Until then cursors see neither them nor later events of the job.
+// Thread-safe. One thread writes the changes of all jobs in transactions of bounded size, so Append
+// never waits for the disk, and the store is never locked for long. Cursors see an event only once
+// it is stored; previews are not stored. Refused changes are kept, merged to one per job, and
+// written again once a second or with the next change. Until then cursors see neither them nor
+// later events of the job.
 class EventLog {
  public:
   // `store` and `clock` must outlive the log, and the log must outlive its cursors. `on_problem` is
@@ -82,7 +82,7 @@ class EventLog {
   EventLog(JobStore& store, Clock& clock, std::function<void(const absl::Status&)> on_problem);
   EventLog(const EventLog&) = delete;
   EventLog& operator=(const EventLog&) = delete;
-  // Writes the pending changes first.
+  // Writes pending changes before it returns.
   ~EventLog();
 
   // Opens the log of a job that has not ended. `last_sequence` is the sequence of its newest stored
@@ -91,24 +91,23 @@ class EventLog {
   // Undoes Open; call it if the job could not be stored.
   void Forget(const std::string& job);
 
-  // Queues a change of an open job and returns at once. Fills in sequence and job name of its
-  // events, and their time where it is not set. A change to a final state closes the job's log:
-  // later changes are dropped. `stored` is called on the log's thread, with no lock held, once the
-  // store has the change, and before cursors see it.
+  // Queues a change of an open job and returns at once. Fills in the sequence and job of its
+  // events, and their time if unset. Changes after one to a final state are dropped. `stored` is
+  // called on the log's thread, with no lock held, once the store has the change, and before
+  // cursors see it.
   void Append(JobChange change, std::function<void()> stored = nullptr);
 
   // Shows a preview to the job's cursors that follow live, and does not store it. A cursor that has
   // not read the previous one sees only this one.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
-  // Calls `done` once every earlier change of the job was handed to the store and accepted ones
-  // were shown to the cursors: with OK, or with the reason of the store's refusal. `done` is called
-  // once, on the log's thread or, if there is nothing to wait for, on the caller's; it must not
-  // block.
+  // Calls `done` once the store has accepted or refused every earlier change of the job and cursors
+  // see the accepted ones: with OK, or with the error of the refusal. `done` is called once, on the
+  // log's thread or, if there is nothing to wait for, on the caller's; it must not block.
   void Flush(const std::string& job, std::function<void(const absl::Status&)> done);
 
-  // Waits for the same for the changes of all jobs. Returns the first error of the latest write.
-  // Called by a `notify` callback, it does not wait.
+  // Waits until the store has accepted or refused all earlier changes of all jobs. Returns the
+  // first error of the latest write. Does not wait if called in `notify`.
   absl::Status Flush();
 
   // Returns a cursor over the job's events with a sequence greater than `after_sequence`. The job
@@ -117,8 +116,8 @@ class EventLog {
   std::unique_ptr<EventCursor> Watch(const std::string& job, int64_t after_sequence,
                                      std::function<void()> notify);
 
-  // Returns the sequence of the newest event that cursors can see, which is the newest that is
-  // stored; 0 if the job is not open.
+  // Returns the sequence of the newest stored event, which is the newest that cursors see; 0 if the
+  // job is not open.
   int64_t LastSequence(const std::string& job) const;
 
   // Returns how many cursors there are.
@@ -128,17 +127,17 @@ class EventLog {
   void Close();
 
  private:
-  // Pending changes, and the callback of each.
+  // Changes, and the callback of each.
   struct Batch {
     std::vector<JobChange> changes;
     std::vector<std::function<void()>> stored;
 
     void Add(JobChange change, std::function<void()> on_stored);
-    // Makes one change of those of a job. Of consecutive Queued events only the last stays, because
-    // no cursor has seen the others and they could be many.
+    // Merges the change with the job's change in the batch, if any. Keeps only the last of
+    // consecutive Queued events, because no cursor has seen the others.
     void Merge(JobChange change, std::function<void()> on_stored);
   };
-  // A call of Flush that waits.
+  // A waiting call of Flush.
   struct Waiter {
     std::string job;
     uint64_t target = 0;  // value that attempted_ must reach
@@ -148,31 +147,29 @@ class EventLog {
   struct OpenLog {
     std::shared_ptr<internal::EventStream> stream;
     int64_t stored = 0;     // sequence of the newest stored event
-    uint64_t appended = 0;  // what appended_ was after its latest change
-    bool ended = false;     // its last change was appended
-    // The reason of the store's refusal of its oldest change that is not stored; OK without a
-    // refusal.
+    uint64_t appended = 0;  // appended_ after its latest change
+    bool ended = false;     // whether its last change was appended
+    // Why the store has refused the job's oldest pending change; OK if it has not.
     absl::Status refused;
   };
 
   void WriterLoop();
-  // Waits for work; after a refused write, at most until it is time to try again.
+  // Waits for work, but after a refused write at most until the next retry.
   void AwaitWork(bool refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Writes changes and returns the status of each. Tries all in one transaction first, then one by
-  // one. `refused` has the jobs of which an earlier change was refused, and takes up more: after a
-  // refused change no later change of the same job is written.
+  // Writes changes, first in one transaction, then one by one, and returns the status of each.
+  // `refused` has the jobs with a refused change, and is extended: no change of a job is written
+  // after a refused one.
   std::vector<absl::Status> Write(std::span<const JobChange> changes,
                                   std::unordered_map<std::string, absl::Status>& refused);
-  // Numbers the events of changes that are about to be written.
+  // Sets the sequences of the events of changes that are about to be written.
   void Number(std::span<JobChange> changes) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Calls `stored`, shows the change to the job's cursors, and forgets the job if it has ended.
   void FinishStored(const JobChange& change, const std::function<void()>& stored);
   void NoteRefused(const std::string& job, const absl::Status& problem);
   void Show(const JobChange& change);
-  // Writes all changes and returns those that the store refused; `first_error` is the first
-  // problem.
+  // Writes all changes and returns the refused ones; `first_error` is the first refusal.
   Batch WriteAll(Batch batch, absl::Status& first_error);
-  // Returns the calls of Flush that wait no longer, each with its status.
+  // Removes and returns the calls of Flush that are done, each with its status.
   std::vector<std::pair<Waiter, absl::Status>> TakeServed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<internal::EventStream> FindStream(const std::string& job) const;
 
@@ -185,7 +182,7 @@ class EventLog {
   Batch pending_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, wan::v1::Event> previews_ ABSL_GUARDED_BY(mutex_);  // latest
   uint64_t appended_ ABSL_GUARDED_BY(mutex_) = 0;   // changes ever appended
-  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, handed to the store
+  uint64_t attempted_ ABSL_GUARDED_BY(mutex_) = 0;  // of these, accepted or refused by the store
   std::vector<Waiter> waiters_ ABSL_GUARDED_BY(mutex_);
   absl::Status write_status_ ABSL_GUARDED_BY(mutex_);
   bool closing_ ABSL_GUARDED_BY(mutex_) = false;

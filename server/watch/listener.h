@@ -1,4 +1,4 @@
-// The interface through which metrics, health and logs learn what happens.
+// The interface through which metrics, health, logs and others learn what happens.
 #pragma once
 
 #include <cstdint>
@@ -21,12 +21,12 @@ namespace wan::server {
 // How a device was found to be lost.
 enum class DeviceLoss {
   kError,   // after a job or model task failed, the driver reported the device as lost
-  kCanary,  // the check computation at the start failed or gave wrong bits
+  kCanary,  // the check computation at the start failed or gave a wrong result
 };
 
 // Why a job is cancelled.
 enum class StopCause {
-  kCancelled,   // by a call of CancelJob
+  kCancelled,   // a call of CancelJob
   kDeadline,    // the job's deadline has come
   kCallerGone,  // the caller of a job of Generate went away
 };
@@ -39,14 +39,13 @@ enum class RequeueCause {
   kStorage,    // the data folder takes no writes
 };
 
-// The time that a completed job took, and the estimate from its begin. For a job that went on from
-// a savepoint both cover this attempt only.
+// The duration of a completed job, and the estimate when it began. For a job that continued a
+// savepoint, both cover only the last attempt.
 struct EstimateMet {
   absl::Duration taken;
   absl::Duration p50;
   absl::Duration p90;
-  // The kind of stage that took most time, and its total. Set only if `taken` exceeds p90; empty if
-  // no stage has ended.
+  // The kind of stage that took the most time, and its total. Set only if `taken` exceeds p90.
   std::string slowest_stage = {};
   absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
@@ -56,19 +55,19 @@ struct StopChoice {
   std::string job;
   // The estimated time until the job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
-  // The seconds that the job would lose if it were stopped now and resumed after a restart.
+  // Time that would be lost if the job were stopped now and resumed after a restart.
   absl::Duration restart_cost;
-  // How long the job may go on before it is stopped.
+  // How long the job may continue before it is stopped.
   absl::Duration may_go_on;
 };
 
-// The result of an attempt to report a job's end.
+// The result of an attempt to send a webhook.
 struct WebhookOutcome {
   enum class Kind { kDelivered, kRetried, kGivenUp };
   Kind kind = Kind::kDelivered;
   std::string job;  // "jobs/ID"
   std::string host;
-  int attempts = 0;     // attempts, this one included
+  int attempts = 0;     // attempts so far, including this one
   std::string problem;  // empty: delivered
 };
 
@@ -76,14 +75,14 @@ struct WebhookOutcome {
 struct SpansOutcome {
   int64_t exported = 0;
   int64_t failed = 0;        // the collector refused them or stayed out of reach
-  int64_t dropped = 0;       // dropped: too many waited, or the server stopped
+  int64_t dropped = 0;       // too many waited, or the server stopped
   std::string problem = {};  // why some were not exported; empty: all were
 };
 
 // The limit of a retention rule that removed something.
 enum class RetentionReason { kAge, kBytes, kCount };
 
-// The removals of one round of the retention.
+// The removals of one retention round.
 struct RetentionRound {
   struct Removed {
     wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;  // the state of the removed jobs
@@ -96,9 +95,9 @@ struct RetentionRound {
   double seconds = 0;
 };
 
-// The calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
-// model's changes, with the lock held that keeps this order: an implementation must be quick, and
-// must not call JobService or ModelTable.
+// Calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
+// model's changes, under the lock of the jobs or models: they must be quick and must not call
+// JobService or ModelTable.
 class StateListener {
  public:
   virtual ~StateListener() = default;
@@ -106,8 +105,8 @@ class StateListener {
   // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
-  // Called in addition to OnJobState: a job has become CANCELLED, is QUEUED again, or has become
-  // COMPLETED and had an estimate when it began.
+  // Called in addition to OnJobState when a job has become CANCELLED, was requeued, or has become
+  // COMPLETED after it began with an estimate.
   virtual void OnJobCancelled(const wan::v1::Job& /*job*/, StopCause /*cause*/) {}
   virtual void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause /*cause*/) {}
   virtual void OnEstimateMet(const wan::v1::Job& /*job*/, const EstimateMet& /*met*/) {}
@@ -116,12 +115,12 @@ class StateListener {
   // A change was synced to the job database: "insert", "apply", "remove", "vacuum", "webhook" or
   // "check". Called on a thread of the store or of the waiting caller: must be quick.
   virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
-  // `status` not OK: the data folder refuses writes from now on, for that reason. OK: it takes them
+  // The data folder refuses writes from now on, for the reason in `status`; OK: it takes them
   // again. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
-  // `status` not OK: the data folder's disk has less free than accepted jobs and the setting
-  // disk_reserve need; the message has the numbers. OK: it has enough again. Called with no lock
-  // held, also when the numbers have changed.
+  // If not OK, the data folder's disk has less free space than accepted jobs and the setting
+  // disk_reserve need; the message has the numbers. OK: it has enough again. Also called when the
+  // numbers change. Called with no lock held.
   virtual void OnDiskRoom(const absl::Status& /*status*/) {}
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
@@ -129,27 +128,26 @@ class StateListener {
   // The end of a job was stored. Called with no lock held; not called for ends stored by an earlier
   // process.
   virtual void OnJobEndStored() {}
-  // A report of a job's end was sent, or could not be. Called with no lock held.
+  // An attempt to send a webhook has ended. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
   // Spans were exported or lost. Called with locks held: must be quick.
   virtual void OnSpans(const SpansOutcome& /*outcome*/) {}
   // Called with no lock held after a round that removed something.
   virtual void OnRetention(const RetentionRound& /*round*/) {}
-  // An error that is returned to no caller: a write that the store refused, a file that was not
+  // An error that no caller receives, for example a refused write or a file that could not be
   // removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
-  // The server is being drained: from now on it accepts no job and begins none. Called with no lock
-  // held.
+  // A drain has begun: the server accepts and begins no jobs. Called with no lock held.
   virtual void OnDraining() {}
-  // The drain was taken back. Called with no lock held.
+  // The drain was reverted. Called with no lock held.
   virtual void OnUndrained() {}
   // A job runs while the server begins to stop or to drain. Called with no lock held.
   virtual void OnStopChoice(const StopChoice& /*choice*/) {}
-  // The device of a group no longer works; other groups serve on. `group` is its number, `device`
-  // names it. Called with no lock held.
+  // The device of a group no longer works; other groups still serve. `group` is its number,
+  // `device` names it. Called with no lock held.
   virtual void OnGroupLost(int /*group*/, std::string_view /*device*/,
                            const absl::Status& /*problem*/) {}
-  // No group has a device that works any more. No job runs in this process after this.
+  // The device of the last group no longer works. No job runs in this process after this.
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };
 
@@ -160,7 +158,7 @@ struct SinkContext {
   int attempt = 0;                   // 0 if there is no job
   VideoShape shape = {};             // of the job's video
   int group = 0;                     // the number of the device group
-  wan::v1::TraceContext trace = {};  // the job's trace; without an ID there is none
+  wan::v1::TraceContext trace = {};  // the job's trace; an empty ID: none
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

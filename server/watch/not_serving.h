@@ -7,15 +7,15 @@
 
 namespace wan::server {
 
-// Reasons that end by themselves or that somebody asked for.
+// Reasons that pass by themselves or that an operator caused.
 inline constexpr std::string_view kNotServingLoading = "MODEL_LOADING";
 inline constexpr std::string_view kNotServingDraining = "DRAINING";
 inline constexpr std::string_view kNotServingStopping = "STOPPING";
 
-// One reason. Every caller of the health check may read it, so it names no folder of the server.
+// One reason. Every caller of the health check may see it, so it names no folder.
 struct NotServing {
   std::string reason;   // for programs: "DISK_FULL"
-  std::string message;  // one sentence without its period: what is wrong, and what ends it
+  std::string message;  // a sentence without period: what is wrong, and what ends it
 
   friend bool operator==(const NotServing&, const NotServing&) = default;
 };
@@ -23,9 +23,9 @@ struct NotServing {
 // All current reasons; empty while the server is SERVING.
 using NotServingReasons = std::vector<NotServing>;
 
-// Joins the reasons for programs: "DRAINING, DISK_FULL".
+// Joins the members `reason`: "DRAINING, DISK_FULL".
 std::string CodesOf(const NotServingReasons& reasons);
-// Joins the messages to one line: "MESSAGE; MESSAGE".
+// Joins the members `message` to one line: "MESSAGE; MESSAGE".
 std::string OneLine(const NotServingReasons& reasons);
 
 }  // namespace wan::server

@@ -29,10 +29,10 @@ constexpr double kMargin = 2;
 
 constexpr absl::Duration kRetryDelay = absl::Seconds(30);
 
-// A disk that was short has room again once free bytes exceed the reserved ones by this factor.
+// After a shortage, CheckRoom needs this many times the reserved bytes.
 constexpr double kRoomAgain = 1.1;
 
-// "1.50 GiB"; small numbers in bytes, so that small differences can be seen.
+// Returns "1.50 GiB"; small numbers in bytes, so that small differences are visible.
 std::string BytesText(uint64_t bytes) {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   if (bytes < kMib) return absl::StrCat(bytes, " bytes");
@@ -44,7 +44,7 @@ double PixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() * request.num_frames();
 }
 
-// The pixels of a video, with its frames rounded up to whole latent frames.
+// Returns an upper bound of the pixels, with the frames rounded up to whole latent frames.
 double LatentPixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() *
          (request.num_frames() + kLatentFrames);

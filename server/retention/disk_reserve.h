@@ -18,36 +18,37 @@
 
 namespace wan::server {
 
-// Returns the most bytes that a resolved request (its sizes are set) takes in the data folder: its
-// files as if none could be compressed, one savepoint, and its rows.
+// Returns the most bytes that a resolved request (with all sizes set) can take in the data folder:
+// its files uncompressed, one savepoint, and its rows.
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request);
 
-// Thread-safe. It listens to the jobs' states: a job holds its part of the disk from its
-// acceptance, or its recovery at the start, until it has ended.
+// Thread-safe. A job's reservation lasts from its acceptance, or its recovery at the start, until
+// its end, which the object learns from OnJobState.
 //
-// A job's part is MostOutputBytes until four files of its model and kind have been written. From
-// then on each of its files counts with twice the most bytes per pixel of the last sixteen.
+// A job reserves MostOutputBytes. Once four files of its model and kind have been written, a file
+// instead reserves twice the most bytes per pixel of the last sixteen.
 class DiskReserve final : public StateListener {
  public:
   // `free_bytes` returns the free bytes of the data folder's disk, or nullopt while unknown; then
-  // no job is refused. It is called with the lock held and must be quick. `reserve_bytes` stay free
-  // in addition to what the jobs need.
+  // no job is refused. It is called with the lock held and must be quick. `reserve_bytes` are kept
+  // free in addition to the reservations of jobs.
   DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
       : free_bytes_(std::move(free_bytes)), reserve_bytes_(reserve_bytes) {}
 
-  // Reserves a job's part before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE), with a retry
-  // delay and the numbers of bytes, if too little would be left for the others. Call Release if the
-  // job is not accepted after all.
+  // Reserves space for a job before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE), with a retry
+  // delay and the numbers of bytes, if there is too little. Call Release if the job is not
+  // accepted.
   absl::Status Take(const wan::v1::Job& job);
   void Release(const std::string& job);
 
-  // The bytes that must be free now: the parts of the accepted jobs and the setting's reserve.
+  // Returns the bytes that must be free now: the reservations of the accepted jobs plus
+  // `reserve_bytes`.
   uint64_t reserved_bytes() const;
   std::optional<uint64_t> free_bytes() const { return free_bytes_(); }
 
-  // Checks that the reserved bytes are free: OK, also while that is unknown, or RESOURCE_EXHAUSTED
-  // with both numbers. Once short, it stays so until a tenth more than the reserved bytes is free,
-  // so that health does not flap with every file.
+  // Returns OK if the reserved bytes are free or the free bytes are unknown; else
+  // RESOURCE_EXHAUSTED with both numbers. After an error OK needs a tenth more than the reserved
+  // bytes, so that health does not flap.
   absl::Status CheckRoom();
 
   void SetReserve(uint64_t reserve_bytes);
@@ -55,7 +56,7 @@ class DiskReserve final : public StateListener {
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
  private:
-  // The bytes per pixel of the latest files of a model and kind.
+  // Bytes per pixel of the latest files, by model and kind.
   using Observed = std::map<std::pair<std::string, wan::v1::OutputKind>, std::deque<double>>;
 
   uint64_t Estimate(const wan::v1::GenerationRequest& request) const

@@ -13,7 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Minutes(1);
-// Most removals of one round, so that a long cleaning logs its progress.
+// Most removals of one round, so that the log shows the progress of a long cleanup.
 constexpr int64_t kMostOfARound = 1000;
 constexpr int kJobsAtOnce = 64;
 
@@ -89,7 +89,7 @@ bool Retention::RunRound() {
        {wan::v1::JOB_STATE_COMPLETED, wan::v1::JOB_STATE_FAILED, wan::v1::JOB_STATE_CANCELLED}) {
     if (status.ok()) status = Apply(policy.Of(state), state, false, round);
   }
-  // StorageWatch already reports a folder that takes no writes.
+  // StorageWatch reports a folder that takes no writes, so do not report it here.
   if (!status.ok() && ReasonOf(status) != kReasonStorageUnavailable) parts_.on_problem(status);
   if (Count(round) == 0) return false;
   round.seconds = static_cast<double>(parts_.clock.MonotonicNanos() - began) * 1e-9;
@@ -121,7 +121,7 @@ absl::Status Retention::Apply(const RetentionRule& rule, wan::v1::JobState state
           job, state, files, jobs > 0 ? RetentionReason::kCount : RetentionReason::kBytes, round);
       if (!removed.ok()) return removed.status();
       if (!*removed) ++query.skip;
-      // A job that is left for now counts as well, so that no younger job is removed in its place.
+      // Count skipped jobs as well, so that no younger job is removed instead.
       --jobs;
       bytes -= BytesOf(job, files);
     }
@@ -155,7 +155,7 @@ absl::StatusOr<bool> Retention::Remove(const EndedJob& job, wan::v1::JobState st
   const absl::Status status = files ? parts_.remove_files(job.name) : parts_.remove_job(job.name);
   if (ReasonOf(status) == kReasonStorageUnavailable) return status;
   if (!status.ok()) {
-    // A caller has removed the job meanwhile, or its row is damaged and was set aside.
+    // NOT_FOUND: the job was removed, or its damaged row was moved, meanwhile.
     if (!absl::IsNotFound(status)) parts_.on_problem(status);
     return false;
   }

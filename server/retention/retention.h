@@ -17,8 +17,8 @@
 
 namespace wan::server {
 
-// Thread-safe. Has one thread of its own, which begins a round at once and then one a minute on the
-// injected clock. A round removes one job at a time and holds no lock between two of them.
+// Thread-safe. Its own thread begins a round at once and then every minute of the injected clock. A
+// round removes one job at a time and holds no lock between two jobs.
 class Retention {
  public:
   // All must outlive the object. The functions are called on the thread of the round with no lock
@@ -26,7 +26,8 @@ class Retention {
   struct Parts {
     JobStore& store;
     Clock& clock;
-    // Returns whether a reader has a file of the job open. Such a job is left for a later round.
+    // Returns whether a reader has a file of the job open. Such a job is skipped until a later
+    // round.
     std::function<bool(const std::string& job)> in_use;
     // Removes an ended job, or its files alone, and returns when that is on the disk.
     std::function<absl::Status(const std::string& job)> remove_job;
@@ -45,25 +46,25 @@ class Retention {
   ~Retention();
 
   RetentionPolicy policy() const;
-  // Begins a round at once; this and later rounds follow `policy`. Any thread.
+  // Replaces the policy and begins a round at once. Any thread may call it.
   void SetPolicy(const RetentionPolicy& policy);
 
   // Call once. Starts the thread.
   void Start();
 
-  // Ends the thread after the removal that is under way. Idempotent.
+  // Ends the thread after the current removal. Idempotent.
   void Stop();
 
  private:
   void Loop();
   bool stopping() const;
-  // Carries out all rules. Returns whether there was more to remove than one round may.
+  // Applies all rules. Returns whether more is left to remove than one round may.
   bool RunRound();
-  // Carries out one rule: for jobs of a state, or for the files of the jobs that have some. Adds
-  // what it removes to `round`.
+  // Applies one rule to the jobs of a state, or only to their files if `files`. Adds what it
+  // removes to `round`.
   absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
                      RetentionRound& round);
-  // Removes what exceeds a rule's age.
+  // Applies only the rule's age.
   absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
                         RetentionRound& round);
   // Removes a job or its files and counts that. Returns false if it was left in place: it is in

@@ -1,4 +1,4 @@
-// The limits of age, bytes and number up to which ended jobs are kept.
+// The limits of age, bytes and number beyond which ended jobs are removed.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// The limits of one kind of jobs. Jobs beyond a limit are removed, the oldest first. A limit that
-// is not set removes nothing.
+// The limits for one kind of jobs. The oldest jobs beyond a limit are removed. An unset limit
+// removes nothing.
 struct RetentionRule {
   std::optional<absl::Duration> age;  // since the job's end
   std::optional<int64_t> bytes;
@@ -23,27 +23,27 @@ struct RetentionRule {
   friend bool operator==(const RetentionRule&, const RetentionRule&) = default;
 };
 
-// Reads "30d", "200GiB", "1000", or several of them, "30d,200GiB"; an empty text sets no limit. An
-// age has the unit s, m, h or d, a number of bytes one of those that ParseBytes reads, and a number
-// of jobs none. INVALID_ARGUMENT, whose message continues a sentence that begins with the setting's
-// name.
+// Parses "30d", "200GiB", "1000", or a list, "30d,200GiB"; an empty text sets no limit. An age has
+// the unit s, m, h or d, a size a unit of ParseBytes, and a number of jobs no unit. The message of
+// INVALID_ARGUMENT continues a sentence that begins with the setting's name.
 absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text);
 
-// Returns the text that ParseRetentionRule reads as this rule.
+// Inverse of ParseRetentionRule.
 std::string ToString(const RetentionRule& rule);
 
 struct RetentionPolicy {
-  // Limits of whole jobs, with everything that belongs to them.
+  // Limits for whole jobs, including their files.
   RetentionRule completed;
   RetentionRule failed;
   RetentionRule cancelled;
-  // Limits of the files of completed jobs; the jobs stay.
+  // Limits for the files of completed jobs, whose rows stay.
   RetentionRule artifacts;
 
   // Returns the rule for whole jobs that have ended in `state`; an empty one for other states.
   const RetentionRule& Of(wan::v1::JobState state) const;
 
-  // Sets expire_time to when the job's age removes it, or clears it if that never happens.
+  // Sets expire_time to the time at which the job is removed because of its age, or clears it if
+  // there is no such limit.
   void SetExpireTime(wan::v1::Job& job) const;
 };
 

@@ -1,4 +1,4 @@
-// Detects jumps of the wall clock, after which ages cannot be believed.
+// Detects jumps of the wall clock, after which ages of jobs cannot be trusted.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace wan::server {
 
-// Tells whether ages by the wall clock can be believed. Use it on one thread.
+// Use it on one thread.
 class WallClockGuard {
  public:
   explicit WallClockGuard(Clock& clock);
 
-  // Returns whether old jobs and reports may be removed or given up now. After the wall clock has
-  // jumped forward by more than ten minutes, everything looks older than it is: false for a day of
-  // the steady clock, or until the wall clock is back.
+  // Returns whether ages by the wall clock can be trusted. False after the clock has jumped forward
+  // by more than ten minutes, which makes everything look older: for a day of the steady clock, or
+  // until the wall clock is set back.
   bool AgesHold();
 
  private:
@@ -23,9 +23,9 @@ class WallClockGuard {
   absl::Duration Offset() const;
 
   Clock& clock_;
-  absl::Duration trusted_;         // the offset that is believed
+  absl::Duration trusted_;         // the trusted offset
   absl::Duration seen_;            // the offset at the latest call
-  int64_t believed_at_nanos_ = 0;  // steady clock; the new offset is believed from then on
+  int64_t believed_at_nanos_ = 0;  // steady clock; the new offset is trusted from then on
 };
 
 }  // namespace wan::server

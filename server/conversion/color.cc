@@ -13,7 +13,7 @@ std::optional<Color> ParseColor(std::string_view text) {
   constexpr size_t kTextBytes = 7;
   if (text.size() != kTextBytes || text.front() != '#') return std::nullopt;
   text.remove_prefix(1);
-  // SimpleHexAtoi would take a sign and "0x" besides.
+  // Check the digits, because SimpleHexAtoi also accepts a sign and "0x".
   if (!std::all_of(text.begin(), text.end(), absl::ascii_isxdigit)) return std::nullopt;
   uint32_t value = 0;
   if (!absl::SimpleHexAtoi(absl::string_view(text.data(), text.size()), &value)) {

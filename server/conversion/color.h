@@ -1,4 +1,4 @@
-// Colours as the contract writes them: "#rrggbb", two hexadecimal digits for red, green and blue.
+// Converts colours from and to the contract's form "#rrggbb", in hexadecimal digits.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace wan::server {
 
-// Takes capital and small digits. Nothing for any other text.
+// Accepts capital and small digits. Returns nothing for other texts.
 std::optional<Color> ParseColor(std::string_view text);
 
-// Small digits: "#ffffff".
+// Returns the text in small digits: "#ffffff".
 std::string ColorText(const Color& color);
 
 }  // namespace wan::server

@@ -35,10 +35,10 @@ const OutputFacts& FactsOf(OutputKind kind) {
   return kOutputs.front();
 }
 
-// As the contract says.
+// The limit that the contract states.
 constexpr size_t kMostLeftOutTensors = 100;
 
-// Copies a figure into the optional field of the same meaning, if it was measured.
+// Sets an optional field if the value is known.
 template <typename T, typename Message>
 void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
   if (value.has_value()) (message.*set)(*value);
@@ -104,7 +104,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
   if (request.has_shift()) result.shift = request.shift();
   result.solver = std::string(WordOf(request.solver()));
-  // A negative seed asks for a drawn one, as an unset one does.
+  // A negative or unset seed means a random one.
   if (request.has_seed() && request.seed() >= 0) result.seed = request.seed();
   for (const int output : request.outputs()) {
     for (const OutputFacts& facts : kOutputs) {

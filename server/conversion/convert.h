@@ -1,4 +1,4 @@
-// Converts between the engine's structs and the messages of wan.v1. No other file does.
+// Converts between the engine's structs and the messages of wan.v1.
 #pragma once
 
 #include <memory>
@@ -24,13 +24,13 @@ namespace wan::server {
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
 // Converts a request of the contract. Leaves out enum values that the engine does not know;
-// ValidateRequest (server/conversion/validation.h) refuses them. `image` replaces the message's own
-// bytes, which are not copied; null means no image.
+// ValidateRequest (server/conversion/validation.h) refuses them. `image` is used instead of the
+// message's own image; null means no image.
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
                                   std::shared_ptr<const std::string> image);
 
-// Converts a resolved request, without its image and without what only the server knows (priority,
-// deadline, request_id, labels).
+// Converts a resolved request, without its image and the fields that the engine does not have
+// (priority, deadline, request_id, labels).
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 
 wan::v1::InputImage ToProto(const InputImage& image);
@@ -53,7 +53,7 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 // Leaves state and error unset.
 wan::v1::Model ToProto(const ModelDescription& description);
 
-// INVALID_ARGUMENT, with a violation for each, names the LoRAs whose expert does not exist.
+// INVALID_ARGUMENT with a violation for each LoRA whose expert does not exist.
 absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request);
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape);
@@ -62,13 +62,13 @@ wan::v1::Shape ToProto(const VideoShape& shape);
 google::protobuf::Timestamp ToProto(absl::Time time);
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 
-// Adds details to an error: BadRequest with FieldViolationsOf, QuotaFailure with QuotaFailureOf,
-// RetryInfo with RetryDelayOf, and ErrorInfo with the status' reason, or with the name of its code
-// if it has none.
+// Converts an error with its details: BadRequest (from FieldViolationsOf), QuotaFailure
+// (QuotaFailureOf), RetryInfo (RetryDelayOf), and ErrorInfo with the status' reason, or else the
+// name of its code.
 google::rpc::Status ToProto(const absl::Status& status);
 
-// Returns the reason that every error of the contract carries, one of a few constants, or the name
-// of its code.
+// Returns the reason in the status' ErrorInfo, one of the constants in errors.h, or the name of its
+// code.
 std::string ErrorReasonOf(const google::rpc::Status& status);
 
 // Converts code and message, and drops the details.

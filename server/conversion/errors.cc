@@ -14,10 +14,10 @@ namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
-constexpr char kMetadataUrl[] = "wanserve/error_metadata";  // lines KEY=VALUE
+constexpr char kMetadataUrl[] = "wanserve/error_metadata";  // value: lines "KEY=VALUE"
 constexpr char kQuotaUrl[] = "wanserve/quota_subject";
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
-// Short, so that watchers are back within 2 s after a restart; an attempt to connect costs nothing.
+// Short, so that watchers reconnect within 2 s after a restart; failed attempts are cheap.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
 // About the time to start a process and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);

@@ -1,4 +1,4 @@
-// The reasons and payloads of the server's statuses, besides those of engine/api/errors.h.
+// Reasons and payloads of the server's statuses, in addition to those of engine/api/errors.h.
 #pragma once
 
 #include <map>
@@ -38,40 +38,40 @@ inline constexpr std::string_view kReasonJobEnded = "JOB_ENDED";
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
 // DATA_LOSS: the job's row in the store cannot be read.
 inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
-// The data folder is full, read-only or gone. Callers get UNAVAILABLE with a retry delay.
+// The data folder is full, read-only or missing. Callers get UNAVAILABLE with a retry delay.
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
 // RESOURCE_EXHAUSTED with a retry delay: the disk has too little space for another job's files.
 inline constexpr std::string_view kReasonDiskReserve = "DISK_RESERVE";
-// INTERNAL, the error of a job: it lost as many attempts with the process or device as it may.
+// INTERNAL, the error of a job that lost too many attempts with the process or the device.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.
 inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
-// RESOURCE_EXHAUSTED: the principal's quota (server/quota). With a retry delay unless waiting alone
-// does not help.
+// RESOURCE_EXHAUSTED: the principal's quota (server/quota) is exceeded. With a retry delay if
+// waiting helps.
 inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 // UNAVAILABLE with a retry delay: the server is stopping.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
-// UNAVAILABLE with a retry delay: the server is being drained, or has been.
+// UNAVAILABLE with a retry delay: the server is being drained or is drained.
 inline constexpr std::string_view kReasonServerDraining = "SERVER_DRAINING";
-// FAILED_PRECONDITION: there is no drain to take back.
+// FAILED_PRECONDITION: there is no drain to revert.
 inline constexpr std::string_view kReasonNotDraining = "NOT_DRAINING";
-// ABORTED: the drain that the call waited for was taken back.
+// ABORTED: the drain that the call waited for was reverted.
 inline constexpr std::string_view kReasonDrainTakenBack = "DRAIN_TAKEN_BACK";
 
-// Returns the same error in other words: its code and what is attached to it, with `message`.
+// Returns the error with its code and payloads, but with another message.
 absl::Status WithMessage(const absl::Status& status, std::string_view message);
 
-// Attaches the time that the caller should wait before it tries again.
+// Attaches the time after which the caller should retry.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 
 // Returns the delay that WithRetryDelay attached, if any.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
-// Attaches an entry to the status' google.rpc.ErrorInfo. Neither text has a newline, and the key no
-// '='.
+// Attaches an entry to the status' google.rpc.ErrorInfo. Neither text may contain a newline, nor
+// the key '='.
 absl::Status WithMetadata(absl::Status status, std::string_view key, std::string_view value);
 
-// The entries of a status, by key.
+// Returns the entries that WithMetadata has attached, by key.
 std::map<std::string, std::string> MetadataOf(const absl::Status& status);
 
 // RESOURCE_EXHAUSTED, QUEUE_FULL.
@@ -86,8 +86,8 @@ absl::Status ExpiredError(std::string_view name);
 // FAILED_PRECONDITION, JOB_NOT_ENDED.
 absl::Status JobNotEndedError(std::string_view job_name);
 
-// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay. For calls that come after the
-// server has lost its device.
+// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay, for calls after the server
+// has lost its last device.
 absl::Status DeviceGoneError();
 
 // RESOURCE_EXHAUSTED, SERVER_BUSY. `what` is a clause that says which limit was reached.
@@ -95,20 +95,19 @@ absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
 // Describes how a call would exceed a principal's quota.
 struct QuotaExcess {
-  std::string principal;  // empty: everybody, on a server that does not authenticate its callers
+  std::string principal;  // empty on a server that does not authenticate its callers
   std::string quota;      // the field of wan.v1.Quota
-  std::string used;       // numbers, as texts
+  std::string used;       // a number, as text
   std::string limit;
   // A clause after the principal: "has 3 queued jobs and asks for 2 more".
   std::string what;
-  // Time after which the same call would be accepted; nullopt if waiting alone does not help: see
-  // `remedy`.
+  // Time after which the same call would be accepted; nullopt if waiting does not help (see
+  // `remedy`).
   std::optional<absl::Duration> retry_delay;
   std::string remedy;
 };
 
-// RESOURCE_EXHAUSTED, QUOTA_EXCEEDED. QuotaFailureOf returns what the caller is told in
-// google.rpc.QuotaFailure.
+// RESOURCE_EXHAUSTED, QUOTA_EXCEEDED. QuotaFailureOf returns its google.rpc.QuotaFailure.
 absl::Status QuotaExceededError(const QuotaExcess& excess);
 
 struct QuotaFailure {

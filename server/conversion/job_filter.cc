@@ -41,7 +41,7 @@ constexpr std::array<FieldFacts, 6> kFieldFacts = {{
 struct Token {
   enum class Kind { kEnd, kWord, kString, kOpen, kClose, kDot, kMinus, kOperator };
   Kind kind = Kind::kEnd;
-  std::string text;  // of words, strings (unescaped) and operators
+  std::string text;  // set for words, strings (unescaped) and operators
   size_t position = 0;
 };
 
@@ -68,7 +68,7 @@ absl::Status Wrong(size_t position, std::string_view what) {
       {{"filter", absl::StrCat("at character ", position + 1, " ", std::string(what))}});
 }
 
-// Characters that end a value or a name without quotes.
+// Whether the character ends an unquoted value or name.
 bool EndsWord(char c) {
   constexpr std::string_view kSpecial = "()<>=!:\"'";
   return absl::ascii_isspace(static_cast<unsigned char>(c)) ||
@@ -155,7 +155,7 @@ class Parser {
     return true;
   }
 
-  // Conditions that AND, or nothing, connects.
+  // Parses conditions connected by AND or nothing.
   absl::StatusOr<JobFilter> Expression(int depth) {
     JobFilter all{JobFilter::Kind::kAnd};
     for (;;) {
@@ -168,7 +168,7 @@ class Parser {
     return Simplified(std::move(all));
   }
 
-  // Conditions that OR connects.
+  // Parses conditions connected by OR.
   absl::StatusOr<JobFilter> Factor(int depth) {
     JobFilter any{JobFilter::Kind::kOr};
     do {
@@ -244,7 +244,7 @@ class Parser {
     return comparison;
   }
 
-  // Reads "FIELD" or "labels.KEY"; whether it can be compared with < and >.
+  // Parses "FIELD" or "labels.KEY"; returns whether it can be compared with < and >.
   absl::StatusOr<bool> ReadField(JobFilter& comparison) {
     constexpr std::string_view kLabels = "labels";
     const Token field = Next();

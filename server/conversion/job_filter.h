@@ -14,7 +14,7 @@ enum class JobField { kState, kModel, kOwner, kPriority, kCreateTime, kEndTime, 
 
 enum class FilterOperator { kEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kHas };
 
-// A condition on a job, as a tree.
+// A condition on a job; a tree.
 struct JobFilter {
   enum class Kind {
     kAll,      // every job
@@ -26,9 +26,9 @@ struct JobFilter {
   Kind kind = Kind::kAll;
   std::vector<JobFilter> operands;
 
-  // Members of kCompare. State, priority and times (microseconds since the epoch) compare `number`,
-  // the others `text`. A job that has no end_time matches no comparison of it; one without the
-  // label `label` matches no comparison of that. kHas (labels only) needs the label and no value.
+  // The following members are for kCompare. State, priority and times (microseconds since the
+  // epoch) are compared with `number`, others with `text`. A job without an end_time, or without
+  // the label `label`, matches no comparison of it. kHas (labels only) ignores the value.
   JobField field = JobField::kState;
   std::string label;
   FilterOperator op = FilterOperator::kEqual;
@@ -36,14 +36,14 @@ struct JobFilter {
   std::string text;
 };
 
-// Reads a filter; an empty one accepts every job:
+// Parses a filter; an empty one accepts every job:
 //
 //   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video) AND create_time >=
 //   "2026-01-01T00:00:00Z"
 //
-// OR binds more tightly than AND, as AIP-160 has it, and two conditions side by side mean AND. NOT,
-// or '-', stands before a condition. INVALID_ARGUMENT is a violation of `filter` that names the
-// position, what stands there, and what would be right.
+// OR binds more tightly than AND, as in AIP-160; two conditions without an operator mean AND; NOT
+// or '-' precedes a condition. INVALID_ARGUMENT with a violation of `filter` that names the
+// position, the text there, and what would be right.
 absl::StatusOr<JobFilter> ParseJobFilter(std::string_view text);
 
 enum class JobOrderField { kCreateTime, kEndTime, kPriority };
@@ -53,9 +53,9 @@ struct ListOrder {
   bool descending = true;
 };
 
-// Reads "FIELD", "FIELD asc" or "FIELD desc" with create_time, end_time or priority; empty: the
-// newest first. Jobs that have not ended are the last to end. INVALID_ARGUMENT is a violation of
-// `order_by`.
+// Parses "FIELD", "FIELD asc" or "FIELD desc", where FIELD is create_time, end_time or priority;
+// empty: newest first. Unfinished jobs sort after all end times. INVALID_ARGUMENT with a violation
+// of `order_by`.
 absl::StatusOr<ListOrder> ParseJobOrder(std::string_view text);
 
 }  // namespace wan::server

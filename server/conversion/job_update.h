@@ -17,13 +17,13 @@ struct JobUpdate {
   bool labels = false;
   wan::v1::GenerationRequest values;
 
-  // Whether it changes fields that are fixed once a job has ended.
+  // Whether it changes fields that cannot change once a job has ended.
   bool NeedsUnended() const { return priority || deadline; }
   // Writes the values to a job's request.
   void ApplyTo(wan::v1::GenerationRequest& request) const;
 };
 
-// INVALID_ARGUMENT with all violations of job.name, update_mask and the values that it names.
+// INVALID_ARGUMENT with all violations of job.name, update_mask and the fields that the mask names.
 absl::StatusOr<JobUpdate> ParseJobUpdate(const wan::v1::UpdateJobRequest& request, absl::Time now);
 
 }  // namespace wan::server

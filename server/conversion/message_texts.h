@@ -1,5 +1,5 @@
-// The texts of messages: protobuf writes a `string` that is not UTF-8, and refuses to read it back.
-// All functions are pure.
+// Finds and mends texts in messages that are not UTF-8: protobuf serializes such a `string`, but
+// refuses to parse it. All functions are pure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -10,19 +10,20 @@
 
 namespace wan::server {
 
-// Returns whether parsers accept what `message` serialises to. It costs about as much as writing
-// and reading the message, and finds no names; FieldNotUtf8 does.
+// Returns whether the serialized message can be parsed again. Takes about as long as serializing
+// and parsing it. FieldNotUtf8 finds the wrong field.
 bool ReadsBack(const google::protobuf::Message& message);
 
-// Returns the first field whose text is not UTF-8, such as "request.labels[team]"; nothing if there
-// is none. Does not look into google.protobuf.Any, which holds bytes.
+// Returns the path of the first field that is not UTF-8, such as "request.labels[team]"; nothing if
+// there is none. Does not look into google.protobuf.Any.
 std::optional<std::string> FieldNotUtf8(const google::protobuf::Message& message);
 
-// Applies ToUtf8 to every text of the message. For messages whose texts only inform.
+// Applies ToUtf8 to every text of the message. Use it only if no program depends on the exact
+// texts.
 void MendTexts(google::protobuf::Message& message);
 
-// Returns `text` if it has at most `most_bytes`. Otherwise returns its beginning, cut between
-// characters of UTF-8, and "...", which together have at most `most_bytes`.
+// Returns `text` if it has at most `most_bytes`; otherwise its beginning, cut between UTF-8
+// characters, and "...", together at most `most_bytes`.
 std::string Shortened(const std::string& text, size_t most_bytes);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// The page tokens of list methods.
+// Makes and reads the page tokens of list methods.
 #pragma once
 
 #include <string>
@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// Returns an opaque token that says where a page ended. `list` describes the list: its method,
-// filter and order. Equal lists must have equal texts.
+// Returns an opaque token that contains `place`, the end of a page. `list` identifies the list,
+// that is method, filter and order.
 std::string MakePageToken(std::string_view place, std::string_view list);
 
-// Returns the place that a token holds. INVALID_ARGUMENT with a violation of `page_token` if
-// MakePageToken did not make it, or made it for another list.
+// Returns the place in a token. INVALID_ARGUMENT with a violation of `page_token` if MakePageToken
+// did not make it, or made it for another list.
 absl::StatusOr<std::string> ParsePageToken(const std::string& token, std::string_view list);
 
 }  // namespace wan::server

@@ -20,7 +20,7 @@ size_t EndOfPath(std::string_view text, size_t begin) {
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders) {
   std::string known(text);
   for (const std::string& folder : folders) {
-    // The remaining path is relative, so the loop below skips it.
+    // The rest of the path is relative, so the loop below skips it.
     if (folder.size() > 1 && folder.front() == '/')
       absl::StrReplaceAll({{folder + "/", ""}}, &known);
   }

@@ -1,5 +1,5 @@
 // Removes folders from file paths in messages for job owners, who must not see the server's file
-// system. The whole text is for the log. All functions are pure.
+// system. All functions are pure.
 #pragma once
 
 #include <span>
@@ -10,12 +10,12 @@
 
 namespace wan::server {
 
-// Cuts every absolute path in the text to its last part: "/models/wan/vae.pth: cannot read" becomes
-// "vae.pth: cannot read". A path ends at a space, a quote, a comma or a bracket. Paths below one of
-// `folders` are found also where those have such characters.
+// Shortens every absolute path in the text to its last part: "/models/wan/vae.pth: cannot read"
+// becomes "vae.pth: cannot read". A path ends at a space, a quote, a comma or a bracket; `folders`
+// may contain such characters.
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders = {});
 
-// Does so with the status' message, and keeps its details.
+// Does the same with the status' message, and keeps its payloads.
 absl::Status WithoutFolders(const absl::Status& status, std::span<const std::string> folders);
 
 }  // namespace wan::server

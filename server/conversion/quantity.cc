@@ -13,10 +13,10 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  uint64_t size;  // in bytes, or in seconds
+  uint64_t size;  // bytes or seconds
 };
 
-// The texts that are printed use the first ones, the largest first.
+// BytesText uses only the binary units.
 constexpr Unit kBinaryUnits[] = {{"TiB", uint64_t{1} << 40},
                                  {"GiB", uint64_t{1} << 30},
                                  {"MiB", uint64_t{1} << 20},
@@ -29,7 +29,7 @@ constexpr Unit kDecimalUnits[] = {{"TB", 1'000'000'000'000},
                                   {"KB", 1'000}};
 constexpr Unit kTimeUnits[] = {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}};
 
-// "1.5" and "TiB" of "1.5 TiB".
+// "1.5 TiB" split into "1.5" and "TiB".
 struct Quantity {
   std::string_view number;
   std::string_view unit;
@@ -76,7 +76,8 @@ std::string Text(uint64_t number, std::span<const Unit> units) {
 }  // namespace
 
 std::optional<uint64_t> ParseBytes(std::string_view text, uint64_t most) {
-  // A double would not hold every number of bytes; a longer fraction is less than a byte.
+  // Compute with integers, because a double cannot hold every number of bytes. More decimals than
+  // these are less than a byte.
   constexpr size_t kMostDecimals = 12;
   const Quantity quantity = Split(text);
   const std::optional<uint64_t> size = quantity.unit.empty() ? 1 : BytesOf(quantity.unit);
@@ -122,7 +123,7 @@ std::string SecondsText(int64_t seconds) {
 }
 
 std::string SecondsRule(double most) {
-  // StrCat would write 1e+09.
+  // As an integer, because StrCat would write 1e+09.
   return absl::StrCat("a number of seconds from 0 to ", static_cast<int64_t>(most),
                       ", with or without a unit (s, m, h, d), for example 90 or 1.5h");
 }

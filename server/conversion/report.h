@@ -1,4 +1,4 @@
-// The parts of a job's report besides stages.
+// Converts the parts of a job's report other than its stages.
 #pragma once
 
 #include <span>

@@ -1,4 +1,5 @@
-// Encrypts texts that callers carry for the server and must neither read nor forge: AES-256-GCM.
+// Encrypts texts that callers keep for the server but must neither read nor forge, with
+// AES-256-GCM.
 #pragma once
 
 #include <optional>
@@ -9,10 +10,11 @@ namespace wan::server {
 
 inline constexpr size_t kSealKeyBytes = 32;
 
-// Returns `text` encrypted; the bytes differ on every call. `key` has kSealKeyBytes.
+// Returns `text` encrypted, with different bytes on every call. `key` must have kSealKeyBytes
+// bytes.
 std::string Seal(std::string_view key, std::string_view text);
 
-// Returns the text of what Seal made with this key; nothing for other bytes.
+// Inverse of Seal with the same key; returns nothing for other bytes.
 std::optional<std::string> Unseal(std::string_view key, std::string_view sealed);
 
 }  // namespace wan::server

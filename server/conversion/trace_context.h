@@ -1,4 +1,4 @@
-// Reads the trace that a caller sends along with a call: W3C Trace Context, of HTTP and of gRPC.
+// Parses the trace that a caller sends with a call: W3C Trace Context, over HTTP or gRPC.
 #pragma once
 
 #include <string_view>
@@ -8,10 +8,10 @@
 
 namespace wan::server {
 
-// Returns the trace that these values of `traceparent` and `tracestate` name; without an ID if the
-// former are not one valid value. The standard has such a value ignored, because a trace must never
-// cost a call. A `tracestate` that is not valid is left out by itself, and one longer than 512
-// characters is shortened as the standard says.
+// Returns the trace in the values of these header fields. Its ID is empty unless `traceparent` has
+// exactly one value and it is valid; the standard requires to ignore invalid values, because a
+// trace must never make a call fail. An invalid `tracestate` is left out, and one longer than 512
+// characters is shortened by the rules of the standard.
 wan::v1::TraceContext ParseTraceContext(const std::vector<std::string_view>& traceparent,
                                         const std::vector<std::string_view>& tracestate);
 

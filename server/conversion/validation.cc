@@ -25,7 +25,7 @@ constexpr size_t kMaxRequestId = 128;
 constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
-constexpr size_t kMostBytesOfCharacter = 4;  // in UTF-8
+constexpr size_t kMostBytesOfCharacter = 4;  // of UTF-8
 // Most bytes of all labels of a request together.
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
@@ -34,16 +34,16 @@ constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
 constexpr size_t kMaxBackgroundBytes = 64;
 constexpr size_t kMaxLoraNameBytes = 1024;
-// One for each expert; a model has one or two.
+// One for each expert, of which a model has one or two.
 constexpr size_t kMaxGuidanceScales = 2;
 // Each kind once.
 constexpr size_t kMaxOutputs = wan::v1::OutputKind_ARRAYSIZE - 1;
-// What google.protobuf.Timestamp may hold: years 1 to 9999.
+// The range of google.protobuf.Timestamp, years 1 to 9999.
 constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 constexpr int kMaxTimestampNanos = 999'999'999;
 
-// Counts the characters of UTF-8 text: every byte but continuation bytes.
+// Returns the number of UTF-8 characters: all bytes except continuation bytes.
 size_t Characters(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xC0U) != 0x80U; }));
@@ -66,7 +66,7 @@ void CheckDeadline(const google::protobuf::Timestamp& deadline, absl::Time now,
 
 void CheckLabels(const wan::v1::GenerationRequest& request,
                  std::vector<FieldViolation>& violations) {
-  // Sorted, because the order of a protobuf map differs from run to run.
+  // Sort the labels, because the order of a protobuf map differs between runs.
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
   for (const auto& [key, value] : labels) {
     const std::string field = absl::StrCat("labels[", key.substr(0, kMaxLabelKey), "]");

@@ -1,4 +1,4 @@
-// Checks the settings together.
+// Fills in settings that depend on others, and checks settings against each other.
 #pragma once
 
 #include "absl/status/status.h"
@@ -6,12 +6,12 @@
 
 namespace wan::server {
 
-// Call once after all settings are read. Fills in settings that depend on others (dtype, each
-// model's LoRAs) and checks settings against each other. INVALID_ARGUMENT if data_dir is not set,
-// if `device` and `groups` disagree, if a model and a group do not fit, if listen and
-// metrics_listen are the same address, if a LoRA belongs to no model, if a file of TLS or the
-// secret of webhooks is missing, if traces have a header but no endpoint, or if other machines may
-// reach an address of gRPC or HTTP on which nobody is authenticated and `insecure` is not set.
+// Call it once after all settings are read. Fills in dtype, devices and each model's LoRAs.
+// INVALID_ARGUMENT if data_dir is not set, if `device` and `groups` disagree, if a model and a
+// group do not fit, if listen and metrics_listen are the same address, if a LoRA belongs to no
+// model, if the setting of a TLS file or of the webhook secret is missing, if traces have a header
+// but no endpoint, or if other machines can reach a gRPC or HTTP address without authentication and
+// `insecure` is not set.
 absl::Status Complete(ServerConfig& config);
 
 }  // namespace wan::server

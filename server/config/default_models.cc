@@ -5,7 +5,7 @@ namespace wan::server {
 std::vector<ModelSpec> DefaultModels(const std::filesystem::path& executable) {
   const std::filesystem::path folder =
       (executable.parent_path() / ".." / "share" / "wanserve" / "demo").lexically_normal();
-  // A source tree without the weights has the folder and no checkpoint in it.
+  // In a source tree without the weights the folder exists but has no checkpoint.
   std::error_code error;
   if (!std::filesystem::exists(folder / "config.json", error)) return {};
   return {{"demo", folder.string()}};

@@ -1,4 +1,4 @@
-// The model that wanserve loads when the settings name none.
+// Finds the model that wanserve loads if the settings name none.
 #pragma once
 
 #include <filesystem>
@@ -8,8 +8,8 @@
 
 namespace wan::server {
 
-// Returns the demo model, under the name "demo", if its checkpoint is where builds and images put
-// it: in ../share/wanserve/demo relative to the folder of `executable`. Otherwise returns nothing.
+// Returns the demo model, named "demo", if its checkpoint is in ../share/wanserve/demo relative to
+// the folder of `executable`, where builds and images put it. Otherwise returns an empty list.
 std::vector<ModelSpec> DefaultModels(const std::filesystem::path& executable);
 
 }  // namespace wan::server

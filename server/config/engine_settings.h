@@ -1,5 +1,4 @@
-// The rows of the table of settings that say which models there are, on which devices, and how
-// engines compute (EngineOptions).
+// The rows of the settings table for models, devices and EngineOptions.
 #pragma once
 
 #include <vector>
@@ -8,7 +7,7 @@
 
 namespace wan::server {
 
-// In the order of --help.
+// Returns the rows in the order of --help.
 std::vector<Setting> EngineSettings();
 
 }  // namespace wan::server

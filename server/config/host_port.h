@@ -1,4 +1,4 @@
-// Reads and writes the addresses that the server listens on.
+// Parses and writes the addresses on which the server listens.
 #pragma once
 
 #include <string>
@@ -9,22 +9,22 @@
 namespace wan::server {
 
 struct HostPort {
-  std::string host;  // a name, "127.0.0.1" or "::1"; IPv6 is without brackets here
+  std::string host;  // a name, "127.0.0.1" or "::1" (without brackets)
   int port = 0;      // 0: the system chooses a free port
 
   friend bool operator==(const HostPort&, const HostPort&) = default;
 };
 
-// Reads "HOST:PORT", where HOST is a name, an IPv4 address or an IPv6 address in brackets. The
+// Parses "HOST:PORT", where HOST is a name, an IPv4 address or an IPv6 address in brackets. The
 // message of INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is 'x'; it
 // must be ...". Does not resolve names.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
-// Tells whether only this machine reaches the address: localhost, 127.0.0.0/8 and ::1. Another name
-// is not looked up, and counts as one that others reach.
+// Returns whether only this machine can reach the address: localhost, 127.0.0.0/8 and ::1. Returns
+// false for other names, which it does not resolve.
 bool IsLoopback(const HostPort& address);
 
-// Returns the text that ParseHostPort reads: "127.0.0.1:80", "[::1]:80".
+// Inverse of ParseHostPort: "127.0.0.1:80", "[::1]:80".
 std::string ToString(const HostPort& address);
 
 }  // namespace wan::server

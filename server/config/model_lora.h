@@ -1,4 +1,4 @@
-// Reads and writes LoRAs as the settings have them: "[MODEL/]NAME[@EXPERT]=PATH".
+// Parses and writes LoRAs in the form of the settings: "[MODEL/]NAME[@EXPERT]=PATH".
 #pragma once
 
 #include <string>
@@ -12,13 +12,13 @@
 
 namespace wan::server {
 
-// A LoRA and the name of its model. Whether that model exists is checked by AssignLoras.
+// A LoRA and the name of its model; AssignLoras checks that the model exists.
 struct ModelLora {
-  std::string model;  // empty: the only model that there is
+  std::string model;  // empty: the only model
   LoraSource source;
 };
 
-// Whether a model or LoRA may have this name: 1 to 63 letters, digits, '.', '_' and '-'.
+// Whether the name is valid for a model or LoRA: 1 to 63 letters, digits, '.', '_' and '-'.
 bool IsName(std::string_view name);
 
 // The message of INVALID_ARGUMENT continues a sentence that begins with the setting's name: "is
@@ -26,8 +26,8 @@ bool IsName(std::string_view name);
 absl::StatusOr<ModelLora> ParseModelLora(std::string_view text);
 std::string ToString(const ModelLora& lora);
 
-// Replaces ModelSpec::loras of every model by its share of `loras`. INVALID_ARGUMENT if a LoRA
-// names an unknown model, or names none while there are several.
+// Sets ModelSpec::loras of every model to those of `loras` that belong to it. INVALID_ARGUMENT if a
+// LoRA names an unknown model, or names none while there are several.
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models);
 
 }  // namespace wan::server

@@ -6,8 +6,8 @@
 namespace wan::server {
 namespace {
 
-// Number of single-character changes that turn one word into another. No library that we link
-// offers this: Abseil's is internal.
+// Returns the number of single-character changes between two words. (Abseil's function is
+// internal.)
 size_t EditDistance(std::string_view from, std::string_view to) {
   std::vector<size_t> row(to.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;

@@ -1,4 +1,4 @@
-// Guesses which name a mistyped one means.
+// Guesses which name a mistyped name means.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 
 namespace wan::server {
 
-// Returns the name that is nearest to `wrong` by edit distance, the first of equals; empty if none
-// is near. Names without a common character with `wrong` are never near.
+// Returns the first name with the smallest edit distance to `wrong`; empty if none is near. A name
+// that has no character in common with `wrong` is never near.
 std::string_view NearestName(std::string_view wrong, const std::vector<std::string_view>& names);
 
 }  // namespace wan::server

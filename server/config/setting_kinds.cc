@@ -21,7 +21,7 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// 1,024 TiB: sums of several settings do not overflow.
+// 1,024 TiB, so that sums of several settings do not overflow.
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
 // Returns the shortest text that reads back as the same number.

@@ -1,6 +1,6 @@
-// The kinds of values that settings have. Only the table of settings uses them.
+// Functions that make the rows of the settings table, one for each kind of value.
 //
-// Each function makes one row of the table, whose value is one member.
+// The value of a row is one member of ServerConfig.
 #pragma once
 
 #include <charconv>
@@ -26,7 +26,7 @@ absl::Status MustBe(std::string_view value, std::string_view right);
 // Joins words: "a", "a or b", "a, b or c". There must be at least one.
 std::string OneOf(std::vector<std::string> words);
 
-// Reads the whole text as a number; nothing if it is not one.
+// Parses the whole text as a number; nothing if it is not one.
 template <typename Number>
 std::optional<Number> Parsed(std::string_view text) {
   Number number{};
@@ -35,11 +35,11 @@ std::optional<Number> Parsed(std::string_view text) {
   return number;
 }
 
-// A member of ServerConfig, or of one of the engine's options in it.
+// Points to a member of ServerConfig, or of the engine's options in it.
 template <typename T>
 class Field {
  public:
-  // Implicit, so that a row names the member and no more: &EngineOptions::cpu_threads.
+  // Implicit, so that a row can simply name the member: &EngineOptions::cpu_threads.
   Field(T ServerConfig::*member) : of_server_(member) {}   // NOLINT(google-explicit-constructor)
   Field(T EngineOptions::*member) : of_engine_(member) {}  // NOLINT(google-explicit-constructor)
   Field(T H264Options::*member) : of_h264_(member) {}      // NOLINT(google-explicit-constructor)
@@ -58,14 +58,14 @@ class Field {
   T H264Options::*of_h264_ = nullptr;
 };
 
-// A text that `check` accepts. The message of its error continues "SETTING ".
+// A text that `check` accepts. The message of the error of `check` continues "SETTING ".
 Setting TextSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                     Field<std::string> member,
                     std::function<absl::Status(const std::string&)> check);
 
 Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPort> member);
 
-// An address that an empty text takes away.
+// An address; an empty text means none.
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
                                Field<std::optional<HostPort>> member);
 
@@ -83,8 +83,7 @@ Setting RatioSetting(std::string_view key, std::string_view help, Field<double> 
 // A number of bytes, or with a unit as in "24GiB".
 Setting BytesSetting(std::string_view key, std::string_view help, Field<uint64_t> member);
 
-// A list of texts, none of which is empty; the error for an empty one says that it must name
-// `what`.
+// A list of non-empty texts. The error for an empty one says that it must name `what`.
 Setting TextsSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                      std::string_view what, Field<std::vector<std::string>> member);
 
@@ -94,8 +93,8 @@ Setting RetentionSetting(std::string_view key, std::string_view help,
 // true or false.
 Setting SwitchSetting(std::string_view key, std::string_view help, Field<bool> member);
 
-// A setting whose value is one of a few words. A member that has none of their values counts as
-// unset.
+// A setting whose value is one of a few words. If the member has none of their values, the setting
+// counts as unset.
 template <typename Value>
 Setting ChoiceSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                       Setting::Form form, Field<Value> member,

@@ -1,6 +1,6 @@
-// The table of settings. The YAML file, the flags and --print-config all read it, so to add a
-// setting, add a member to ServerConfig and a row to settings.cc; for one of the engine, a member
-// to EngineOptions and a row to engine_settings.cc.
+// The table of settings, from which the YAML file, the flags and --print-config are made. To add a
+// setting, add a member to ServerConfig and a row to settings.cc; for the engine, a member to
+// EngineOptions and a row to engine_settings.cc.
 #pragma once
 
 #include <functional>
@@ -18,41 +18,40 @@ struct Setting {
   enum class Form {
     kText,    // a scalar
     kNumber,  // a scalar without quotes: a number, true or false
-    kTexts,   // a scalar, or a sequence of scalars where there are several
+    kTexts,   // a scalar, or a sequence of several scalars
     kList,    // a sequence of scalars
     kMap,     // a mapping of scalars; each entry is the value "KEY=VALUE"
     kGroups,  // a sequence of device groups; each is the value "DEVICE=MODEL,MODEL"
   };
 
   std::string_view key;          // "queue_capacity"
-  std::string_view placeholder;  // stands for the value in help texts: "N"
+  std::string_view placeholder;  // the value in help texts: "N"
   std::string_view help;         // one line for --help
   Form form;
-  // Sets the member from values as text: any number of them if IsMany(form), else
-  // exactly one. The message of INVALID_ARGUMENT continues a sentence that begins with the
-  // setting's key or flag: "is 'x'; must be ...".
+  // Sets the member from texts: any number of them if IsMany(form), else exactly one. The message
+  // of INVALID_ARGUMENT continues a sentence that begins with the setting's key or flag: "is 'x';
+  // must be ...".
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
-  // Returns the values with which `set` would give the member its present value.
+  // Inverse of `set`.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;
-  // Whether a new value holds as soon as the server is told to read its settings again (SIGHUP).
+  // Whether a new value takes effect when the server reads its settings again (SIGHUP).
   bool reloads = false;
 };
 
-// Whether a setting of this form has any number of values, and its flag may be repeated.
+// Whether a setting of this form may have several values, so that its flag may be repeated.
 bool IsMany(Setting::Form form);
 
-// Every setting, in the order of --help and docs/operate/operations.md.
+// Returns all settings, in the order of --help and docs/operate/operations.md.
 const std::vector<Setting>& Settings();
 
 // Returns null if no setting has this key.
 const Setting* FindSetting(std::string_view key);
 
-// Returns the setting that a mistyped key most likely means: the nearest by edit distance, or null
-// if none is near.
+// Returns the setting that a mistyped key probably means (NearestName), or null.
 const Setting* NearestSetting(std::string_view key);
 
-// Sets the member from values as text, as Setting::set does. INVALID_ARGUMENT as well for a value
-// that is not UTF-8, whose message continues the same sentence.
+// Calls Setting::set. Also INVALID_ARGUMENT for a value that is not UTF-8; its message continues
+// the same sentence.
 absl::Status Apply(const Setting& setting, const std::vector<std::string>& values,
                    ServerConfig& config);
 

@@ -28,7 +28,7 @@ std::string UnknownKey(std::string_view key) {
   return absl::StrCat("is not a setting; the settings are ", absl::StrJoin(known, ", "));
 }
 
-// How a file writes the setting's value, or one entry of its list or mapping.
+// Returns a placeholder for the setting's value in a file, or for one entry of its list or mapping.
 std::string EntryOf(const Setting& setting) {
   if (setting.form == Setting::Form::kGroups) return "{device: DEVICE, models: [MODEL]}";
   const std::string placeholder(setting.placeholder);
@@ -46,7 +46,7 @@ std::string KindOf(const YAML::Node& node) {
 // yaml-cpp marks a quoted scalar with this tag.
 bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
-// Notes where the documents of a file begin.
+// Records where the documents of a file begin.
 class DocumentStarts final : public YAML::EventHandler {
  public:
   const std::vector<YAML::Mark>& marks() const { return marks_; }
@@ -68,8 +68,8 @@ class DocumentStarts final : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;
 };
 
-// The places where the first two documents begin. YAML::LoadAll reads all of them, and that never
-// ends where the parser stands still: before a comma or a closing bracket that belongs to nothing.
+// Returns the positions of the first two documents. YAML::LoadAll is not used because it loops
+// forever at an unmatched comma or closing bracket.
 std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -79,7 +79,7 @@ std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
   return starts.marks();
 }
 
-// Reads one file. It collects the problems, so that the user sees all of them at once.
+// Reads one file and collects all problems, so that the user sees them at once.
 class Reader {
  public:
   Reader(std::string_view source, ServerConfig& config) : source_(source), config_(config) {}
@@ -107,7 +107,7 @@ class Reader {
         Problem(entry.first, key, UnknownKey(key));
         continue;
       }
-      // yaml-cpp gives no line for a missing value.
+      // yaml-cpp has no line for a missing value, so use that of the key.
       const YAML::Node& where = entry.second.IsNull() ? entry.first : entry.second;
       const std::optional<Values> values = ValuesOf(*setting, where, entry.second);
       if (!values.has_value()) continue;
@@ -133,7 +133,8 @@ class Reader {
     Problem(where.Mark(), key, what);
   }
 
-  // The setting's values as text; nullopt, with the problem noted, if they have the wrong form.
+  // Returns the setting's values as text; if they have the wrong form, records a problem and
+  // returns nullopt.
   std::optional<Values> ValuesOf(const Setting& setting, const YAML::Node& where,
                                  const YAML::Node& node) {
     using Form = Setting::Form;
@@ -182,7 +183,7 @@ class Reader {
     return values;
   }
 
-  // A device group as `groups` writes it, as its value.
+  // Converts an entry of `groups` to the text of ParseDeviceGroup.
   std::optional<std::string> GroupOf(const Setting& setting, const YAML::Node& node) {
     const auto refuse = [&](std::string_view what) {
       Problem(node, setting.key,
@@ -249,7 +250,7 @@ std::string ToYaml(const ServerConfig& config) {
     const Values values = setting.get(config);
     switch (setting.form) {
       case Setting::Form::kText:
-        // Quoted, so that no value can be taken for a number, a null or a tag.
+        // Quoted, so that no value is taken for a number, a null or a tag.
         out << YAML::DoubleQuoted << values.front();
         break;
       case Setting::Form::kNumber:

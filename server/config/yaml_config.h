@@ -1,5 +1,5 @@
-// Reads and writes ServerConfig as a YAML file. The file is one mapping, and its keys are those of
-// the table in server/config/settings.h:
+// Reads and writes ServerConfig as a YAML file: one mapping with the keys of the table in
+// server/config/settings.h:
 //
 //   listen: 0.0.0.0:50051
 //   data_dir: /var/lib/wanserve
@@ -16,9 +16,9 @@
 
 namespace wan::server {
 
-// Sets the members of `config` that the YAML text names and leaves the others as they are. `source`
-// is the file's name, for messages only. INVALID_ARGUMENT has one line for each error,
-// "SOURCE:LINE: KEY ...", and says what would be right; `config` is then partly changed.
+// Sets the members of `config` that the YAML text names. `source` is the file's name for messages.
+// INVALID_ARGUMENT with one line "SOURCE:LINE: KEY ..." for each error, which says what would be
+// right; `config` is then partly changed.
 absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerConfig& config);
 
 // Returns YAML text that ApplyYaml turns into the same config again.

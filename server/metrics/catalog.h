@@ -1,6 +1,5 @@
-// The table of all metric families: their names, types, units, labels and meanings. The server
-// makes every family from its row, and docs/operate/metrics.md shows the rows, so that code, HELP
-// lines and page agree.
+// The table of all metric families: names, types, units, labels and descriptions. The server's
+// families, their HELP lines and docs/operate/metrics.md are made from it.
 #pragma once
 
 #include <span>
@@ -11,7 +10,7 @@ namespace wan::server {
 
 enum class MetricType { kCounter, kGauge, kHistogram };
 
-// "counter", "gauge" or "histogram".
+// Returns "counter", "gauge" or "histogram".
 std::string_view NameOf(MetricType type);
 
 struct MetricRow {
@@ -28,14 +27,14 @@ struct MetricSection {
   std::span<const MetricRow> rows;
 };
 
-// In the order of the page. Any thread.
+// Returns the sections in the order of the page. Any thread may call it.
 std::span<const MetricSection> MetricSections();
 
-// Returns the row of a family; null if the table has no such name. Any thread.
+// Returns the row of a family; null if the table has no such name. Any thread may call it.
 const MetricRow* FindRow(std::string_view name);
 
-// Returns the row of a family. Ends the process if the table has no such name, which is a
-// programming error. Any thread.
+// Returns the row of a family. Aborts if the table has no such name, which is a programming error.
+// Any thread may call it.
 const MetricRow& RowOf(std::string_view name);
 
 // Returns the generated part of docs/operate/metrics.md: a heading and a table for each section.

@@ -1,4 +1,4 @@
-// Limits the open connections of one kind, and shares the places between peers.
+// Limits the open connections of one kind, and shares them between peers.
 #pragma once
 
 #include <cstddef>
@@ -12,21 +12,22 @@ namespace wan::server {
 class Closable {
  public:
   virtual ~Closable() = default;
-  // Makes the pending operation fail, which drops the last reference.
+  // Makes the pending operation fail, which drops the last reference to the connection.
   virtual void Close() = 0;
 };
 
 // Use it on one thread.
 class ConnectionShare {
  public:
-  // `most` is at least 1.
+  // `most` is the limit, at least 1.
   explicit ConnectionShare(size_t most) : most_(most) {}
 
-  // Adds a connection of a peer (NetworkOf). Without room, it closes the oldest connection of the
-  // peer that has the most, counting the new one, so that a peer that opens many closes its own.
+  // Adds a connection of a peer (NetworkOf). If the limit is exceeded, closes the oldest connection
+  // of the peer that has the most, including the new one, so that a peer that opens many loses its
+  // own.
   void Add(const std::string& peer, const std::shared_ptr<Closable>& connection);
 
-  // Removes a connection that has ended or changed its kind.
+  // Removes a connection that has ended or changed to another kind.
   void Remove(const Closable& connection);
 
  private:
@@ -36,7 +37,7 @@ class ConnectionShare {
   };
 
   const size_t most_;
-  std::list<Open> open_;  // the oldest first
+  std::list<Open> open_;  // oldest first
 };
 
 }  // namespace wan::server

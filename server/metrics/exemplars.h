@@ -1,6 +1,6 @@
-// Exemplars: for each bucket of a histogram the latest observation, with the job that made it. They
-// lead from a slow quantile to a job and its trace. prometheus-cpp has no exemplars, so they are
-// kept here; only OpenMetrics can write them.
+// Keeps exemplars: for each bucket of a histogram the latest observation and its job, so that a
+// slow quantile leads to a job and its trace. prometheus-cpp does not support them, and only the
+// format OpenMetrics can show them.
 #pragma once
 
 #include <prometheus/histogram.h>
@@ -25,7 +25,7 @@ struct Exemplar {
   std::string trace_id;  // 32 hexadecimal digits; empty if the job has no trace
 };
 
-// One per bucket, the last up to infinity; nullopt where nothing was observed.
+// One per bucket, the last for infinity; nullopt if nothing was observed.
 using BucketExemplars = std::vector<std::optional<Exemplar>>;
 
 // By the name of the histogram's family and the labels of the series.

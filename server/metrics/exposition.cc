@@ -51,7 +51,7 @@ std::vector<Choice> ChoicesOf(std::string_view header) {
   return choices;
 }
 
-// "NaN", "+Inf" or "-Inf"; empty for all other numbers.
+// Returns "NaN", "+Inf" or "-Inf"; empty for other numbers.
 std::string_view NotFinite(double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "+Inf" : "-Inf";
@@ -65,7 +65,7 @@ std::string Number(double value) {
   return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
 }
 
-// A bound as OpenMetrics and Prometheus 3 write it: C's %g, but "1.0" instead of "1".
+// Writes a bound like OpenMetrics and Prometheus 3: C's %g, but "1.0" instead of "1".
 std::string Bound(double value) {
   if (const std::string_view word = NotFinite(value); !word.empty()) return std::string(word);
   char digits[32];
@@ -76,7 +76,7 @@ std::string Bound(double value) {
   return text;
 }
 
-// `quotes`: whether a quote has to be escaped.
+// `quotes`: whether to escape quotes.
 void AppendEscaped(std::string_view text, bool quotes, std::string* out) {
   for (const char c : text) {
     if (c == '\\') {
@@ -134,7 +134,7 @@ class Writer {
   }
 
   void AddHead(const prometheus::MetricFamily& family) {
-    // OpenMetrics names a counter's family without the suffix that its samples have.
+    // In OpenMetrics a counter's family does not have the suffix of its samples.
     std::string name = family.name;
     if (open_metrics_ && family.type == prometheus::MetricType::Counter && name.ends_with(kTotal)) {
       name.resize(name.size() - kTotal.size());
@@ -143,7 +143,7 @@ class Writer {
     AppendEscaped(family.help, open_metrics_, &text_);
     absl::StrAppend(&text_, "\n# TYPE ", name, " ", std::string(NameOf(TypeOf(family))), "\n");
     if (!open_metrics_) return;
-    // A unit is allowed only where the name ends with it.
+    // A unit is allowed only if the name ends with it.
     const MetricRow* const row = FindRow(family.name);
     if (row == nullptr || row->unit.empty()) return;
     const std::string unit(row->unit);

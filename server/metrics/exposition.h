@@ -1,7 +1,6 @@
-// Writes metrics in the two text formats of Prometheus, and chooses between them and gzip as a
-// scraper asks. Bounds are written "1.0" in both formats, because a scraper that changes the format
-// would otherwise begin new series. That is why prometheus-cpp's serializer, which writes "1", is
-// not used.
+// Writes metrics in the two text formats of Prometheus, and chooses format and gzip from a
+// scraper's request. Both formats write bounds as "1.0", so that a scraper that changes the format
+// does not begin new series; prometheus-cpp's serializer writes "1" and is therefore not used.
 #pragma once
 
 #include <prometheus/metric_family.h>
@@ -23,7 +22,7 @@ struct Scrape {
 class ScrapeSource {
  public:
   virtual ~ScrapeSource() = default;
-  // Called once for all waiting scrapes, by one thread at a time.
+  // Returns the current values. Called once for all waiting scrapes, by one thread at a time.
   virtual Scrape Collect() const = 0;
 };
 
@@ -32,12 +31,12 @@ enum class MetricFormat {
   kOpenMetrics,  // version 1.0.0
 };
 
-// The value of the header Content-Type.
+// Returns the value of the header Content-Type.
 std::string_view ContentTypeOf(MetricFormat format);
 
 // Returns the format for a request with this Accept header (empty: none): OpenMetrics only if the
-// header names it, without a version or with the one written here, and prefers it to plain text.
-// Browsers and curl get plain text.
+// header names it (without a version or with 1.0.0) and prefers it to plain text. Browsers and curl
+// get plain text.
 MetricFormat ChooseFormat(std::string_view accept);
 
 // Whether the Accept-Encoding header (empty: none) accepts gzip.
@@ -45,7 +44,8 @@ bool TakesGzip(std::string_view accept_encoding);
 
 std::string WriteMetrics(const Scrape& scrape, MetricFormat format);
 
-// Compresses the text with gzip. Level 1 makes 16 kB of 188 kB in 0.4 ms, level 6 14 kB in 1.1 ms.
+// Compresses the text with gzip at level 1 (188 kB to 16 kB in 0.4 ms; level 6 needs 1.1 ms for 14
+// kB).
 std::string Gzip(std::string_view text);
 
 }  // namespace wan::server

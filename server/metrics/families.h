@@ -1,4 +1,4 @@
-// Makes the families of prometheus-cpp from the rows of the catalog, and the bounds of histograms.
+// Makes prometheus-cpp's families from the rows of the catalog, and the bounds of histograms.
 #pragma once
 
 #include <prometheus/counter.h>
@@ -13,8 +13,7 @@
 
 namespace wan::server {
 
-// These functions end the process for a name that the catalog lacks. The registry must outlive what
-// they return.
+// These functions abort if the catalog lacks the name. The registry must outlive the results.
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
                                                        std::string_view name);
 prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registry,
@@ -22,7 +21,7 @@ prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registr
 prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry& registry,
                                                            std::string_view name);
 
-// Builds one family whose values are read at the moment of a scrape.
+// Builds a family whose values are read at a scrape.
 class ScrapedFamily {
  public:
   explicit ScrapedFamily(std::string_view name);
@@ -36,8 +35,8 @@ class ScrapedFamily {
   prometheus::MetricFamily family_;
 };
 
-// Bounds of a histogram from `first` to at least `last`, each about `factor` times the one before,
-// rounded to three digits.
+// Returns the bounds of a histogram from `first` to at least `last`, each about `factor` times the
+// previous one, rounded to three digits.
 prometheus::Histogram::BucketBoundaries GrowingBounds(double first, double last, double factor);
 
 }  // namespace wan::server

@@ -58,8 +58,8 @@ void AddServer(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
 }
 
 void AddQueue(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& families) {
-  // Every known model has a queue length, even if it is 0. Jobs of an earlier process may also wait
-  // for a model that is no longer known.
+  // Report a queue length for every known model, even 0, and for unknown models for which jobs of
+  // an earlier process wait.
   std::map<std::string, int> lengths = snapshot.jobs.queued;
   for (const wan::v1::Model& model : snapshot.models) {
     lengths.try_emplace(std::string(BareModelName(model.name())), 0);
@@ -170,8 +170,8 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   for (const wan::v1::Model& model : snapshot.models) {
     const std::string name(BareModelName(model.name()));
     ready.Add({{"model", name}}, model.state() == wan::v1::MODEL_STATE_READY ? 1 : 0);
-    // Groups that share a device (only CPU groups do) each hold their own weights.
-    std::map<std::pair<std::string, std::string>, uint64_t> bytes;  // by component and device
+    // Sum up groups that share a device (only CPU groups do), because each holds its own weights.
+    std::map<std::pair<std::string, std::string>, uint64_t> bytes;  // key: component, device
     for (const wan::v1::ModelPlacement& placement : model.placements()) {
       for (const wan::v1::ModelComponent& component : placement.components()) {
         bytes[{component.name(), component.device()}] += component.bytes();
@@ -186,12 +186,12 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   memory.MoveTo(families);
 }
 
-// A member of DeviceSample and its metric.
+// A member of DeviceSample and the metric that shows it.
 template <typename Figure>
 struct DeviceGauge {
   const char* name;
   std::optional<Figure> DeviceSample::*figure;
-  double scale = 1;  // to base units
+  double scale = 1;  // factor to base units
 };
 
 constexpr double kMega = 1e6;
@@ -229,7 +229,7 @@ const DeviceGauge<uint64_t> kHostBytes[] = {
     {"wan_process_memory_peak_bytes", &DeviceSample::process_memory_peak_bytes},
 };
 
-// Named as in DCGM's exporter, so that the metrics of both can be joined.
+// The labels have the names of DCGM's exporter, so that the metrics of both can be joined.
 std::vector<ClientMetric::Label> LabelsOf(const DeviceSample& gpu) {
   return {{"device", gpu.device}, {"name", gpu.name}, {"UUID", gpu.uuid}};
 }

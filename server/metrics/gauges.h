@@ -1,4 +1,4 @@
-// Turns a snapshot of the server into Prometheus' gauges and counters.
+// Converts a snapshot of the server to Prometheus' gauges and counters.
 #pragma once
 
 #include <vector>
@@ -11,7 +11,7 @@ struct MetricFamily;
 
 namespace wan::server {
 
-// A value that the snapshot lacks gives no sample; a family without samples is left out.
+// A value missing in the snapshot gives no sample; families without samples are left out.
 std::vector<prometheus::MetricFamily> GaugesOf(const MetricsSnapshot& snapshot);
 
 }  // namespace wan::server

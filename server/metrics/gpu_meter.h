@@ -1,4 +1,4 @@
-// Integrates the monitor's mean values of a GPU over time, for counters.
+// Integrates a GPU's mean utilization over time, for counters.
 #pragma once
 
 #include <cstdint>
@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// Sums since the meter was made; absent while the card has given no value. They only grow, so any
-// number of readers may take differences.
+// Sums since the meter was constructed; nullopt until the card has given a value. The sums never
+// decrease, so readers can take differences.
 struct GpuSums {
   std::optional<double> tensor_seconds;  // integral of the tensor cores' activity
   std::optional<double> dram_seconds;    // integral of the used share of memory bandwidth
@@ -25,14 +25,14 @@ struct GpuSums {
 // Thread-safe.
 class GpuMeter {
  public:
-  // Shortest interval of a mean; the card gives none below a tenth of it.
+  // Shortest interval of a mean; ten times what the card supports.
   static constexpr absl::Duration kShortest = absl::Seconds(1);
 
   // The meter owns the reader. `clock` must outlive the meter.
   GpuMeter(std::unique_ptr<DeviceReader> reader, Clock& clock);
 
-  // Adds the time since the previous call and returns the sums by device. Within kShortest it
-  // returns the same sums again. Time without values of the card is not counted.
+  // Adds the time since the previous call and returns the sums by device. Within kShortest of the
+  // previous call returns the same sums. Time for which the card gives no values is not counted.
   std::map<std::string, GpuSums> Read();
 
  private:

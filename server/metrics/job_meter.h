@@ -1,4 +1,4 @@
-// Metrics from the changes of jobs' states: counters of ends by reason, and waiting times.
+// Metrics from changes of jobs' states: counters of ends by reason, and waiting times.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -27,23 +27,23 @@ class JobMeter {
   JobMeter& operator=(const JobMeter&) = delete;
   ~JobMeter();
 
-  // StateListener's calls of the same names.
+  // Call these from the methods of StateListener with the same names.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous);
   void OnJobCancelled(const wan::v1::Job& job, StopCause cause);
   void OnJobRequeued(const wan::v1::Job& job, RequeueCause cause);
   void OnJobsRejected(const absl::Status& problem, int jobs);
   void OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met);
 
-  // Makes the counters and histograms of a model at 0, so that rate() sees their first increment.
+  // Creates the counters and histograms of a model with 0, so that rate() sees their first
+  // increment.
   void AddModel(const std::string& model);
 
-  // The waiting time of the oldest waiting job, by model. Models without a waiting job are left
-  // out.
+  // Returns the waiting time of the oldest waiting job, by model; only models with waiting jobs.
   std::map<std::string, absl::Duration> OldestQueued() const;
 
  private:
   struct Families;
-  // The waiting jobs of a model, the oldest first.
+  // The waiting jobs of a model, oldest first.
   using Waiting = std::set<std::pair<absl::Time, std::string>>;
 
   void NoteQueue(const wan::v1::Job& job);

@@ -15,7 +15,7 @@
 namespace wan::server {
 namespace {
 
-// Labels of wan_device_lost.
+// Values of the label `cause` of wan_device_lost.
 constexpr char kLostByError[] = "error";
 constexpr char kLostByCanary[] = "canary";
 
@@ -26,19 +26,18 @@ const prometheus::Histogram::BucketBoundaries& DiskBounds() {
   return *bounds;
 }
 
-// Bounds from a call that reads memory to a stream of a day.
+// Bounds from a call answered from memory to a stream of a day.
 const prometheus::Histogram::BucketBoundaries& CallBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 100'000, 2));
   return *bounds;
 }
 
-// The status codes of the OpenAI video API (server/http). Another one would have a series only from
-// its first answer on.
+// The status codes of the OpenAI video API (server/http), whose series are created with 0.
 constexpr int kHttpCodes[] = {200, 206, 400, 401, 403, 404, 405, 409,
                               411, 413, 416, 429, 431, 500, 503, 504};
 constexpr int kHttpOk = 200;
-// The route of unknown paths.
+// Label of unknown paths.
 constexpr char kOtherRoute[] = "other";
 
 bool IsGrpc(std::string_view path) { return path.starts_with('/'); }
@@ -82,7 +81,7 @@ const char* NameOf(RetentionReason reason) {
 
 }  // namespace
 
-// Shared with MetricsServer, which may collect while Metrics is destroyed.
+// A separate object, because MetricsServer may collect after Metrics is destroyed.
 struct Metrics::Families final : ScrapeSource {
   explicit Families(Clock& clock) : stages(registry, clock), jobs(registry, exemplars, clock) {}
 
@@ -118,11 +117,11 @@ struct Metrics::Families final : ScrapeSource {
 
   Scrape Collect() const override {
     Scrape scrape;
-    // Exemplars are read first, so that the histograms contain the observation of each.
+    // Read the exemplars first, so that the histograms include their observations.
     scrape.exemplars = exemplars.Latest();
     std::vector<prometheus::MetricFamily>& families = scrape.families;
     families = registry.Collect();
-    // A family without observations has no sample and no HELP line.
+    // Leave out families without observations.
     std::erase_if(families, [](const auto& family) { return family.metric.empty(); });
     absl::MutexLock lock(&mutex);
     if (source) {
@@ -155,7 +154,7 @@ Metrics::Metrics(const BuildInfo& build, Clock& clock)
   for (const char* const cause : {kLostByError, kLostByCanary}) {
     families_->device_lost.Add({{"cause", cause}}).Set(0);
   }
-  // Makes them at 0, so that rate() sees their first increment.
+  // Create the series with 0, so that rate() sees their first increment.
   for (const char* const what : {"jobs", "files"}) {
     for (const RetentionReason reason :
          {RetentionReason::kAge, RetentionReason::kBytes, RetentionReason::kCount}) {
@@ -199,7 +198,7 @@ void Metrics::OnJobsRejected(const absl::Status& problem, int jobs) {
 }
 
 void Metrics::OnModelState(const wan::v1::Model& model) {
-  // Labels stay for ever, so only models that could be loaded get series.
+  // Series are never removed, so only models that were loaded get one.
   if (model.state() != wan::v1::MODEL_STATE_READY) return;
   const std::string name(BareModelName(model.name()));
   families_->jobs.AddModel(name);
@@ -212,7 +211,7 @@ void Metrics::OnStoreWrite(std::string_view operation, absl::Duration taken) {
 }
 
 void Metrics::AddMethod(std::string_view path) {
-  // Histograms are made at 0 only for OK: for every code they would be thousands of series.
+  // Create histograms only for OK: one for every code would make thousands of series.
   if (IsGrpc(path)) {
     for (int code = 0; code <= static_cast<int>(absl::StatusCode::kUnauthenticated); ++code) {
       families_->calls_total.Add(GrpcLabels(path, static_cast<absl::StatusCode>(code)));

@@ -1,6 +1,5 @@
-// The server's metrics for Prometheus; the catalog and docs/operate/metrics.md list them all.
-// Histograms and counters grow with the Recorder's spans and the jobs' states. Gauges are read when
-// a scrape comes.
+// The server's metrics for Prometheus, listed in catalog.cc and docs/operate/metrics.md. Histograms
+// and counters are updated by spans and state changes; gauges are read at each scrape.
 #pragma once
 
 #include <functional>
@@ -23,7 +22,7 @@ namespace wan::server {
 
 class ScrapeSource;
 
-// The values of the gauges, read at the moment of a scrape.
+// The values of the gauges at a scrape.
 struct MetricsSnapshot {
   JobStats jobs;
   std::vector<wan::v1::Model> models;
@@ -31,9 +30,9 @@ struct MetricsSnapshot {
   WireStats wire;
   StorageStats storage;
   std::map<std::string, GpuSums> gpu_sums;  // by device
-  // Lines that the logs have dropped since the start, by log: "server", "audit".
+  // Number of log lines dropped since the start, by log: "server", "audit".
   std::map<std::string, int64_t> dropped_lines;
-  // Metrics adds these two itself.
+  // Metrics fills in the following two itself.
   std::vector<InFlight> in_flight;                      // by group
   std::map<std::string, absl::Duration> oldest_queued;  // by model
 };
@@ -44,26 +43,25 @@ class Metrics final : public StateListener {
   // The labels of wan_build_info.
   struct BuildInfo {
     std::string version;
-    std::string revision;   // the commit; empty if the build does not know it
+    std::string revision;   // the commit; empty if unknown
     std::string device;     // "cuda:0"
     std::string dtype;      // "bf16"
-    std::string libraries;  // libraries that compute, with their versions
+    std::string libraries;  // compute libraries with versions
     std::string grpc;       // the driver's version
   };
 
-  // `clock` must outlive the object and what scrapes() returns.
+  // `clock` must outlive the object and the result of scrapes().
   Metrics(const BuildInfo& build, Clock& clock);
   Metrics(const Metrics&) = delete;
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Sets the function that reads the gauges' values. It is called at each ScrapeSource::Collect, by
-  // its thread. Until the first call, and after SetSource(nullptr), there are no gauges. After this
-  // returns, the previous source does not run any more.
+  // Sets the function that reads the gauges' values, called in ScrapeSource::Collect. Without one
+  // there are no gauges. The previous function is not running after this returns.
   void SetSource(std::function<MetricsSnapshot()> source);
 
-  // Returns a factory of sinks that observe the seconds of stages and steps. This object must
-  // outlive them.
+  // Returns a factory of sinks that observe the durations of stages and steps. This object must
+  // outlive the sinks.
   SinkFactory StageSinks();
 
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
@@ -79,18 +77,18 @@ class Metrics final : public StateListener {
   void OnSpans(const SpansOutcome& outcome) override;
   void OnRetention(const RetentionRound& round) override;
 
-  // Makes the counters of a method's calls at 0, for every code, so that rate() sees their first
-  // increment. `path` is its MethodRule's, for gRPC or HTTP. Call it before the first call of the
-  // method ends.
+  // Creates the counters of a method's calls with 0 for every code, so that rate() sees their first
+  // increment. `path` is that of its MethodRule (gRPC or HTTP). Call it before the method's first
+  // call ends.
   void AddMethod(std::string_view path);
 
-  // Counts a call that has ended. `path` is its MethodRule's; calls over HTTP and calls without a
+  // Counts an ended call. `path` is that of its MethodRule; calls over HTTP and calls without a
   // rule are not counted.
   void OnCall(std::string_view path, const absl::Status& status, absl::Duration taken);
   // Counts an answer of the OpenAI video API.
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
 
-  // Returns what MetricsServer serves. It stays valid after this object is destroyed.
+  // Returns the source for MetricsServer. It stays valid after this object is destroyed.
   std::shared_ptr<const ScrapeSource> scrapes() const;
 
  private:

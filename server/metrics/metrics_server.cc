@@ -37,10 +37,10 @@ using boost::system::error_code;
 constexpr char kPath[] = "/metrics";
 constexpr char kAlivePath[] = "/livez";
 constexpr char kReadyPath[] = "/readyz";
-// Delay before the server accepts again after it ran out of file descriptors.
+// Delay before accepting again after the process ran out of file descriptors.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-// The kinds of connections. Each has places of its own, so that probes always find one.
+// The kinds of connections. Each has its own limit, so that probes always get through.
 enum class Kind { kArriving, kScrape, kOther };
 
 // The state that all connections share.
@@ -53,7 +53,7 @@ struct Shared {
   std::function<void(Kind kind, const std::string& peer, const std::shared_ptr<Closable>&)> moved;
 };
 
-// Returns the field's value; if it occurs several times, all values joined, which is equivalent.
+// Returns the field's value; several values are joined with commas, which is equivalent.
 std::string AllOf(const http::request<http::empty_body>& request, http::field name) {
   std::string all;
   const auto found = request.equal_range(name);
@@ -64,8 +64,7 @@ std::string AllOf(const http::request<http::empty_body>& request, http::field na
   return all;
 }
 
-// One request and its answer over a stream of one of the two kinds; the connection is closed after
-// it.
+// A connection with one request and its answer, closed after that.
 template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -78,13 +77,13 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
         stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(2 * shared.limits.header_bytes) {
     parser_.header_limit(static_cast<uint32_t>(shared.limits.header_bytes));
-    // A body of any announced size is answered (405) and never read. (Boost 1.74 would refuse every
-    // body if there were no limit.)
+    // Requests with a body of any size are answered with 405 without reading it. (boost::none would
+    // refuse every body in Boost 1.74.)
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
   }
 
   void Start() {
-    // One limit for handshake and header together: bytes that trickle in do not extend it.
+    // One limit for handshake and header together; slow bytes do not extend it.
     Socket().expires_after(shared_.limits.header_time);
     if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
@@ -134,7 +133,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
         .path;
   }
 
-  // Sends the answer whose header is filled.
+  // Sends the answer; response_ already has its header.
   void Send(ScrapeRenderer::Text text) {
     text_ = std::move(text);
     response_.body() = {text_->data(), text_->size()};
@@ -147,7 +146,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
                       });
   }
 
-  // Ends the connection in order, so that the peer knows that the answer is complete.
+  // Closes the connection properly, so that the peer knows that the answer is complete.
   void End() {
     if constexpr (kIsTls<Stream>) {
       stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
@@ -157,7 +156,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     }
   }
 
-  // Makes the answer to a request that is not a scrape; returns its code.
+  // Fills in the answer to a request that is not a scrape; returns its status.
   http::status FillPage(const http::request<http::empty_body>& request, std::string* text) {
     if (!IsRead(request)) {
       response_.set(http::field::allow, "GET, HEAD");
@@ -171,7 +170,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     return path == "/" ? http::status::ok : http::status::not_found;
   }
 
-  // Answers once the metrics are collected; the connection may be closed meanwhile.
+  // Answers once the metrics are collected, unless the connection was closed meanwhile.
   void AwaitMetrics(const http::request<http::empty_body>& request) {
     const ScrapeRenderer::Variant variant{ChooseFormat(AllOf(request, http::field::accept)),
                                           TakesGzip(AllOf(request, http::field::accept_encoding))};
@@ -183,14 +182,14 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (variant.gzip) response_.set(http::field::content_encoding, "gzip");
     shared_.renderer.Render(variant, [&io = shared_.io, self = this->shared_from_this()](
                                          ScrapeRenderer::Text text) mutable {
-      // The last reference must not be dropped on the renderer's thread.
+      // Move `self` along, so that the connection is not destroyed on the renderer's thread.
       asio::post(io, [self = std::move(self), text = std::move(text)] {
         if (self->Socket().socket().is_open()) self->Send(text);
       });
     });
   }
 
-  // The pages that this port has, one a line.
+  // Returns the list of pages, one per line.
   std::string Pages() const {
     std::string text = absl::StrCat("GET ", kPath, ": metrics for Prometheus\n");
     if (shared_.health.alive) {
@@ -213,11 +212,11 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
   Stream stream_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
-  ScrapeRenderer::Text text_;  // the answer's body, shared with those of other scrapes
+  ScrapeRenderer::Text text_;  // the answer's body, shared with other scrapes
   http::response<http::span_body<const char>> response_;
 };
 
-// Binds the address and listens on it.
+// Listens on the address.
 error_code Listen(tcp::acceptor& acceptor, const HostPort& address) {
   error_code error;
   tcp::resolver resolver(acceptor.get_executor());
@@ -246,7 +245,7 @@ struct MetricsServer::State {
     if (tls_files != nullptr) tls.emplace(*tls_files);
   }
 
-  // Begins a connection over a stream of one kind.
+  // Begins a connection in plain text or TLS.
   template <typename Stream>
   void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
     error_code gone;
@@ -284,7 +283,7 @@ struct MetricsServer::State {
 
   const HealthPages health;
   const MetricsServerLimits limits;
-  std::optional<TlsContexts> tls;  // nothing: plain text
+  std::optional<TlsContexts> tls;  // nullopt: plain text
   ConnectionShare shares[3] = {ConnectionShare(limits.connections),
                                ConnectionShare(limits.connections),
                                ConnectionShare(limits.connections)};  // by kind
@@ -299,7 +298,7 @@ struct MetricsServer::State {
         ShareOf(Kind::kArriving).Remove(*connection);
         ShareOf(kind).Add(peer, connection);
       }};
-  ScrapeRenderer renderer;  // destroyed first: it holds connections and returns them through `io`
+  ScrapeRenderer renderer;  // destroyed early: its pending scrapes hold connections
   std::thread thread;
 };
 

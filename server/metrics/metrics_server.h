@@ -1,5 +1,5 @@
-// The HTTP server for Prometheus (GET /metrics) and for a platform's probes. GET / lists the pages;
-// each answers HEAD as well.
+// The HTTP server for Prometheus (GET /metrics) and a platform's probes. GET / lists the pages;
+// HEAD works as well.
 #pragma once
 
 #include <chrono>
@@ -19,38 +19,36 @@ class TlsFiles;
 
 // Limits that keep slow or hostile clients from blocking a scrape (docs/operate/limits.md).
 struct MetricsServerLimits {
-  // Most open connections of each kind: without a whole request, scraping, asking for something
-  // else. One more closes the oldest of the peer that has the most of its kind, so that no peer
-  // takes the places of others, and no scrape that of a probe.
+  // Most open connections of each of three kinds: request incomplete, scrapes, others. Above it,
+  // the oldest connection of the peer with the most of the kind is closed, so that peers do not
+  // displace each other, and scrapes do not displace probes.
   size_t connections = 64;
   // Most time from the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
-  // Most bytes of the header's fields, and again of the request line. A body is never read.
+  // Most bytes of the header's fields, and also of the request line. Bodies are never read.
   size_t header_bytes = 8 << 10;
-  // Most time from the first to the last byte of the answer.
+  // Most time for sending the answer.
   std::chrono::milliseconds answer_time{10'000};
-  // Limits how often the metrics are collected, for all scrapes together.
+  // How often the metrics are collected, for all scrapes together.
   ScrapeRenderer::Rate rounds;
 };
 
-// Answers the probes of a platform such as Kubernetes, whose probes cannot speak gRPC with TLS.
-// Each function returns OK (answered with 200) or the reason (503 with its message). They are
-// called on the server's thread and must be quick.
+// Answers HTTP probes, for platforms such as Kubernetes that cannot probe gRPC over TLS. Each
+// function returns OK (answered with 200) or an error (503 with its message). They are called on
+// the server's thread and must be quick.
 struct HealthPages {
-  std::function<absl::Status()> alive;  // GET /livez: not OK if only a restart helps
-  std::function<absl::Status()> ready;  // GET /readyz: not OK if no job would be accepted now
+  std::function<absl::Status()> alive;  // GET /livez: error if only a restart helps
+  std::function<absl::Status()> ready;  // GET /readyz: error if no job would be accepted
 };
 
-// One thread of its own answers all connections, and none of them blocks another. A second one
-// collects the metrics, so that probes wait for no scrape. Boost.Beast reads and writes HTTP;
-// docs/design/building.md says which other libraries were considered.
+// One thread serves all connections without blocking. A second thread collects the metrics, so that
+// probes never wait for a scrape. Uses Boost.Beast (docs/design/building.md).
 class MetricsServer {
  public:
-  // Binds the address and starts the thread. UNAVAILABLE if the address is taken or does not belong
-  // to this machine. Scrapes are answered by a ScrapeRenderer, by `clock`, in the format and with
-  // the compression that the scraper asks for (exposition.h). With `tls`, which must outlive the
-  // server, connections speak TLS with what the files hold when they begin; the limit of the
-  // header's time includes the handshake. Without `health` the probes' pages do not exist.
+  // Listens on the address and starts the threads. UNAVAILABLE if the address is taken or does not
+  // belong to this machine. With `tls` (must outlive the server) each connection uses the content
+  // that the files have at its begin; header_time includes the handshake. Without `health` there
+  // are no pages for probes.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
       const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {},
@@ -60,7 +58,7 @@ class MetricsServer {
   // Waits for a running Collect() and closes every connection.
   ~MetricsServer();
 
-  // The address it listens on, with the real port even if port 0 was asked for.
+  // The address with the actual port.
   const HostPort& address() const;
 
  private:

@@ -18,7 +18,7 @@ std::string TextOf(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Seconds since 1970; 0 if unknown.
+// Returns the machine's boot time in seconds since 1970; 0 if unknown.
 double BootTime() {
   for (const absl::string_view line : absl::StrSplit(TextOf("/proc/stat"), '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
@@ -34,7 +34,7 @@ double BootTime() {
 
 ProcessFigures ParseProcessStat(std::string_view stat, double boot_time, double ticks,
                                 double page_bytes) {
-  // The second field is the program's name in brackets and may have spaces and brackets itself.
+  // Skip the second field: the program's name in brackets, which may contain spaces and brackets.
   const size_t end_of_name = stat.rfind(')');
   if (end_of_name == std::string_view::npos) return {};
   const std::string rest(stat.substr(end_of_name + 1));

@@ -1,4 +1,4 @@
-// The standard process_* metrics, which every Prometheus client library has and dashboards expect.
+// The standard process_* metrics of Prometheus client libraries, which dashboards expect.
 #pragma once
 
 #include <string_view>
@@ -21,12 +21,12 @@ struct ProcessFigures {
   double threads = 0;
 };
 
-// Reads the text of /proc/PID/stat. `boot_time`, `ticks` and `page_bytes` are the machine's:
-// seconds since 1970, ticks a second, bytes of a page. Returns zeros if the text has another form.
+// Parses /proc/PID/stat. `boot_time` is in seconds since 1970, `ticks` per second. Returns zeros if
+// the text has another form.
 ProcessFigures ParseProcessStat(std::string_view stat, double boot_time, double ticks,
                                 double page_bytes);
 
-// Appends the families of this process as of now. Any thread.
+// Appends the current families of this process. Any thread may call it.
 void AddProcess(const WireStats& wire, std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Renders the metrics once for all scrapes that wait.
+// Renders the metrics once for all waiting scrapes.
 #pragma once
 
 #include <functional>
@@ -16,8 +16,8 @@
 
 namespace wan::server {
 
-// Thread-safe. However many scrapes come, the metrics are collected a few times a second at most,
-// on the renderer's thread.
+// Thread-safe. The renderer's thread collects the metrics at most a few times a second, however
+// many scrapes come.
 class ScrapeRenderer {
  public:
   // Limits how often the metrics are collected: one round per `interval`, and after a pause up to
@@ -27,7 +27,7 @@ class ScrapeRenderer {
     int burst = 5;
   };
   using Text = std::shared_ptr<const std::string>;
-  // The form in which a scraper wants the text.
+  // The form of the text that a scraper asked for.
   struct Variant {
     MetricFormat format = MetricFormat::kText;
     bool gzip = false;
@@ -43,9 +43,8 @@ class ScrapeRenderer {
   // Waits for a running Collect(). Drops waiting scrapes without calling `done`.
   ~ScrapeRenderer();
 
-  // Calls `done` with the text of a round that begins after this call, so that it shows everything
-  // that happened before. All scrapes that wait when a round begins share it. `done` runs on the
-  // renderer's thread and must be quick.
+  // Calls `done` with the text of a round that begins after this call, so that it includes
+  // everything that happened before. `done` runs on the renderer's thread and must be quick.
   void Render(const Variant& variant, std::function<void(Text)> done);
 
  private:
@@ -55,14 +54,14 @@ class ScrapeRenderer {
   };
 
   void Loop();
-  // Waits for the time of the next round; returns false if the renderer is being destroyed.
+  // Waits until the next round may begin; returns false if the renderer is being destroyed.
   bool AwaitTurn();
   void Answer(const std::vector<Waiting>& waiting) const;
 
   const std::shared_ptr<const ScrapeSource> source_;
   const Rate rate_;
   Clock& clock_;
-  // Earliest time of the next round at a steady rate. The renderer's thread only.
+  // Earliest time of the next round without a burst. Used on the renderer's thread only.
   absl::Time next_ = absl::InfinitePast();
   absl::Mutex mutex_;
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -12,29 +12,29 @@
 namespace wan::server {
 namespace {
 
-// Samples of the engine and the runner (engine/api/recorder.h).
+// Names of samples from the engine and JobRunner (engine/api/recorder.h).
 constexpr std::string_view kStopSeconds = "stop_seconds";
 constexpr std::string_view kPlannedFlops = "planned_flops";
 
 constexpr char kBetweenStages[] = "Other";
 
 // The stages of an attempt. If several are open, time counts for the first in this list: stages
-// that keep the device busy come before those that wait for it or run beside it.
+// that use the device come before those that wait or run in parallel.
 constexpr std::array kByPrecedence = {StageKind::kStepInference,  StageKind::kLoraMerging,
                                       StageKind::kStepLoading,    StageKind::kT5Encoding,
                                       StageKind::kVaeEncoding,    StageKind::kVaeDecoding,
                                       StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
                                       StageKind::kI2vPreprocess,  StageKind::kVideoEncoding};
 
-// Bounds from a step of the smallest video to one of a long video on a slow machine. Neighbours
-// differ by a fifth, so a quantile is wrong by at most a fifth.
+// Bounds from a step of the smallest video to one of a long video on a slow machine. Each is 1.2
+// times the previous one, so a quantile is wrong by at most a fifth.
 const prometheus::Histogram::BucketBoundaries& StepBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 600, 1.2));
   return *bounds;
 }
 
-// Bounds from the tokens of a prompt to a night in the queue (Queue_Wait).
+// Bounds from tokenizing a prompt to a night in the queue (Queue_Wait).
 const prometheus::Histogram::BucketBoundaries& StageBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.001, 100'000, 1.5));
@@ -48,7 +48,7 @@ const prometheus::Histogram::BucketBoundaries& StopBounds() {
   return *bounds;
 }
 
-// Whether the stage has a counter of its own. Queue_Wait is not part of an attempt.
+// Whether the stage's time is counted; Queue_Wait is not part of an attempt.
 bool IsPart(StageKind kind) {
   return std::find(kByPrecedence.begin(), kByPrecedence.end(), kind) != kByPrecedence.end();
 }
@@ -148,7 +148,7 @@ class StageMeter::Sink final : public TelemetrySink {
     }
   }
 
-  // While the meter's lock is held.
+  // Requires the meter's lock.
   InFlight Describe(int64_t now) const {
     return {group_,
             model_,
@@ -161,8 +161,8 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
  private:
-  // Whether this is the attempt that its group runs. Requires the meter's lock, as the next
-  // function.
+  // Whether this sink's attempt is the one that its group runs. Requires the meter's lock, like
+  // StageNow.
   bool Runs() const {
     const auto running = meter_.running_.find(group_);
     return running != meter_.running_.end() && running->second == this;
@@ -172,7 +172,7 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
   void ObserveEnd(const SpanRecord& record) {
-    // A stage that failed did not take its full time.
+    // Ignore failed stages, whose time is not representative.
     if (!record.status.ok()) return;
     Families& families = *meter_.families_;
     const prometheus::Labels stage = {{"model", model_},
@@ -195,7 +195,7 @@ class StageMeter::Sink final : public TelemetrySink {
     return kBetweenStages;
   }
 
-  // Adds the time since the last call to the open stage. Requires the meter's lock.
+  // Adds the time since the last call to the counter of the open stage. Requires the meter's lock.
   void CountUntil(int64_t now) {
     if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);
@@ -207,9 +207,10 @@ class StageMeter::Sink final : public TelemetrySink {
   StageMeter& meter_;
   const std::string model_;
   const int group_;
-  const std::string shape_;  // its label; empty while a model is loaded
+  const std::string shape_;  // label of the video's shape; empty while a model is loaded
   std::map<Stage, double> planned_flops_;
-  // The meter's lock guards the rest, because scrapes read it. Times are of the steady clock.
+  // The following members are read by scrapes and guarded by the meter's lock. Times are
+  // nanoseconds of the steady clock.
   std::map<StageKind, int> open_;
   int step_ = 0;
   int steps_ = 0;

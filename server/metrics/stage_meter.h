@@ -1,5 +1,5 @@
 // Metrics from the spans of jobs: histograms of stages and steps, counters of time and operations
-// by stage, and the state of running attempts.
+// by stage, and the progress of running attempts.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -20,13 +20,13 @@
 
 namespace wan::server {
 
-// The label of a step's shape. Thread-safe. Callers choose sizes, and labels stay for ever: the
-// first kShapes shapes get a label of their own, all later ones share "other".
+// Makes the labels of video shapes. The first kShapes shapes get labels of their own, later ones
+// "other", because callers choose the sizes and series are never removed. Thread-safe.
 class ShapeLabels {
  public:
   static constexpr size_t kShapes = 32;
 
-  // "1280x704x121", or "other".
+  // Returns "1280x704x121", or "other".
   std::string LabelOf(const VideoShape& shape);
 
  private:
@@ -34,14 +34,14 @@ class ShapeLabels {
   std::set<VideoShape> known_ ABSL_GUARDED_BY(mutex_);
 };
 
-// An attempt that runs now.
+// The progress of a running attempt.
 struct InFlight {
   int group = 0;  // the number of its device group
   std::string model;
-  int step = 0;   // done
-  int steps = 0;  // of the job; 0 before its first step began
+  int step = 0;   // number of steps done
+  int steps = 0;  // total of the job; 0 before its first step
   absl::Duration elapsed;
-  absl::Duration since_step;  // before the first step: since the attempt began
+  absl::Duration since_step;  // since the last step, or since the attempt began
   std::string stage;          // "Step_Inference"; "Other" between stages
   absl::Duration in_stage;
 };
@@ -58,7 +58,7 @@ class StageMeter {
   // Makes a sink for one attempt of a job, or one load of a model.
   std::unique_ptr<TelemetrySink> NewSink(const SinkContext& context);
 
-  // Makes the histogram of a model's stops at 0, so that rate() sees its first increment.
+  // Creates the histogram of a model's stops with 0, so that rate() sees its first increment.
   void AddModel(const std::string& model);
 
   // Returns the running attempts, by device group; at most one per group.
@@ -72,7 +72,7 @@ class StageMeter {
   const std::unique_ptr<Families> families_;
   ShapeLabels shapes_;
   mutable absl::Mutex mutex_;
-  // The sinks of the attempts whose Total_Execution is open, by group.
+  // The sinks of the running attempts, by group.
   std::map<int, const Sink*> running_ ABSL_GUARDED_BY(mutex_);
 };
 

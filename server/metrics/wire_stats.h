@@ -1,4 +1,4 @@
-// Figures of the gRPC port: open connections and calls, limits, refusals.
+// Figures of the gRPC and HTTP ports: open connections and calls, limits, refusals.
 #pragma once
 
 #include <cstdint>
@@ -10,29 +10,29 @@ namespace wan::server {
 struct WireStats {
   int connections = 0;
   int connections_limit = 0;
-  // Connections since the start that were closed at once, by reason: "address" (too many from one
-  // address), "total" (too many in all), "descriptors" (the process has none left).
+  // Connections closed on arrival since the start, by reason: "address" (too many from one
+  // address), "total" (too many in total), "descriptors" (no file descriptor left).
   std::map<std::string, int64_t> refused_connections;
-  // Open file descriptors of the process and their limit; 0: not known.
+  // Open file descriptors of the process and their limit; 0: unknown.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
-  // Bytes, over both fronts, of large requests in work and of large answers and stream messages
-  // that are not sent yet.
+  // Bytes, over gRPC and HTTP, of large requests being worked on, and of large answers and stream
+  // messages that are not sent yet.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
   int64_t answer_bytes = 0;
   int64_t answer_bytes_limit = 0;
-  // Open streams of every kind; downloads are counted in both.
+  // Open streams of all kinds; downloads also count as streams.
   int64_t streams = 0;
   int64_t streams_limit = 0;
   int64_t downloads = 0;
   int64_t downloads_limit = 0;
-  // Calls since the start that were refused because the server was too busy, by reason: "requests"
-  // (too many, or too many bytes), "answers" (too many bytes), "streams", "downloads", "public"
-  // (any of these, for calls that need no credentials).
+  // Calls refused since the start because the server was too busy, by reason: "requests" (too many,
+  // or too many bytes), "answers" (too many bytes), "streams", "downloads", "public" (any of these,
+  // for calls that need no credentials).
   std::map<std::string, int64_t> refused_calls;
-  // The number of connections since the start that were closed because their caller broke a rule of
-  // HTTP/2, by NameOf(Http2Rule).
+  // Connections closed since the start because the caller broke a rule of HTTP/2, by
+  // NameOf(Http2Rule).
   std::map<std::string, int64_t> misused_connections;
 };
 

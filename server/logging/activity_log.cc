@@ -21,7 +21,7 @@ constexpr absl::Duration kLeastExcess = absl::Seconds(2);
 
 std::string Text(absl::string_view text) { return {text.data(), text.size()}; }
 
-// From the start of the latest attempt to the job's end, by the wall clock.
+// Returns the time from the start of the latest attempt to the job's end, by the wall clock.
 double SecondsOf(const wan::v1::Job& job) {
   return std::max(0.0, absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.start_time())));
 }
@@ -30,11 +30,11 @@ LogField TraceIdOf(const wan::v1::TraceContext& trace) {
   return trace.trace_id().empty() ? LogField() : LogField("trace_id", trace.trace_id());
 }
 
-// Level of an entry about a job that has an error.
+// Returns the level of an entry about a job.
 LogLevel LevelOf(const wan::v1::Job& job) {
   if (job.state() != wan::v1::JOB_STATE_FAILED) return LogLevel::kInfo;
-  // A failed job concerns its caller, so it is a warning, unless weights or files of the server are
-  // at fault.
+  // A failed job is only a warning for the operator, unless weights or files of the server are
+  // damaged.
   const bool damaged = job.error().code() == static_cast<int>(absl::StatusCode::kDataLoss);
   return damaged ? LogLevel::kError : LogLevel::kWarning;
 }
@@ -64,7 +64,7 @@ class StageLog final : public TelemetrySink {
     }
   }
 
-  // One entry per attempt, although tiles and previews fall back one by one.
+  // Logs one entry per attempt, although each tile and preview reports its fallback.
   void OnSample(const Sample& sample) override {
     if (sample.name == "attention_kernels") {
       logger_.Log(LogLevel::kInfo, "attention",
@@ -87,7 +87,7 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
-// The factor with which a LoRA is merged, and what was left out of its file.
+// Logs the factor with which a LoRA is merged, and what was left out of its file.
 void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
              const wan::v1::Lora::Part& part) {
   std::string left_out;
@@ -172,7 +172,7 @@ void ActivityLog::OnHealth(const NotServingReasons& reasons) {
     logger_.Log(LogLevel::kInfo, "serving");
     return;
   }
-  // Somebody asked for loading, draining and stopping; other reasons are warnings.
+  // Loading, draining and stopping are expected; other reasons are warnings.
   const bool asked = std::all_of(reasons.begin(), reasons.end(), [](const NotServing& reason) {
     return reason.reason == kNotServingLoading || reason.reason == kNotServingDraining ||
            reason.reason == kNotServingStopping;
@@ -226,7 +226,7 @@ void ActivityLog::OnStorage(const absl::Status& status) {
 void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
   const bool delivered = outcome.kind == WebhookOutcome::Kind::kDelivered;
   const bool given_up = outcome.kind == WebhookOutcome::Kind::kGivenUp;
-  // Only the URL's host: the rest may hold secrets of its owner.
+  // Log only the URL's host, because the rest may contain secrets.
   logger_.Log(given_up ? LogLevel::kError : LogLevel::kInfo,
               delivered  ? "webhook delivered"
               : given_up ? "webhook given up"

@@ -1,5 +1,4 @@
-// Logs what happens to jobs and models: one entry for each change of state and, at level debug, one
-// for each stage.
+// Logs every change of a job's or model's state and, at level debug, every stage.
 #pragma once
 
 #include <atomic>
@@ -10,7 +9,7 @@
 
 namespace wan::server {
 
-// Thread-safe. Never logs prompts, images and labels, which belong to the callers.
+// Thread-safe. Never logs prompts, images or labels, which belong to the callers.
 class ActivityLog final : public StateListener {
  public:
   // `logger` must outlive this object and its sinks.
@@ -30,15 +29,16 @@ class ActivityLog final : public StateListener {
   void OnStopChoice(const StopChoice& choice) override;
   void OnRetention(const RetentionRound& round) override;
 
-  // Call when the reasons for taking no jobs change; empty: the server takes jobs again.
+  // Call it when the reasons for taking no jobs change; empty: the server takes jobs again.
   void OnHealth(const NotServingReasons& reasons);
 
-  // Returns a factory of sinks that log every stage and its seconds. This object must outlive them.
+  // Returns a factory of sinks that log every stage with its duration. This object must outlive the
+  // sinks.
   SinkFactory StageSinks();
 
  private:
   Logger& logger_;
-  std::atomic<bool> spans_lost_ = false;  // since the last export that succeeded
+  std::atomic<bool> spans_lost_ = false;  // since the last successful export
 };
 
 }  // namespace wan::server

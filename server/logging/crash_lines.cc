@@ -18,15 +18,14 @@ constexpr int kLooks = 1'000;
 std::atomic<const LineQueue*> queue_at_crash{nullptr};
 struct sigaction actions_before[kCrashCount];
 
-// Does only what is safe in a signal handler: it waits while the queue's own thread writes the
-// lines.
+// Only waits while the queue's own thread writes the lines, which is safe in a signal handler.
 void OnCrash(int signal) {
   const LineQueue* const queue = queue_at_crash;
   for (int i = 0; i < kLooks && queue->waiting_bytes() > 0; ++i) nanosleep(&kLookAgain, nullptr);
   for (size_t i = 0; i < kCrashCount; ++i) {
     if (kCrashes[i] == signal) sigaction(signal, &actions_before[i], nullptr);
   }
-  // The signal is delivered again when this returns, and ends the process as without the handler.
+  // The signal is delivered again after this returns, and ends the process as without the handler.
   raise(signal);
 }
 

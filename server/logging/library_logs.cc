@@ -28,8 +28,8 @@ LogLevel LevelOf(gpr_log_severity severity) {
   return LogLevel::kError;
 }
 
-// Protobuf's errors concern requests that cannot be parsed, and so the caller: they are warnings.
-// After a fatal error protobuf ends the process itself.
+// Protobuf's errors are about unparsable requests of callers, so they are warnings. After a fatal
+// error protobuf ends the process itself.
 LogLevel LevelOf(google::protobuf::LogLevel level) {
   switch (level) {
     case google::protobuf::LOGLEVEL_INFO:
@@ -43,15 +43,15 @@ LogLevel LevelOf(google::protobuf::LogLevel level) {
   return LogLevel::kError;
 }
 
-// Logs what the process writes to a C++ stream, one entry for each line. Each thread has its own
-// line, because all threads share the stream without a lock.
+// Logs what is written to a C++ stream, one entry for each line. Each thread has its own unfinished
+// line, because threads write to the stream without a lock.
 class EntryBuffer final : public std::streambuf {
  public:
   EntryBuffer(Logger& logger, const Clock& clock, const char* source)
       : log_(logger, clock, source) {}
 
  private:
-  // Longer lines become several entries.
+  // Longer lines are split into several entries.
   static constexpr size_t kMostLineBytes = 4096;
 
   int_type overflow(int_type character) override {
@@ -87,7 +87,7 @@ void LogOfProtobuf(google::protobuf::LogLevel level, const char* file, int line,
 }  // namespace
 
 void RouteLibraryLogs(Logger& logger, const Clock& clock) {
-  // Never freed: the libraries may log while the process ends.
+  // Never freed, because libraries may log while the process ends.
   grpc_log = new LimitedLog(logger, clock, "grpc");
   protobuf_log = new LimitedLog(logger, clock, "protobuf");
   auto* const entries = new EntryBuffer(logger, clock, "stderr");

@@ -1,4 +1,4 @@
-// Writes structured logs, one line for each entry, as JSON or text.
+// Writes structured log entries, one line each, as JSON or text.
 #pragma once
 
 #include <atomic>
@@ -41,37 +41,37 @@ struct LogField {
   Value value;
 };
 
-// Thread-safe. Lines of different threads do not mix. A line that the logger's queue dropped is
-// counted; the next line says how many were.
+// Thread-safe. Lines of different threads do not mix. If the queue has dropped lines, a later line
+// says how many.
 //
 // JSON: {"time":"2026-01-01T00:00:00.000Z","level":"info","message":...,FIELD:...}
 // Text: 2026-01-01T00:00:00.000Z INFO message field=value
 class Logger {
  public:
-  // Receives one line, with its newline. Called by one thread at a time.
+  // Receives one line with its newline. Called by one thread at a time.
   using Writer = std::function<void(std::string_view line)>;
 
-  // Drops entries below `level`. `clock` must outlive the logger. The caller that logs an entry
-  // waits for the writer.
+  // Drops entries below `level`. `clock` must outlive the logger. Log calls the writer on the
+  // calling thread.
   Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer);
-  // The same with a queue, so that no caller waits. The logger starts the queue.
+  // The same with a queue, so that Log does not wait. The logger starts the queue.
   Logger(LogLevel level, LogFormat format, const Clock& clock, std::unique_ptr<LineQueue> queue);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
   void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
-  // Waits, for at most `most`, until the entries so far are written: call it before the process
-  // ends without destructors.
+  // Waits at most `most` until all earlier entries are written. Call it before the process ends
+  // without destructors.
   void Flush(absl::Duration most);
 
-  // Lines that the queue has dropped since the start; 0 without one.
+  // Number of lines dropped by the queue since the start; 0 without a queue.
   int64_t dropped() const;
 
-  // Null without one.
+  // Null if the logger has no queue.
   const LineQueue* queue() const { return queue_.get(); }
 
-  // Takes effect with the next entry. Any thread.
+  // Take effect with the next entry. Any thread may call them.
   void SetLevel(LogLevel level) { level_ = level; }
   void SetFormat(LogFormat format) { format_ = format; }
 
@@ -84,13 +84,13 @@ class Logger {
   const Clock& clock_;
   const Writer writer_;                     // null with a queue
   absl::Mutex mutex_;                       // guards calls of the writer
-  const std::unique_ptr<LineQueue> queue_;  // last: its thread makes lines
+  const std::unique_ptr<LineQueue> queue_;  // last: its thread calls the logger
 };
 
 // Makes a queue that writes to standard error; lines that cannot be written are lost.
 std::unique_ptr<LineQueue> StandardError(Clock& clock);
 
-// Limits the rate of entries, for messages that callers can cause at will. Thread-safe.
+// Limits the rate of entries, for messages that callers can provoke. Thread-safe.
 class LimitedLog {
  public:
   // Logs at most `most` entries in each `window`; a window begins with its first entry. The number
@@ -114,15 +114,14 @@ class LimitedLog {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Call once. From then on `logger` gets the messages of gRPC and protobuf (a failed handshake, a
-// text that is not UTF-8) and what libraries write to std::cerr and std::clog, such as LibTorch's
-// warnings; at most 20 of each source in 10 s. `logger` and `clock` must live until the process
-// ends.
+// Call it once. Sends to `logger` the messages of gRPC and protobuf, and what libraries write to
+// std::cerr and std::clog, such as LibTorch's warnings; at most 20 entries of each source in 10 s.
+// `logger` and `clock` must live until the process ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
-// Call once. From then on a crash (abort, segmentation fault) waits up to a second until the lines
-// in the logger's queue are written, because they say why. The logger must live until the process
-// ends.
+// Call it once. Makes a crash (abort, segmentation fault) wait up to a second until the lines in
+// the logger's queue are written, because they may tell the cause. The logger must live until the
+// process ends.
 void WriteLinesAtCrash(const Logger& logger);
 
 }  // namespace wan::server

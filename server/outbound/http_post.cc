@@ -29,7 +29,7 @@ curl_socket_t OpenSocket(void* context, curlsocktype purpose, curl_sockaddr* add
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// Taking fewer bytes than offered ends the transfer.
+// libcurl's write callback. Returning fewer bytes than offered ends the transfer.
 size_t TakeBody(char* bytes, size_t size, size_t count, void* context) {
   Attempt& attempt = *static_cast<Attempt*>(context);
   const size_t taken =
@@ -92,7 +92,7 @@ absl::StatusOr<PostAnswer> Post(const PostOptions& options, const std::string& u
   const CURLcode code = curl_easy_perform(curl);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  // TakeBody has ended an answer that was longer than the limit.
+  // A write error means that TakeBody has ended an answer at the limit.
   if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && status != 0)) {
     PostAnswer answer{static_cast<int>(status), std::move(attempt.body), std::nullopt};
     curl_off_t seconds = 0;

@@ -20,7 +20,7 @@ constexpr size_t kMostHeaderFileBytes = size_t{64} << 10;
 // Most bytes of an answer; an ExportTraceServiceResponse is a few numbers and a message.
 constexpr size_t kMostAnswerBytes = size_t{64} << 10;
 
-// Whether a field may have this name (RFC 9110, token).
+// Whether the name is valid for a header field (RFC 9110, token).
 bool IsFieldName(absl::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) ||
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> TracesUrl(const std::string& endpoint) {
   const bool parsed = url != nullptr && http && IsPrintable(endpoint) &&
                       !absl::StrContains(endpoint, ' ') &&
                       curl_url_set(url.get(), CURLUPART_URL, endpoint.c_str(), 0) == CURLUE_OK;
-  // Error messages do not repeat what may be a password.
+  // Do not repeat the URL in this message, because it may contain a password.
   if (parsed && (HasPart(url.get(), CURLUPART_USER) || HasPart(url.get(), CURLUPART_PASSWORD))) {
     return wrong(
         "must have no user name and no password; write them into the file of otlp_headers");
@@ -107,7 +107,7 @@ absl::StatusOr<PostFields> ReadCollectorHeaders(const std::string& file) {
 Collector::Collector(std::string url, PostFields headers, std::string ca_file)
     : url_(std::move(url)), fields_(std::move(headers)) {
   fields_.emplace_back("Content-Type", "application/json");
-  // The operator alone decides where traces go, so that every address is allowed.
+  // Allow every address and http, because the operator chooses the collector.
   options_.allow_http = true;
   options_.ca_file = std::move(ca_file);
   options_.connect_time = std::chrono::seconds(5);

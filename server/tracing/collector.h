@@ -1,4 +1,4 @@
-// Sends requests to the collector of traces that the operator has named.
+// Sends requests to the trace collector that the operator has configured.
 #pragma once
 
 #include <stop_token>
@@ -10,24 +10,23 @@
 
 namespace wan::server {
 
-// Returns the URL to which spans are posted. `endpoint` is the setting otlp_endpoint: a collector's
-// base URL, to which v1/traces is added, or one that ends with it. INVALID_ARGUMENT, whose message
-// begins with the setting, if it is no URL of http or https, or has more than a host, a port and a
-// path.
+// Returns the URL to which spans are posted. `endpoint` is the setting otlp_endpoint; "/v1/traces"
+// is added unless it ends with that. INVALID_ARGUMENT, with a message that begins with the setting,
+// if it is not an http or https URL or has more than host, port and path.
 absl::StatusOr<std::string> TracesUrl(const std::string& endpoint);
 
-// Reads fields of a header from the file of the setting otlp_headers: "NAME: VALUE" in each line;
-// empty lines and those that begin with '#' say nothing. Error messages begin with the setting and
-// never contain the values, which may be secret.
+// Reads HTTP header fields from the file of the setting otlp_headers: "NAME: VALUE" in each line,
+// except empty lines and comments (#). Error messages begin with the setting and never contain
+// values, which may be secret.
 absl::StatusOr<PostFields> ReadCollectorHeaders(const std::string& file);
 
 // Thread-safe.
 class Collector {
  public:
-  // `ca_file` as in PostOptions.
+  // `ca_file` is as in PostOptions.
   Collector(std::string url, PostFields headers, std::string ca_file);
 
-  // Posts an ExportTraceServiceRequest in JSON. Blocks for 10 s at most.
+  // Posts an ExportTraceServiceRequest in JSON. Blocks for at most 10 s.
   absl::StatusOr<PostAnswer> Post(const std::string& request, std::stop_token stop) const;
 
  private:

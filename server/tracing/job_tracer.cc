@@ -25,21 +25,21 @@ TraceSpan SpanOf(const wan::v1::TraceContext& trace) {
   return span;
 }
 
-// Attributes that all spans of an attempt have.
+// Returns the span of an attempt, without its times.
 TraceSpan AttemptSpanOf(const wan::v1::TraceContext& trace, const std::string& job, int attempt) {
   TraceSpan span = SpanOf(trace);
   span.span_id = AttemptSpanId(job, attempt);
   span.parent_span_id = JobSpanId(job);
   span.name = kAttemptName;
   span.attributes = {{"wan.job", job}, {"wan.attempt", int64_t{attempt}}};
-  // The attempt goes on from the savepoint of an earlier one.
+  // Link to the previous attempt, whose savepoint this one may continue.
   if (attempt > 1) span.linked_span_ids.push_back(AttemptSpanId(job, attempt - 1));
   return span;
 }
 
 std::string TextOf(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Sets the status of a stage or an attempt. A stop, by a cancel or for another job, is not a
+// Sets the status of a stage or an attempt. A stop, by a cancellation or preemption, is not a
 // failure.
 void SetStatus(const absl::Status& status, TraceSpan& span) {
   if (status.ok()) return;
@@ -83,7 +83,7 @@ class AttemptSpans final : public TelemetrySink {
       span.name = NameOf(record.stage);
     }
     span.start = record.start;
-    // The wall clock may have been set meanwhile.
+    // Not the current time: the wall clock may have been set.
     span.end = record.start + absl::Seconds(record.seconds);
     span.attributes.push_back({"wan.model", context_.model});
     if (record.step != nullptr) {
@@ -101,7 +101,7 @@ class AttemptSpans final : public TelemetrySink {
   std::string ParentOf(StageKind kind) const {
     if (kind == StageKind::kQueueWait) return JobSpanId(context_.job);
     if (kind != StageKind::kLoraMerging) return attempt_id_;
-    // This stage is part of a step's loading.
+    // LoRA merging is part of the loading of a step.
     for (const auto& [stage, id] : open_) {
       if (stage.kind == StageKind::kStepLoading) return id;
     }
@@ -111,11 +111,11 @@ class AttemptSpans final : public TelemetrySink {
   SpanExporter& exporter_;
   const SinkContext context_;
   const std::string attempt_id_;
-  std::map<Stage, std::string> open_;  // the IDs of spans that have not ended
+  std::map<Stage, std::string> open_;  // span IDs of the open stages
   std::optional<int> first_step_;      // the step at which the attempt began
 };
 
-// The span of a job that has ended.
+// Returns the span of an ended job.
 TraceSpan JobSpanOf(const wan::v1::Job& job) {
   TraceSpan span = SpanOf(job.trace());
   span.span_id = JobSpanId(job.name());
@@ -143,7 +143,7 @@ TraceSpan JobSpanOf(const wan::v1::Job& job) {
   return span;
 }
 
-// The span of the attempt that ended with an earlier process, of a job that was taken over from it.
+// Returns the span of the attempt that a job lost with an earlier process.
 TraceSpan LostAttemptOf(const wan::v1::Job& job) {
   TraceSpan span = AttemptSpanOf(job.trace(), job.name(), job.attempt());
   span.attributes.push_back({"wan.model", job.request().model()});
@@ -174,7 +174,7 @@ void JobTracer::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) 
   {
     absl::MutexLock lock(&mutex_);
     if (previous == wan::v1::JOB_STATE_UNSPECIFIED) {
-      // The job's next state decides the status of this span.
+      // Make the span at the job's next state, which has the entry of the lost attempt.
       if (job.state() == wan::v1::JOB_STATE_RUNNING) lost_.insert(job.name());
       return;
     }

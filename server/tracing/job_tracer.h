@@ -1,4 +1,4 @@
-// Makes spans of what happens to jobs (docs/operate/tracing.md):
+// Makes the trace spans of jobs (docs/operate/tracing.md):
 //
 //   generate MODEL              the job; its parent is the caller's span
 //     Queue_Wait                once an attempt
@@ -16,18 +16,18 @@
 
 namespace wan::server {
 
-// Thread-safe. Only jobs whose trace is sampled have spans. No span has a prompt, an image or a
-// label, which belong to the callers.
+// Thread-safe. Only jobs whose trace is sampled get spans. Spans never contain a prompt, an image
+// or a label, which belong to the callers.
 class JobTracer final : public StateListener {
  public:
   // `exporter` must outlive the object and its sinks.
   explicit JobTracer(SpanExporter& exporter) : exporter_(exporter) {}
 
-  // Returns a factory of sinks that make the spans of an attempt. This object must outlive them.
+  // Returns a factory of sinks that make the spans of an attempt. This object must outlive the
+  // sinks.
   SinkFactory StageSinks();
 
-  // Makes the span of a job that has ended, and of an attempt that was lost with an earlier
-  // process.
+  // Makes the span of an ended job, and of an attempt that was lost with an earlier process.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
  private:

@@ -1,4 +1,4 @@
-// Sends spans to a collector from a thread of its own, so that no job ever waits for one.
+// Sends spans to a collector on its own thread, so that jobs never wait for the collector.
 #pragma once
 
 #include <cstddef>
@@ -22,21 +22,21 @@
 namespace wan::server {
 
 struct SpanExporterOptions {
-  // The resource attributes of this process, and its version.
+  // The resource attributes of this process, and the server's version.
   std::vector<SpanAttribute> resource;
   std::string version;
-  // Most spans that wait; further ones are dropped.
+  // Most waiting spans; further ones are dropped.
   size_t capacity = 8192;
-  // Most spans of one request. Fewer are sent when the first of them has waited for `interval`.
+  // Most spans of one request. Fewer are sent when the oldest has waited for `interval`.
   size_t batch = 512;
   absl::Duration interval = absl::Seconds(2);
-  // The time to a request's second attempt; it doubles with each further one up to `most_delay`. A
-  // random part of up to a quarter is added, and it is never shorter than the collector asks for.
+  // Delay before a request's second attempt; doubles with each further attempt up to `most_delay`.
+  // Up to a quarter is added at random, and the collector's Retry-After is respected.
   absl::Duration first_delay = absl::Seconds(1);
   absl::Duration most_delay = absl::Seconds(30);
   // A request is given up when an attempt fails this long after the first one.
   absl::Duration most_age = absl::Minutes(1);
-  // The time for which Stop goes on sending.
+  // Most time for which Stop continues sending.
   absl::Duration flush_time = absl::Seconds(3);
 };
 
@@ -47,24 +47,25 @@ using PostSpans =
 // Thread-safe.
 class SpanExporter {
  public:
-  // `clock` and the listeners, which hear OnSpans, must outlive the object.
+  // Calls OnSpans of the listeners. `clock` and listeners must outlive the object.
   SpanExporter(SpanExporterOptions options, PostSpans post, Clock& clock,
                std::vector<StateListener*> listeners);
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
-  // Stops.
+  // Calls Stop.
   ~SpanExporter();
 
-  // Takes a span that has ended. Never blocks.
+  // Queues an ended span. Never blocks.
   void Add(TraceSpan span);
 
-  // Sends what waits, each request once, for `flush_time` at most, and drops the rest. Later spans
-  // are dropped. Idempotent.
+  // Sends the waiting spans, each request once, for at most `flush_time`, and drops the rest. Later
+  // spans are dropped. Idempotent.
   void Stop();
 
  private:
   void Loop();
-  // Returns the next spans to send; none if there are none and the exporter stops.
+  // Waits for the next spans to send and returns them; empty if the exporter has stopped and no
+  // spans wait.
   std::vector<TraceSpan> TakeBatch();
   void Send(const std::vector<TraceSpan>& batch);
   void Tell(const SpansOutcome& outcome) const;
@@ -73,14 +74,14 @@ class SpanExporter {
 
   const SpanExporterOptions options_;
   const PostSpans post_;
-  Clock& clock_;  // the steady one
+  Clock& clock_;  // the steady clock
   const std::vector<StateListener*> listeners_;
   std::stop_source stopping_;
   absl::Mutex mutex_;
   std::deque<TraceSpan> waiting_ ABSL_GUARDED_BY(mutex_);
-  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // time to send what waits
+  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // time to send the waiting spans
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // the loop
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // whether Loop has ended
   std::thread thread_;
 };
 

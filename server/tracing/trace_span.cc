@@ -11,11 +11,11 @@ namespace {
 
 using nlohmann::json;
 
-// Values of the protocol's enums, which its JSON form writes as numbers.
+// Values of OTLP enums, which are numbers in JSON.
 constexpr int kKindInternal = 1;
 constexpr int kKindServer = 2;
 constexpr int kStatusError = 2;
-// Flags of a span: W3C's `sampled`, and whether the parent is known to be of another process.
+// Flags of a span: `sampled` of W3C, and whether the parent is remote (if known).
 constexpr int kSampled = 0x1;
 constexpr int kKnowsParent = 0x100;
 constexpr int kParentIsRemote = 0x200;
@@ -77,7 +77,7 @@ std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::str
   const json request = {
       {"resourceSpans", json::array({{{"resource", {{"attributes", ToJson(resource)}}},
                                       {"scopeSpans", json::array({scope})}}})}};
-  // Error messages may quote bytes that are not UTF-8.
+  // Replace bytes that are not UTF-8, which error messages may quote.
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// OpenTelemetry's spans, and OTLP's JSON form of them.
+// OpenTelemetry spans, and their conversion to OTLP's JSON form.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@ struct SpanAttribute {
   std::variant<std::string, int64_t, double, bool> value;
 };
 
-// All IDs are in hexadecimal digits: 32 of a trace, 16 of a span.
+// IDs are hexadecimal: 32 digits for a trace, 16 for a span.
 struct TraceSpan {
   std::string trace_id;
   std::string tracestate;
@@ -28,8 +28,8 @@ struct TraceSpan {
   absl::Time start;
   absl::Time end;
   std::vector<SpanAttribute> attributes;
-  std::vector<std::string> linked_span_ids;  // of the same trace
-  // Whether the status is ERROR, and why.
+  std::vector<std::string> linked_span_ids;  // spans of the same trace
+  // Whether the span's status is ERROR, and the error message.
   bool failed = false;
   std::string problem;
 };
@@ -39,12 +39,12 @@ struct TraceSpan {
 std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::string_view version,
                             const std::vector<TraceSpan>& spans);
 
-// The spans of an accepted request that the collector rejected.
+// Spans of a request that the collector rejected although it accepted the request.
 struct PartialSuccess {
   int64_t rejected_spans = 0;
   std::string message;
 };
-// Reads it from an ExportTraceServiceResponse. If the text is something else, none was rejected.
+// Parses an ExportTraceServiceResponse. Returns no rejected spans for other texts.
 PartialSuccess ParseExportResponse(std::string_view text);
 
 }  // namespace wan::server

@@ -22,11 +22,11 @@ namespace {
 
 constexpr std::string_view kTruth = "true|false";
 
-// A pipe is welcome, as in --config <(make-config).
+// Also reads pipes, as in --config <(make-config).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // A folder can be opened; only reading it fails. Nothing can be copied out of an empty file.
+  // Opening a folder succeeds, reading it fails. Skip empty files, for which `<<` fails as well.
   const bool empty = file.is_open() && file.peek() == EOF && !file.bad();
   if (!empty && !(text << file.rdbuf())) {
     const int failure = errno;
@@ -44,8 +44,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 constexpr char kSeeHelp[] = " (wanserve --help lists the flags)";
 
-// Says of each unknown flag which one was probably meant. Falls back to CLI11's own words for what
-// is not a flag.
+// Returns, for each unknown flag, the one that was probably meant. Uses CLI11's own message for
+// arguments that are not flags.
 std::string UnknownFlags(const std::vector<std::string>& arguments, const char* fallback) {
   std::vector<std::string> problems;
   for (const std::string& argument : arguments) {
@@ -60,7 +60,7 @@ std::string UnknownFlags(const std::vector<std::string>& arguments, const char* 
   return problems.empty() ? std::string(fallback) : absl::StrJoin(problems, "\n");
 }
 
-// Whether the flag has an empty value, in contrast to none: --insecure "$INSECURE".
+// Whether the flag has an empty value, --insecure "$INSECURE", rather than none.
 bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
   for (int i = 1; i < argc; ++i) {
     if (argv[i] == flag + "=") return true;
@@ -83,7 +83,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                "print the effective settings as YAML that --config accepts, and exit");
   app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
 
-  // The values stay text here: the table of settings parses and checks them, like a file's.
+  // Keep values as text, which the settings table parses, as for a file.
   std::map<std::string_view, std::vector<std::string>> given;
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
@@ -128,13 +128,13 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
     if (values.empty()) continue;
-    // A flag of true or false means true without a value: --insecure.
+    // A boolean flag without a value means true: --insecure.
     if (setting.placeholder == kTruth && values.front().empty() &&
         !IsGivenEmpty(argc, argv, FlagOf(setting))) {
       values = {"true"};
     }
-    // In a file an empty text is a setting that is not set, as --print-config writes it. On a
-    // command line it is a variable of the shell that has no value: --auth-tokens "$TOKENS".
+    // In a file an empty text means unset, as --print-config writes it. On a command line it is
+    // probably an empty shell variable, --auth-tokens "$TOKENS", so refuse it.
     if (!IsMany(setting.form) && values.front().empty()) {
       problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
                                       std::string(setting.placeholder), ", or leave the flag out"));

@@ -25,7 +25,7 @@ void RaiseDescriptorLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  // If this is refused, the soft limit stays, and the metric shows it.
+  // A failure leaves the soft limit, which the metrics show.
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -37,7 +37,7 @@ DescriptorUse DescriptorsNow() {
        !error && entry != end; entry.increment(error)) {
     ++use.open;
   }
-  // One of them was the folder that was just read.
+  // Do not count the descriptor of the folder being read.
   if (use.open > 0) --use.open;
   return use;
 }

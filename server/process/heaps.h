@@ -1,10 +1,10 @@
-// Keeps freed memory from staying with the process.
+// Makes the process return freed memory to the system.
 #pragma once
 
 namespace wan::server {
 
-// Makes the C library map every block of 4 MiB or more by itself, return it to the system when it
-// is freed, and serve all threads from four heaps. Call it first in main, before any thread is
+// Makes the C library map every block of 4 MiB or more separately, so that freeing it returns it to
+// the system, and serve all threads from four heaps. Call it first in main, before any thread is
 // started.
 //
 // By default glibc takes blocks of up to 32 MiB from its heap once it has freed one of that size.

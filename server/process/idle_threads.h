@@ -1,4 +1,4 @@
-// Keeps idle OpenMP threads from taking the processors of other processes.
+// Keeps idle OpenMP threads from using CPU time.
 #pragma once
 
 namespace wan::server {

@@ -1,4 +1,4 @@
-// Applies changed settings and files while the server runs, and logs them.
+// Reloads settings and files while the server runs, and logs what changed.
 #pragma once
 
 #include <functional>
@@ -17,32 +17,32 @@ namespace wan::server {
 // Thread-safe.
 class Reloader {
  public:
-  // A file that a setting names. `reload` reads it again and says why it cannot be used; what it
-  // held before then stays.
+  // A file that a setting names. `reload` reads it again; if it returns an error, the old content
+  // stays in use.
   struct File {
     std::string_view setting;
     std::function<absl::Status()> reload;
   };
-  // `apply` is called with the settings that hold after each change of them, with the lock held; it
-  // must not call the reloader. The logger must outlive the object.
+  // `apply` is called with the new settings after each change, with the lock held; it must not call
+  // the reloader. The logger must outlive the object.
   struct Parts {
     Logger& logger;
     std::function<void(const ServerConfig& config)> apply;
   };
 
-  // `started` are the settings with which the server starts.
+  // `started` are the settings with which the server was started.
   Reloader(ServerConfig started, Parts parts)
       : parts_(std::move(parts)), current_(std::move(started)) {}
 
   // Call it before the first Reload.
   void Add(File file) { files_.push_back(std::move(file)); }
 
-  // The settings in effect. Those that need a restart have the values of the start.
+  // Returns the settings in effect. Settings that need a restart have their old values.
   ServerConfig current() const;
 
-  // Reads the files again and takes over `next`: the settings as they are written now, or why they
-  // cannot be read, which changes none. The log has what was reloaded, which settings need a
-  // restart, and each failure.
+  // Reads the files again and applies `next`, the current content of the settings, or the error of
+  // reading them, which changes no setting. Logs what was reloaded, which settings need a restart,
+  // and each failure.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
  private:

@@ -1,4 +1,4 @@
-// The command `wanserve repair`.
+// Runs the command `wanserve repair`.
 #pragma once
 
 #include <ostream>
@@ -7,13 +7,12 @@
 
 namespace wan::server {
 
-// Returns whether the arguments of the process are those of this command.
+// Returns whether the process's arguments call this command.
 bool IsRepairCommand(int argc, const char* const* argv);
 
-// Checks and repairs the job database of a data folder (server/store/repair.h), and says on `out`
-// what was found, kept and lost. Returns the exit code: 0 if the database is whole or was repaired
-// without a loss, 1 if nothing was done, for the reason on `err`, 2 if the arguments are wrong, 3
-// if it was repaired and something is lost.
+// Checks and repairs the job database of a data folder (server/store/repair.h), and prints to `out`
+// what was found, kept and lost. Returns the exit code: 0 the database is undamaged or was repaired
+// without loss, 1 nothing was done (reason on `err`), 2 wrong arguments, 3 repaired with losses.
 int RunRepairCommand(int argc, const char* const* argv, const Clock& clock, std::ostream& out,
                      std::ostream& err);
 

@@ -1,5 +1,5 @@
-// Messages to the service manager that started the process: systemd with Type=notify, through
-// libsystemd (sd_notify). Without one, these functions do nothing. Any thread may call them.
+// Sends messages to the service manager that started the process: systemd with Type=notify, through
+// sd_notify. Without a service manager the functions do nothing. Any thread may call them.
 #pragma once
 
 #include <chrono>
@@ -8,17 +8,17 @@
 
 namespace wan::server {
 
-// The server listens. `status` is one line for `systemctl status`.
+// Reports that the server listens. `status` is a line for `systemctl status`.
 void TellReady(std::string_view status);
 
-// The server has begun to stop.
+// Reports that the server has begun to stop.
 void TellStopping();
 
-// Returns how often TellAlive must be called, which is twice in the time after which the service
-// manager takes the process for dead; nothing if it does not watch this process.
+// Returns the interval at which to call TellAlive, half of the watchdog's timeout; nothing if there
+// is no watchdog.
 std::optional<std::chrono::microseconds> WatchdogInterval();
 
-// The server is alive.
+// Reports that the server is alive.
 void TellAlive();
 
 }  // namespace wan::server

@@ -37,7 +37,7 @@ absl::Status Create(const Arguments& arguments, const Clock& clock, std::ostream
   const std::string token = NewToken();
   credential.value = HashOfToken(token);
   absl::Status added = AddCredential(arguments.file, credential);
-  // A token is shown only once it counts.
+  // Show the token only after it was stored.
   if (added.ok()) out << token << '\n';
   return added;
 }

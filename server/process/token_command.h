@@ -1,4 +1,5 @@
-// wanserve token create|list|revoke: changes the file of principals (docs/operate/security.md).
+// Runs `wanserve token create|list|revoke`, which changes the file of principals
+// (docs/operate/security.md).
 #pragma once
 
 #include <ostream>
@@ -7,11 +8,11 @@
 
 namespace wan::server {
 
-// Whether the arguments ask for it: `wanserve token ...`.
+// Returns whether the process's arguments call this command.
 bool IsTokenCommand(int argc, const char* const* argv);
 
-// Carries the command out and returns the exit code: 0, 1 if the file cannot be used, 2 for wrong
-// arguments. `create` writes the token alone to `out`, once; the file keeps only its hash.
+// Runs the command and returns the exit code: 0 done, 1 the file cannot be used, 2 wrong arguments.
+// `create` prints only the token to `out`; the file contains only its hash.
 int RunTokenCommand(int argc, const char* const* argv, const Clock& clock, std::ostream& out,
                     std::ostream& err);
 

@@ -1,5 +1,5 @@
-// Who may call: certificates, principals, quotas and the audit log, with the gatekeeper that uses
-// them.
+// Decides who may call: holds certificates, principals, quotas and the audit log, and the
+// Gatekeeper that uses them.
 #pragma once
 
 #include <cstdint>
@@ -22,19 +22,19 @@
 
 namespace wan::server {
 
-// Thread-safe. It has no thread of its own.
+// Thread-safe.
 class Gate {
  public:
-  // All are called on the threads of calls and of Reloader::Reload, with no lock held.
+  // The hooks are called on threads of calls and of Reloader::Reload, with no lock held.
   struct Hooks {
     OwnerOf owner_of;
-    std::function<void()> on_quotas = [] {};  // they may be others than before
+    std::function<void()> on_quotas = [] {};  // called when quotas may have changed
     CallWatch watch;
-    // Why a file that has changed cannot be used.
+    // Called with the error when a changed file is invalid.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
-  // Reads all files that the settings name; the error says which one cannot be used. Clock, logger
-  // and what the hooks use must outlive the gate.
+  // Reads all files that the settings name; an error names the invalid one. Clock, logger and what
+  // the hooks use must outlive the gate.
   static absl::StatusOr<std::unique_ptr<Gate>> Open(const ServerConfig& config, Clock& clock,
                                                     Logger& logger, Hooks hooks);
   Gate(const Gate&) = delete;
@@ -44,11 +44,11 @@ class Gate {
   CallerDirectory& callers() { return callers_; }
   Quotas& quotas() { return *quotas_; }
   TlsFiles* tls() { return tls_.get(); }  // null: plain text
-  // Whether callers have to say who they are.
+  // Whether callers must authenticate.
   bool authenticates() const { return authenticator_->enabled(); }
   AuditLog& audit() { return *audit_; }
 
-  // Lets the reloader read each file again.
+  // Adds the files to the reloader.
   void AddTo(Reloader& reloader);
 
  private:

@@ -1,10 +1,10 @@
 // wanserve: reads the settings, starts the server, and stops it on a signal.
 //
-// SIGHUP: it reads its settings and files again (Server::Reload).
+// On SIGHUP it reads its settings and files again (Server::Reload).
 //
-// Exit codes: 0 stopped as asked, 1 could not start, 2 wrong flags or configuration, 75 the device
-// was lost and another process must go on; a second signal ends the process at once with 128 + its
-// number.
+// Exit codes: 0 stopped by a signal, 1 could not start, 2 wrong flags or configuration, 75 the
+// device was lost and the process must be restarted. A second signal ends the process at once with
+// 128 + its number.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -47,18 +47,18 @@ constexpr int kCouldNotStart = 1;
 constexpr int kUsage = 2;
 constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
 
-// Most time for the stop of a server whose device is lost, because its driver may hang.
+// Most time for stopping a server whose device is lost, because the driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
-// How long the process waits at its end until the last lines of its log are written.
+// Most time at the end of the process for writing the last log lines.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
 
 struct Signals {
   sigset_t stop;
-  sigset_t all;  // those that stop the server, and SIGHUP
+  sigset_t all;  // `stop` and SIGHUP
 };
 
-// Blocks the signals that the server waits for, in this thread and all that it will start. While
-// the server starts or stops, a SIGHUP waits.
+// Blocks the signals that the main thread waits for, in this thread and all that it starts. A
+// SIGHUP that arrives while the server starts or stops stays pending.
 Signals BlockSignals() {
   Signals signals;
   sigemptyset(&signals.stop);
@@ -76,8 +76,8 @@ int AwaitSignal(const sigset_t& signals) {
   return signal;
 }
 
-// The same; meanwhile tells the service manager's watchdog, if there is one, that the server is
-// alive, for as long as it is.
+// Like AwaitSignal, but meanwhile calls TellAlive while the server is alive, if there is a
+// watchdog.
 int AwaitSignalAlive(const sigset_t& signals, Server& server) {
   const std::optional<std::chrono::microseconds> interval = WatchdogInterval();
   if (!interval.has_value()) return AwaitSignal(signals);
@@ -91,7 +91,7 @@ int AwaitSignalAlive(const sigset_t& signals, Server& server) {
   }
 }
 
-// Reads the settings as they are written now.
+// Reads the current content of the settings.
 using ReadSettings = std::function<absl::StatusOr<ServerConfig>()>;
 
 // Waits for a signal that stops the server, and returns it.
@@ -103,8 +103,8 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
   }
 }
 
-// Ends a process whose device is lost, after `grace` or a signal to stop. Objects on the device are
-// not destroyed: the driver would refuse every call.
+// Ends a process whose device is lost, after `grace` seconds or a stop signal. Does not destroy
+// objects on the device, because the driver would refuse every call.
 [[noreturn]] void EndWithoutDevice(const sigset_t& stop_signals, double grace, Server& server,
                                    Logger& logger) {
   logger.Log(LogLevel::kError, "ending without a device", {{"after_seconds", grace}});
@@ -112,7 +112,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
   left.tv_sec = static_cast<time_t>(grace);
   left.tv_nsec = static_cast<long>((grace - std::floor(grace)) * 1e9);
   sigtimedwait(&stop_signals, nullptr, &left);
-  // The watchdog of Stop(), which a lost device may keep from returning: no event ends its wait.
+  // Ends the process if Stop() does not return, because it may wait for the lost device forever.
   std::thread([] {
     std::this_thread::sleep_for(kLongestLostStop);
     _exit(kDeviceLost);
@@ -124,7 +124,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
 }
 
 void PrintListening(const Server& server) {
-  // Hosts and ports need no escaping, because ParseHostPort refuses characters that would.
+  // Hosts need no escaping, because ParseHostPort refuses such characters.
   const auto part = [](const std::string& name, const std::optional<HostPort>& address) {
     return address.has_value() ? ",\"" + name + "\":\"" + ToString(*address) + "\"" : std::string();
   };
@@ -146,14 +146,14 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
           Logger& logger) {
   RaiseDescriptorLimit();
   std::vector<std::unique_ptr<Engine>> owned;
-  std::vector<Engine*> engines;  // of the device groups, by number
+  std::vector<Engine*> engines;  // by number of the device group
   for (const DeviceGroup& group : GroupsOf(config)) {
     auto engine = MakeWanEngine(group.devices, config.engine);
     if (!engine.ok()) return CouldNotStart(logger, engine.status());
     engines.push_back(engine->get());
     owned.push_back(*std::move(engine));
   }
-  // The main thread waits for signals, so a lost device sends it one.
+  // The main thread waits for signals, so a lost device is reported to it by one.
   static std::atomic<bool> device_lost = false;
   auto server = Server::Start(config, engines, SystemClock(), logger, {}, [] {
     device_lost = true;
@@ -175,23 +175,23 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
     EndWithoutDevice(signals.stop, config.device_lost_grace_seconds, **server, logger);
   }
   logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
-  // A second signal ends the process at once. Every accepted job is on disk, and a running job runs
-  // again after the restart.
+  // A second signal ends the process at once. That is safe: accepted jobs are on disk, and running
+  // jobs are resumed after a restart.
   std::thread([stop = signals.stop] { _exit(128 + AwaitSignal(stop)); }).detach();
   (*server)->Stop();
   logger.Log(LogLevel::kInfo, "stopped");
   return kStopped;
 }
 
-// Serves with a log, whose last lines are written when it returns.
+// Makes the log, serves, and writes the last log lines before it returns.
 int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
-  // A peer that went away must give an error of a write and not end the server.
+  // Writing to a closed connection must return an error instead of ending the process.
   std::signal(SIGPIPE, SIG_IGN);
-  // The same for a file that reaches the size limit of the process.
+  // The same for writing beyond the process's file size limit.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Before the first thread, which is the log's.
+  // Block signals before the log starts the first thread.
   const Signals signals = BlockSignals();
-  // Never freed: libraries may log while the process ends.
+  // Never freed, because libraries may log while the process ends.
   static Logger& logger =
       *new Logger(config.log_level, config.log_format, SystemClock(), StandardError(SystemClock()));
   RouteLibraryLogs(logger, SystemClock());
@@ -201,7 +201,7 @@ int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
   return code;
 }
 
-// Reads the flags and the file that they name.
+// Reads the flags and the config file, and adds the demo model if no model is named.
 absl::StatusOr<CommandLine> ReadCommandLine(int argc, char** argv) {
   absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok() || !command->config.models.empty()) return command;

@@ -1,4 +1,4 @@
-// What the server tells other hosts of its jobs: webhooks, and traces for a collector.
+// Sends reports about jobs to other hosts: webhooks, and traces to a collector.
 #pragma once
 
 #include <memory>
@@ -19,23 +19,23 @@ namespace wan::server {
 
 class OutboundReports {
  public:
-  // Reads the files that the settings name; the error says which setting cannot be used. The
-  // listeners hear what was sent and what was not; all that is passed in but `config` must outlive
-  // the object.
+  // Reads the files that the settings name; an error names the invalid setting. Calls OnWebhook and
+  // OnSpans of the listeners. All arguments except `config` must outlive the object.
   static absl::StatusOr<std::unique_ptr<OutboundReports>> Open(
       const ServerConfig& config, Clock& clock, Logger& logger,
       const std::vector<StateListener*>& listeners);
   OutboundReports(const OutboundReports&) = delete;
   OutboundReports& operator=(const OutboundReports&) = delete;
 
-  // Makes the jobs that are opened with these options tell this object, which must outlive them.
+  // Adds this object's listeners and sinks to the options. The object must outlive a JobService
+  // opened with them.
   void ListenTo(JobServiceOptions& options);
-  // Begins to deliver webhooks of these jobs. Call once.
+  // Begins to deliver the webhooks of these jobs. Call it once.
   void Start(JobService& jobs);
 
-  // Ends the attempts that run; their reports are due again later. Idempotent.
+  // Cancels running attempts; their reports are sent later. Idempotent.
   void StopWebhooks();
-  // Goes on for a few seconds until all spans are sent. Idempotent.
+  // Sends the waiting spans for a few seconds, then stops. Idempotent.
   void StopTraces();
 
  private:
@@ -46,8 +46,8 @@ class OutboundReports {
 
   const ServerConfig config_;
   std::unique_ptr<CurlTransport> transport_;
-  std::unique_ptr<WebhookDelivery> webhooks_;  // null: there are none
-  std::unique_ptr<SpanExporter> spans_;        // null: no traces are exported
+  std::unique_ptr<WebhookDelivery> webhooks_;  // null: webhooks are off
+  std::unique_ptr<SpanExporter> spans_;        // null: traces are off
   std::unique_ptr<JobTracer> tracer_;
 };
 

@@ -17,35 +17,36 @@
 
 namespace wan::server {
 
-// The names of the models that are loaded at the start.
+// Returns the names of the models to load at the start.
 std::vector<std::string> ModelNamesOf(const ServerConfig& config);
 
-// The devices of each group: "cuda:0,1", "cuda:2".
+// Returns the devices of each group: "cuda:0,1", "cuda:2".
 std::vector<std::string> DeviceNamesOf(const ServerConfig& config);
 
-// The facts for Telemetry of a server that starts now; `libraries` are those that the server does
-// not link itself.
+// Returns the facts for GetServerInfo, with the current time as start; `libraries` are added to
+// those that the server links.
 ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, const Clock& clock,
                     std::map<std::string, std::string> libraries);
 
-// The options of each port.
+// Returns the connection limits of a port.
 ConnectionLimits ConnectionLimitsOf(const ServerConfig& config);
 
 StopSettings StopSettingsOf(const ServerConfig& config);
 
-// The role of callers with a certificate; none where a certificate alone is not enough.
+// Returns the role of callers with an unlisted certificate; nullopt if such certificates are
+// refused.
 std::optional<Role> CertificateRoleOf(const ServerConfig& config);
 
 WebhookRules WebhookRulesOf(const ServerConfig& config);
 
-// The server's attributes in traces are service.name, service.version, service.instance.id and
-// host.name; those of the config come in place of them or beside them.
+// The attributes in traces are service.name, service.version, service.instance.id and host.name,
+// and those of the config, which may replace the former.
 SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
-// Everything except sinks, listeners, quotas and webhooks, which other parts of the server set.
-// `authenticated`: callers have to say who they are. Models that callers name may lie anywhere if
-// nobody has to, no gRPC address is reached from other machines, and model_roots is empty;
-// otherwise only below model_roots.
+// Returns all options except sinks, listeners, quotas and webhooks, which other parts of the server
+// set. `authenticated`: whether callers must authenticate. Models that callers name must be below
+// model_roots, unless callers need not authenticate, no gRPC address is reachable from other
+// machines, and model_roots is empty.
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// The whole server: jobs, services, health, reflection and metrics around its engines.
+// The whole server: jobs, services, health, reflection and metrics for a set of engines.
 #pragma once
 
 #include <functional>
@@ -19,54 +19,52 @@ namespace wan::server {
 // Thread-safe.
 class Server {
  public:
-  // Opens the data folder, listens, and begins to load the configured models; until one of them is
-  // warm the server answers, but health says NOT_SERVING. A model that cannot be loaded is FAILED
-  // and leaves the server up.
+  // Opens the data folder, listens, and begins to load the configured models. Until one of them is
+  // READY, the server answers but health is NOT_SERVING. If a model cannot be loaded, it is FAILED
+  // and the server continues.
   //
-  // UNAVAILABLE if an address is taken or another server has the folder; else JobService::Open's
-  // errors. The arguments must outlive the server. `libraries` is for GetServerInfo, beside what
-  // the server itself links.
+  // UNAVAILABLE if an address is taken or another server uses the folder; else JobService::Open's
+  // errors. The arguments must outlive the server. `libraries` is shown in GetServerInfo in
+  // addition to the libraries that the server links.
   //
-  // `engines` has that of each device group of the config (GroupsOf), by number. A group whose
-  // device is lost leaves, and the others serve on. When the last one is lost, health says
-  // NOT_SERVING, no job or model task begins any more, new jobs are refused (DEVICE_LOST), and
-  // everything else is answered as before. The server then calls `on_device_lost`, once, on a
-  // thread of its own; the caller of Start ends the process.
+  // `engines` has the engine of each device group of the config (GroupsOf), by number. If a group
+  // loses its device, the other groups still serve. When the last one is lost, health is
+  // NOT_SERVING, no job or model task begins, new jobs are refused (DEVICE_LOST), and other calls
+  // are answered as before. The server then calls `on_device_lost` once, on a thread of its own;
+  // the caller of Start should end the process.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
       std::function<void()> on_device_lost = [] {});
-  // The same for one group.
+  // The same with one group.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
       std::function<void()> on_device_lost = [] {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Stops.
+  // Calls Stop.
   ~Server();
 
-  // With the ports that were taken.
+  // These return addresses with the actual ports.
   HostPort grpc_address() const;
-  // Nothing unless there is an address for administrators.
+  // Nullopt if there is no separate address for administrators.
   std::optional<HostPort> admin_address() const;
-  // Nothing unless the OpenAI video API is on.
+  // Nullopt if the OpenAI video API is off.
   std::optional<HostPort> http_address() const;
   HostPort metrics_address() const;
 
-  // Returns OK unless a running job makes no progress (server/jobs/progress_watch.h), which only
-  // a restart ends. The log is told of every change.
+  // Returns an error if a running job makes no progress (server/jobs/progress_watch.h), which only
+  // a restart ends. Logs every change of the result.
   absl::Status CheckAlive();
 
-  // Reads the files of principals, quotas and TLS again, and takes over those settings of `next`
-  // that can change while the server runs; an error in place of `next` says why they cannot be
-  // read. The log has what was reloaded, what needs a restart, and what failed, which stays as it
-  // was.
+  // Reads the files of principals, quotas and TLS again, and applies the settings of `next` that
+  // can change while the server runs. If `next` is an error, no setting changes. Logs what was
+  // reloaded, what needs a restart, and what failed and keeps its old content.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
-  // Health says NOT_SERVING, new jobs are refused, the running one ends as the config's
-  // shutdown_mode says, watchers are told, connections are closed. Idempotent; later callers wait
-  // for the first.
+  // Sets health to NOT_SERVING, refuses new jobs, ends running jobs as shutdown_mode says, ends
+  // watchers and closes connections. Idempotent; later callers wait for the first.
   void Stop();
 
  private:

@@ -272,7 +272,7 @@ class Parser {
     return Wrong(field.position, absl::StrCat(Shown(field), "; must be a field: ", kFields));
   }
 
-  // labels:KEY
+  // Parses the rest of "labels:KEY".
   absl::StatusOr<JobFilter> Has(JobFilter comparison, size_t position) {
     if (comparison.field != JobField::kLabel || !comparison.label.empty()) {
       return Wrong(position, "is ':', which is only for labels:KEY, the jobs that have the label");

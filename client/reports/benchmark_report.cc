@@ -15,7 +15,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Seconds that a table with two digits would show as 0.
+// Below this a table with two digits shows 0 s.
 constexpr double kNoTime = 0.005;
 
 double MeanStep(const std::vector<const StageReport*>& steps) {
@@ -33,7 +33,7 @@ std::optional<double> ProcessPeak(const JobReport& report) {
   return peak;
 }
 
-// Digits of seconds after the point: a millisecond matters only in a short job.
+// Digits after the point of seconds: milliseconds matter only in short jobs.
 int TimeDigits(const JobReport& report) { return TotalSeconds(report) < 60 ? 3 : 2; }
 
 std::vector<Cell> StageRow(const std::string& name, const StageReport& stage, int digits) {
@@ -218,7 +218,7 @@ Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run
   return section;
 }
 
-// Minimum, median and maximum of the runs of each case and variant.
+// Returns minimum, median and maximum of the runs of each case and variant.
 std::optional<Table> Repeats(const std::vector<Run>& runs) {
   Table table;
   table.columns = {{"Case", "case"},

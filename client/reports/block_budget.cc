@@ -15,7 +15,7 @@ namespace {
 using wan::v1::JobReport;
 using wan::v1::OperatorClass;
 
-// The step that profiled a block, the latest if there are several; null if none did.
+// Returns the latest step that profiled a block; null if none did.
 const StageReport* ProfiledStep(const JobReport& report) {
   const StageReport* profiled = nullptr;
   for (const StageReport* step : FindStages(report, StageKind::kInference)) {
@@ -24,13 +24,14 @@ const StageReport* ProfiledStep(const JobReport& report) {
   return profiled;
 }
 
-// A class of a profile; its seconds, FLOPs and bytes are those of all texts of the forward.
+// A class of operators in a profile; seconds, FLOPs and bytes are totals over all texts of the
+// forward pass.
 struct MeasuredClass {
   OperatorClass work;
   double seconds = 0;
 };
 
-// The classes, in the order in which a block first runs them.
+// Returns the classes, in the order in which a block first runs them.
 std::vector<MeasuredClass> ClassesOf(const wan::v1::BlockProfile& profile) {
   std::vector<MeasuredClass> classes;
   for (const wan::v1::BlockOperator& one : profile.operators()) {
@@ -52,7 +53,7 @@ double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const std::s
   return ceilings == nullptr ? 0 : FloorSeconds(*ceilings, work, dtype).value_or(0);
 }
 
-// "Step_1_Inference, forward, block 14 of 30"
+// Returns "Step_1_Inference, forward, block 14 of 30".
 std::string PlaceOf(const JobReport& report, const StageReport& step) {
   const wan::v1::BlockProfile& profile = step.block_profile();
   std::string place = absl::StrCat(step.stage(), ", ", profile.part(), ", block ", profile.block());
@@ -62,7 +63,7 @@ std::string PlaceOf(const JobReport& report, const StageReport& step) {
   return place;
 }
 
-// Adds the table of a block's classes, planned and measured, for a forward with one text.
+// Returns the table of a block's classes, planned and measured, for a forward pass with one text.
 Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   const wan::v1::PlanReport& plan = report.plan();
   const Forward forward = MeanForward(report);
@@ -106,20 +107,20 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
          Positive(seconds / texts_measured, 3, 1e3), share(seconds), Positive(floor, 3, 1e3),
          floor > 0 ? Positive(seconds / texts_measured / floor, 2) : Cell(),
          Positive(floor, 3, blocks)});
-    // As in ForwardFloor: passes over memory have no floor, because they may overlap with products
-    // or find their data in a cache.
+    // As in ForwardFloor, elementwise operators have no floor, because they may overlap with
+    // products or find their data in a cache.
     if (one.name() == "elementwise") continue;
     floors += floor;
     all_floors = all_floors && floor > 0;
   }
   for (const MeasuredClass& one : measured) {
-    // A mark itself takes some microseconds; shorter waits get no row.
+    // Leave out waits so short that they may be the overhead of measuring.
     if (one.work.name() != "weights" || one.seconds < 0.001 * block_seconds) continue;
     table.rows.push_back({"waiting for streamed weights", Cell(), Cell(), Cell(),
                           Positive(one.seconds / texts_measured, 3, 1e3), share(one.seconds),
                           Cell(), Cell(), Cell()});
   }
-  // Forwards may have several texts; a block of the plan has one.
+  // A forward pass may have several texts; the plan's block has one.
   const double texts = flops > 0 && forward.flops > 0
                            ? std::max(1.0, std::round(forward.flops / (flops * blocks)))
                            : 1;
@@ -162,7 +163,7 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   return table;
 }
 
-// Each operator of the measured block, in the order in which they ran.
+// Returns the table of the measured block's operators, in the order in which they ran.
 Table OperatorTable(const JobReport& report, const StageReport& step, const Ceilings* ceilings) {
   const wan::v1::BlockProfile& profile = step.block_profile();
   Table table;

@@ -19,7 +19,7 @@ constexpr char kHowToMeasureCeilings[] =
     "'wan_bench ceilings' measures them on the device and keeps them for the reports that are made "
     "there; --ceilings FILE takes the file of another machine.";
 
-// Mean seconds of the step's parts by their name, in the order in which a step has them.
+// Returns the mean seconds of the steps' parts, by name, in the order within a step.
 std::vector<std::pair<std::string, double>> MeanParts(
     const std::vector<const StageReport*>& steps) {
   std::vector<std::pair<std::string, double>> parts;
@@ -89,7 +89,7 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
                           floor > 0 ? Positive(seconds / floor, 2) : Cell()});
   };
   const Forward forward = MeanForward(report);
-  // 0: not known.
+  // 0: unknown.
   const auto forward_floor = [&](double flops) {
     if (ceilings == nullptr) return 0.0;
     return ForwardFloor(*ceilings, report.plan(), report.dtype(), flops).value_or(0);

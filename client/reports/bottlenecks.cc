@@ -18,7 +18,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Smaller shares of a job are noise.
+// Bottlenecks with a smaller share of the job are left out as noise.
 constexpr double kLeastShare = 0.005;
 constexpr double kLeastSeconds = 0.01;
 
@@ -59,7 +59,7 @@ const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_v
   return nullptr;
 }
 
-// The share of the decoded area that lies in the overlaps of tiles. Absent if the plan lacks the
+// Returns the share of the decoded area in overlaps of tiles; absent if the plan lacks the
 // autoencoder's stride.
 std::optional<double> OverlapShare(const JobReport& report) {
   // Neighbours share eight latents (docs/operate/memory.md, Tiles).
@@ -67,7 +67,8 @@ std::optional<double> OverlapShare(const JobReport& report) {
   const wan::v1::PlanReport& plan = report.plan();
   const double area = static_cast<double>(report.request().width()) * report.request().height();
   if (plan.tokens() <= 0 || area <= 0) return std::nullopt;
-  // A token is two by two latents of one latent frame, which stands for four frames but the first.
+  // A token covers two by two latents of one latent frame. The first latent frame is one video
+  // frame, the others are four each.
   const int32_t latent_frames = (report.request().num_frames() - 1) / 4 + 1;
   const double stride =
       std::sqrt(latent_frames * area / (4.0 * static_cast<double>(plan.tokens())));
@@ -155,8 +156,8 @@ class Search {
     double best = history.levels.levels.front().seconds;
     for (const StepLevel& level : history.levels.levels) best = std::min(best, level.seconds);
     for (const StepChange& change : history.changes) {
-      // Steps of different experts, or with another number of forwards, are expected to differ;
-      // comparing them would blame the machine.
+      // Ignore changes to another expert or another number of forwards, which explain the
+      // difference.
       if (!change.from_outside) return;
       if (change.seconds_after > change.seconds_before &&
           (worst == nullptr || change.extra_seconds > worst->extra_seconds)) {
@@ -202,7 +203,7 @@ class Search {
          "warm_up", "yes", std::nullopt});
   }
 
-  // The steps of the first level, without its exceptions and without the job's first step.
+  // Returns the steps of the first level, without exceptions and the job's first step.
   static Measured RegularSteps(const std::vector<const StageReport*>& steps,
                                const StepHistory& history) {
     const StepLevel& level = history.levels.levels.front();
@@ -338,7 +339,7 @@ class Search {
   std::vector<Bottleneck> found_;
 };
 
-// Whether these differences are the bottleneck's remedy alone.
+// Whether the differences are exactly the bottleneck's remedy.
 bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& causes) {
   return !bottleneck.setting.empty() && !causes.empty() &&
          std::all_of(causes.begin(), causes.end(), [&](const Difference& cause) {

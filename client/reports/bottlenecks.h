@@ -13,40 +13,40 @@ namespace wan::client::reports {
 struct Bottleneck {
   // The stage, or part of a stage, that takes the time.
   std::string location;
-  // Seconds of the job that this place takes.
+  // Seconds of the job that this location takes.
   double seconds = 0;
   // Full sentences.
   std::string cause;
   std::string remedy;
   // Estimated seconds that the remedy would save; absent if unknown.
   std::optional<double> saves;
-  // Says how `saves` was estimated.
+  // How `saves` was estimated.
   std::string basis;
-  // The setting that the remedy changes, as DifferencesOf names it, or its beginning
-  // ("residency_policies transformer" of both experts); empty: none.
+  // The setting that the remedy changes, with the name of DifferencesOf or its beginning
+  // ("residency_policies transformer" for both experts); empty: none.
   std::string setting;
-  // The value that it gets; empty: any other.
+  // The setting's new value; empty: any other value.
   std::string value;
-  // Seconds by which other runs, which differ from this one by that remedy alone, were faster;
-  // absent without such runs, and if the difference may be noise (verdict.h).
+  // Seconds by which runs that differ only by this remedy were faster; absent if there are none or
+  // the difference may be noise (verdict.h).
   std::optional<double> measured;
-  // The verdict on these runs: "faster", or why their difference proves nothing. Empty without such
-  // runs.
+  // The verdict on these runs: "faster", or why the difference proves nothing. Empty if there are
+  // none.
   std::string verdict = {};
 };
 
-// The seconds that the remedy saves: as measured by runs, otherwise as estimated.
+// Seconds that a remedy saves: as measured by runs, or else as estimated.
 struct Gain {
   // Absent if unknown.
   std::optional<double> seconds;
-  // Says how `seconds` was found, and why runs were not counted.
+  // How `seconds` was found, and why runs were not counted.
   std::string basis;
 };
 Gain GainOf(const Bottleneck& bottleneck);
 
-// Returns the bottlenecks that cost at least half a percent of the job, the one that saves most
-// first. `runs` has the run itself, and may have others of its case, with the same settings and
-// with others. `ceilings` are those of the run's device; null if they are not known.
+// Returns the bottlenecks that cost at least half a percent of the job, the largest saving first.
+// `runs` must contain `run` and may contain other runs of its case, with the same or other
+// settings. `ceilings` are those of the run's device; null if unknown.
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
                                         const std::vector<Run>& runs);
 

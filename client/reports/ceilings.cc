@@ -36,7 +36,7 @@ std::optional<double> FloorSeconds(const Ceilings& ceilings,
   const double rate =
       RateOf(IsAttention(operators) ? ceilings.attention : ceilings.products, precision);
   double seconds = 0;
-  // Operators that only move data have so few FLOPs that their bytes decide.
+  // Elementwise operators have so few FLOPs that only their bytes matter.
   if (operators.flops() > 0 && operators.name() != "elementwise") {
     if (rate <= 0) return std::nullopt;
     seconds = operators.flops() / rate;
@@ -53,7 +53,7 @@ std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::Plan
   double block_flops = 0, block_floor = 0;
   for (const wan::v1::OperatorClass& operators : plan.block_operators()) {
     block_flops += operators.flops();
-    // The floor leaves out passes over memory, which may be fused.
+    // Leave out elementwise operators, which may be fused.
     if (operators.name() == "elementwise") continue;
     const std::optional<double> floor = FloorSeconds(ceilings, operators, precision);
     if (!floor) return std::nullopt;

@@ -1,4 +1,4 @@
-// The least time that planned work can take at the rates that its device was measured to give.
+// Computes the least time of planned work at the measured rates of its device.
 #pragma once
 
 #include <optional>
@@ -20,18 +20,18 @@ bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
 const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
                              const wan::v1::JobReport& report);
 
-// Returns the least seconds of one class of operators: its FLOPs at the rate of products or
-// attention, or its bytes at the memory's, whichever takes longer. Absent if a rate is not known or
-// nothing is counted.
+// Returns the least seconds of one class of operators: the larger of its FLOPs at the rate of
+// products or attention, and its bytes at the memory's rate. Absent if a rate is unknown or nothing
+// was counted.
 std::optional<double> FloorSeconds(const Ceilings& ceilings,
                                    const wan::v1::OperatorClass& operators,
                                    const std::string& precision);
 
-// Returns the least seconds of a forward with these FLOPs, whose blocks are `plan`'s.
+// Returns the least seconds of a forward pass with these FLOPs and the blocks of `plan`.
 std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::PlanReport& plan,
                                    const std::string& precision, double flops);
 
-// Returns the least seconds of a stage of products alone, such as decoding.
+// Returns the least seconds of a stage that consists of products, such as decoding.
 std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& precision,
                                    double flops);
 

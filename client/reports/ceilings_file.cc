@@ -1,5 +1,5 @@
-// nlohmann/json takes seconds to compile; this file and render_json.cc are the only ones of the
-// room that include it.
+// Only this file and render_json.cc of this folder include nlohmann/json, which takes seconds to
+// compile.
 #include "client/reports/ceilings_file.h"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// The file of `wan_bench ceilings --output FILE`: the rates that one device was measured to give.
+// The file of `wan_bench ceilings --output FILE`: the measured rates of one device.
 #pragma once
 
 #include <map>
@@ -15,10 +15,10 @@ struct Ceilings {
   std::string software;     // versions of the libraries that were measured
   std::string measured_at;  // UTC, RFC 3339
   double seconds_each = 0;  // how long each rate was measured
-  // Floating-point operations a second, by precision: "bf16", "fp16", "tf32", "fp32".
+  // Floating-point operations per second, by precision: "bf16", "fp16", "tf32", "fp32".
   std::map<std::string, double> products;
   std::map<std::string, double> attention;
-  // Bytes a second; 0 if not measured. For the device's memory, reads and writes count.
+  // Bytes per second; 0 if not measured. `memory` counts reads and writes of device memory.
   double memory = 0;
   double upload = 0;    // from locked host memory
   double download = 0;  // to locked host memory
@@ -30,11 +30,11 @@ double RateOf(const std::map<std::string, double>& rates, const std::string& pre
 // Returns the text of the file. `rows` are the measurements behind the rates, each a JSON object.
 std::string ToJson(const Ceilings& ceilings, const std::vector<std::string>& rows);
 
-// Reads the text of the file. INVALID_ARGUMENT, naming the field, if it has another form. `name` is
-// what the message calls the text.
+// Parses the text of the file. INVALID_ARGUMENT, naming the field, if it has another form. `name`
+// stands for the text in messages.
 absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
 
-// NOT_FOUND if the file cannot be read, otherwise as ParseCeilings.
+// Reads and parses the file. NOT_FOUND if it cannot be read; errors of ParseCeilings.
 absl::StatusOr<Ceilings> ReadCeilings(const std::string& path);
 
 }  // namespace wan::client::reports

@@ -1,5 +1,5 @@
-// The folder of the ceilings: `wan_bench ceilings` writes a file per card, and the reports find it
-// by the card's name. A header alone, so that wan_bench links nothing of the client.
+// Finds the files of ceilings: `wan_bench ceilings` writes one per device, and the reports find it
+// by the device's name. Header-only, so that wan_bench does not link the client.
 #pragma once
 
 #include <cctype>
@@ -9,8 +9,8 @@
 
 namespace wan::client::reports {
 
-// $XDG_DATA_HOME, or $HOME/.local/share; empty if neither is set. Paths that are not absolute count
-// as not set, as the XDG Base Directory Specification wants it.
+// Returns $XDG_DATA_HOME, or else $HOME/.local/share; empty if neither is set. Relative paths count
+// as unset, as the XDG Base Directory Specification requires.
 inline std::string DataHome() {
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);

@@ -1,5 +1,5 @@
-// Charts as data. svg.h draws them; formats without pictures leave them out, since every figure of
-// a chart stands in a table too.
+// Charts as data, which svg.h draws. Formats without pictures leave them out, because every figure
+// of a chart is also in a table.
 #pragma once
 
 #include <string>
@@ -19,22 +19,22 @@ struct TimelineChart {
     std::string name;
     double start = 0;
     double end = 0;
-    // Bars of one group have one colour and one row; the group's name is the row's title.
+    // Bars of one group share a colour and a row with this title.
     std::string group;
   };
   struct Series {
     // Title with the unit: "GPU memory (GiB)".
     std::string name;
-    // In order of time. The value holds until the next point.
+    // In order of time. Each value is valid until the next point.
     std::vector<Point> points;
-    // The top of the axis; 0: the largest value.
+    // Top of the axis; 0: the largest value.
     double top = 0;
   };
   std::vector<Bar> bars;
   std::vector<Series> series;
 };
 
-// One value for each step, and the steps at which the level changes.
+// The seconds of each step, and marks where they change.
 struct StepChart {
   struct Run {
     std::string name;
@@ -61,16 +61,16 @@ struct BarChart {
   };
   std::string unit;
   std::vector<Bar> bars;
-  // A line across all bars, for example the memory of the card; 0: none.
+  // Value of a line across all bars, for example the card's memory; 0: none.
   double limit = 0;
   std::string limit_name;
 };
 
-// Work against the card's ceilings (a roofline). Both axes are logarithmic.
+// A roofline: work compared with the card's ceilings, with logarithmic axes.
 struct RooflineChart {
   struct Work {
     std::string name;
-    // FLOPs for each byte of device memory that is moved.
+    // FLOPs per byte of device memory read or written.
     double intensity = 0;
     double flops_per_second = 0;
   };
@@ -81,7 +81,7 @@ struct RooflineChart {
 
 struct Chart {
   std::string title;
-  // The file's name without its ending, and the anchor: "stage_timeline".
+  // File name without ending, and anchor: "stage_timeline".
   std::string key;
   std::variant<TimelineChart, StepChart, BarChart, RooflineChart> data;
 };

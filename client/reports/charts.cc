@@ -39,7 +39,7 @@ const char* GroupOf(StageKind kind) {
   }
 }
 
-// Makes a series from the samples, or from the stages' means without samples.
+// Adds a series from the samples, or from the stages' means if there are no samples.
 template <typename OfSample, typename OfStage>
 void AddSeries(const JobReport& report, const std::string& name, double top, TimelineChart& chart,
                OfSample of_sample, OfStage of_stage) {
@@ -69,7 +69,7 @@ std::optional<double> Optional(bool present, double value) {
   return present ? std::optional<double>(value) : std::nullopt;
 }
 
-// The planned workspace of the stage, at most what the peak has beside the weights.
+// Splits the stage's planned workspace off the activations, at most all of them.
 void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
   memory.workspace.reset();
   if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
@@ -166,7 +166,7 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
   struct Kind {
     const char* title;
     StageKind kind;
-    // The plan's component; a prefix, since a model has one or two transformers.
+    // Prefix of the plan's component, because a model has one or two transformers.
     const char* component;
   };
   constexpr Kind kKinds[] = {{"T5 Encoder", StageKind::kText, "text_encoder"},
@@ -187,7 +187,7 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
           memory.weights = static_cast<double>(stage->gpu_weights_peak_bytes());
           memory.activations = *memory.peak - *memory.weights;
         } else if (stage->has_gpu_memory_start_bytes()) {
-          // At the stage's start the GPU held the weights and few tensors of the job.
+          // At the stage's start the GPU held the weights and little else.
           memory.activations = *memory.peak - static_cast<double>(stage->gpu_memory_start_bytes());
         }
         SplitWorkspace(PlanOf(report, stage->stage()), memory);

@@ -23,7 +23,7 @@ constexpr char kResidency[] = "residency_policies ";
 
 std::string YesNo(bool value) { return value ? "yes" : "no"; }
 
-// "5", or "1,3.5" if the experts have different scales.
+// Returns "5", or "1,3.5" if the experts have different scales.
 std::string Scales(const wan::v1::GenerationRequest& request) {
   const auto& scales = request.guidance_scale();
   const bool alike =
@@ -97,14 +97,14 @@ std::optional<std::pair<std::string, std::string>> Stated(const Run& run) {
   return std::nullopt;
 }
 
-// The value for a run whose name does not state the setting.
+// Returns the value of a setting for a run whose name does not state it.
 std::string Otherwise(const std::string& value) {
   if (value == "yes") return "no";
   if (value == "no") return "yes";
   return "another";
 }
 
-// The run that others are compared with has no comparison of its own.
+// Returns the variant's comparison with the run without a variant, which equals itself.
 const ResultDifference* ResultOf(const Run& variant, const std::vector<Run>& runs) {
   static constexpr ResultDifference kItself{true, std::nullopt, true};
   if (variant.variant.empty()) return &kItself;
@@ -146,7 +146,7 @@ std::vector<Difference> CausesOf(const std::vector<Difference>& differences) {
     const char* cause;
     const char* effect;
   };
-  // The planner decides these by the video and by the memory that is left.
+  // Settings and what the planner derives from them (and from free memory).
   constexpr auto kConsequences = std::to_array<Consequence>({
       {"guidance_scale", "record_forwards"},
       {"vae_precision", "decode_tiles"},
@@ -159,7 +159,7 @@ std::vector<Difference> CausesOf(const std::vector<Difference>& differences) {
       {"frames", "decode_tiles"},
       {"frames", "batched_guidance"},
       {"frames", "record_forwards"},
-      // Forwards whose weights are streamed, or that compute on the processor, are not recorded.
+      // Forward passes with streamed weights, or on the CPU, are not recorded.
       {"residency_policies transformer", "record_forwards"},
       {"residency_policies transformer_2", "record_forwards"},
   });
@@ -212,8 +212,8 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
 
 namespace {
 
-// Returns whether two results, each compared with a third one, are the same. Nullopt if both differ
-// from it, perhaps in the same way, or if one was not compared.
+// Returns whether two results are the same, given whether each equals a third one. Nullopt if
+// neither does or one is unknown.
 std::optional<bool> Same(std::optional<bool> a, std::optional<bool> b) {
   if (!a || !b || (!*a && !*b)) return std::nullopt;
   return *a && *b;
@@ -223,7 +223,7 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.identical, b.identical);
   if (!same) return "latents: not compared with each other";
   if (*same) return "latents: same bits";
-  // One of them equals the result with which the other was compared.
+  // One of the two equals the third result, so the other's difference to it counts.
   const ResultDifference& difference = a.identical ? b : a;
   if (!difference.relative) return "latents: other bits";
   return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);

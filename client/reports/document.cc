@@ -23,7 +23,7 @@ std::string CellText(const Cell& cell) {
   if (const auto* text = std::get_if<std::string>(&cell)) return *text;
   if (const auto* number = std::get_if<Number>(&cell)) {
     std::string text = absl::StrFormat("%.*f", number->digits, number->value);
-    // A negative value that rounds to 0 has no sign.
+    // Drop the sign of a negative value that rounds to 0.
     const bool zero = text.find_first_of("123456789") == std::string::npos;
     return zero && text.starts_with("-") ? text.substr(1) : text;
   }

@@ -1,6 +1,5 @@
-// A report before it has a format: a tree of sections that hold tables, facts, texts and charts.
-// Builders of sections know no format, and renderers (render.h) know nothing of jobs. All of it is
-// plain data.
+// A report independent of its format: a tree of sections with tables, facts, texts and charts, as
+// plain data. render.h renders it.
 #pragma once
 
 #include <cstdint>
@@ -13,18 +12,18 @@
 
 namespace wan::client::reports {
 
-// A figure and the number of digits that people see; JSON has all digits.
+// A figure and the number of digits to show; JSON has all digits.
 struct Number {
   double value = 0;
   int digits = 2;
 };
 
-// monostate: nothing was measured. It is shown as '-', never as 0.
+// monostate: no value, shown as '-'.
 using Cell = std::variant<std::monostate, std::string, Number>;
 
 struct Column {
   std::string title;
-  // The name of the column in JSON, in snake case with its unit: "time_seconds".
+  // Name in JSON, in snake case with the unit: "time_seconds".
   std::string key;
 };
 
@@ -36,7 +35,7 @@ struct Table {
   std::string note;
 };
 
-// "Name: value unit", a line each.
+// A line "Name: value unit".
 struct Fact {
   std::string name;
   std::string key;
@@ -61,7 +60,7 @@ using Block = std::variant<Paragraph, Facts, List, Table, Chart>;
 
 struct Section {
   std::string title;
-  // The name of the section in JSON and the anchor in HTML: "stage_breakdown".
+  // Name in JSON and anchor in HTML: "stage_breakdown".
   std::string key;
   std::vector<Block> blocks;
   std::vector<Section> sections;
@@ -70,10 +69,10 @@ struct Section {
 // The root of the tree. Its sections are the reports.
 using Document = Section;
 
-// Removes the columns in which no row has a value. A table without rows stays as it is.
+// Removes the columns in which no row has a value. Does nothing for a table without rows.
 void DropEmptyColumns(Table& table);
 
-// Returns the cell as people read it: "12.87", "-" without a value.
+// Returns the cell's text for people: "12.87", "-" without a value.
 std::string CellText(const Cell& cell);
 
 // Returns a cell with the value, or an empty cell; `optional` is a std::optional of a number.
@@ -84,15 +83,15 @@ Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
 }
 
 // Returns a figure with `digits` digits after the point, or more (up to six) so that at least three
-// significant digits show: a demo's GFLOP beside a card's.
+// significant digits show.
 Number Measure(double value, int digits);
 
-// Returns an empty cell for 0 and less, which stand for unknown figures.
+// Returns a cell; empty for 0 and below, which mean unknown.
 Cell Positive(double value, int digits, double scale = 1);
-// The same with the digits of Measure.
+// The same with the number of digits of Measure.
 Cell PositiveMeasure(double value, int digits, double scale = 1);
 
-// Returns "2.66 GiB", or "1.7 MiB" of less than a tenth of a GiB.
+// Returns "2.66 GiB", or MiB below a tenth of a GiB: "1.7 MiB".
 std::string MemoryText(double bytes);
 
 // Returns an empty cell for an empty text.

@@ -19,13 +19,13 @@ namespace {
 using wan::v1::JobReport;
 using Causes = std::vector<Difference>;
 
-// Returns the place of a value in a list; the list's size if it is missing.
+// Returns the index of a value in a list; the list's size if it is missing.
 template <size_t kSize>
 size_t Rank(const std::array<std::string_view, kSize>& ranks, const std::string& value) {
   return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), value) - ranks.begin());
 }
 
-// Whether the second value is later in the list.
+// Whether the value after is later in the list than the value before.
 template <size_t kSize>
 bool Rises(const std::array<std::string_view, kSize>& ranks, const Difference& one) {
   const size_t before = Rank(ranks, one.before), after = Rank(ranks, one.after);
@@ -48,7 +48,7 @@ bool RecordsForwards(const Causes& causes) {
   return IsOnly(causes, "record_forwards", "no", "yes");
 }
 
-// Whether components stay on the GPU, or come to it from a nearer place than before.
+// Whether components are kept nearer to the GPU than before.
 bool OffloadsLess(const Causes& causes) {
   constexpr auto kNearer = std::to_array<std::string_view>({"disk", "stream", "host", "resident"});
   return !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Difference& one) {
@@ -63,7 +63,7 @@ bool EncodesOnTheCpu(const Causes& causes) {
 
 bool WarmsUp(const Causes& causes) { return IsOnly(causes, "warm_up", "no", "yes"); }
 
-// Fewer bits in the transformer, the autoencoder or both. TF32 has a row of its own.
+// Whether the transformer or autoencoder uses fewer bits; TF32 is a separate option.
 bool LowersPrecision(const Causes& causes) {
   constexpr auto kFewerBits = std::to_array<std::string_view>({"fp32", "tf32", "fp16", "bf16"});
   return !causes.empty() && !UsesTf32(causes) &&
@@ -77,7 +77,7 @@ struct Option {
   const char* name;
   // The settings that decide the option.
   const char* here;
-  // Whether the two runs differ by this option alone, which the second one has.
+  // Whether two runs with these differences differ only by this option, which the second run has.
   bool (*is)(const Causes&);
   // The option's state in a run, and its possible gain there. `ceilings` may be null.
   std::string (*in_run)(const JobReport&);
@@ -213,7 +213,7 @@ struct Pair {
   Causes causes;
 };
 
-// Returns the pairs of the case's runs that differ in the option alone.
+// Returns the pairs of the case's runs that differ only in the option.
 std::vector<Pair> PairsOf(const Option& option, const std::vector<const Run*>& medians) {
   std::vector<Pair> pairs;
   for (const Run* before : medians) {
@@ -230,8 +230,8 @@ Verdict JudgeOf(const Pair& pair, const std::vector<Run>& runs) {
   return Judge(MeasuredRuns(*pair.before, runs), MeasuredRuns(*pair.after, runs));
 }
 
-// Returns the seconds of the first pair whose difference is more than noise; a text if there is
-// none.
+// Returns the seconds saved in the first pair whose difference is more than noise; a text if there
+// is none.
 Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
   for (const Pair& pair : pairs) {
     if (const Verdict verdict = JudgeOf(pair, runs); verdict.saved) return CellOf(verdict.saved);

@@ -29,7 +29,7 @@ std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   return chosen;
 }
 
-// Returns the run of the case that others are compared with; null if there is none.
+// Returns the run of the case with which others are compared; null if there is none.
 const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
   for (const Run* run : MedianRuns(runs, name)) {
     if (run->variant.empty()) return run;
@@ -54,7 +54,8 @@ struct Pair {
   const Run* after;
 };
 
-// Upstream's settings and a cold start come before the case, and every other option after it.
+// Orders a pair: the original settings and a cold start come before the case, all other options
+// after it.
 Pair Ordered(const Run& base, const Run& variant) {
   const std::vector<Difference> differences = DifferencesOf(base, variant);
   const bool cold = std::any_of(differences.begin(), differences.end(), [](const Difference& one) {
@@ -135,8 +136,7 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
   return section;
 }
 
-// A card that the hardware matrix plans for: its memory and the data sheet's dense bf16 rate with
-// fp32 sums.
+// A card of the hardware matrix: memory, and dense bf16 rate with fp32 sums from the data sheet.
 struct Card {
   const char* name;
   double gibibytes;
@@ -148,14 +148,14 @@ constexpr Card kCards[] = {{"H200 141 GB", 140.4, 989e12},  {"H100 80 GB", 79.6,
                            {"RTX 4090 24 GB", 23.5, 165e12}};
 
 struct Need {
-  // Everything resident; one component at a time; blocks streamed. In bytes.
+  // Bytes needed with everything resident, with one component at a time, and with streamed blocks.
   double resident = 0;
   double alternating = 0;
   double streamed = 0;
   double flops = 0;
 };
 
-// From the plan's weights and activations; nothing if the plan has no memory.
+// Computes the need from the plan's weights and activations; nothing if the plan has no memory.
 std::optional<Need> NeedOf(const JobReport& report) {
   Need need;
   double weights = 0, work = 0;
@@ -164,8 +164,8 @@ std::optional<Need> NeedOf(const JobReport& report) {
   }
   bool planned = false;
   for (const wan::v1::StagePlan& stage : report.plan().stages()) {
-    // Leaves out the autoencoder, whose fused kernels compute less than the plan counts, so that no
-    // floor is claimed that could be beaten.
+    // Leave out the autoencoder: its fused kernels compute less than the plan counts, so its floor
+    // would be too high.
     if (!absl::StartsWith(stage.stage(), "VAE_")) need.flops += stage.flops();
     if (!stage.has_activation_bytes()) continue;
     planned = true;
@@ -197,7 +197,7 @@ std::string DeviceName(const JobReport& report) {
   return name.empty() ? report.device() : name;
 }
 
-// Lists each case, and its variants that ran on another device or in another precision.
+// Returns a run of each case, and its variants on another device or in another precision.
 std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen = Representatives(runs);
   const auto place = [](const Run& run) {

@@ -1,4 +1,4 @@
-// Turns a document into a format. All functions are pure; a rendered text ends with a newline.
+// Renders documents in several formats. All functions are pure; rendered texts end with a newline.
 #pragma once
 
 #include <functional>
@@ -12,28 +12,28 @@
 
 namespace wan::client::reports {
 
-// For a terminal or a plain text file: titles between lines, aligned tables. Charts are left out.
+// Returns plain text with aligned tables, for a terminal or a file. Leaves out charts.
 std::string RenderText(const Document& document);
 
-// GitHub's Markdown. `chart_path` returns the path of a chart's picture, relative to the file; an
-// empty function leaves charts out.
+// Returns GitHub's Markdown. `chart_path` returns the path of a chart's picture, relative to the
+// file; an empty function leaves charts out.
 std::string RenderMarkdown(const Document& document,
                            const std::function<std::string(const Chart&)>& chart_path = {});
 
-// Returns one object: the tree and, under "runs", the runs that it was made from, each with its
-// JobReport in protobuf's JSON mapping. Cells without a value are left out; numbers have all
-// digits. Charts are left out, since their figures stand in tables.
+// Returns a JSON object with the tree and, under "runs", the runs from which it was made, each with
+// its JobReport in protobuf's JSON mapping. Leaves out charts and cells without a value; numbers
+// have all digits.
 std::string RenderJson(const Document& document, const std::vector<Run>& runs);
 
-// Reads the runs from RenderJson's output. INVALID_ARGUMENT if it has another form; messages call
-// the text `name`.
+// Parses the runs in RenderJson's output. INVALID_ARGUMENT if it has another form; `name` stands
+// for the text in messages.
 absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::string& name);
 
 // Returns one self-contained page with style and charts. It follows the reader's light or dark
 // scheme, and prints.
 std::string RenderHtml(const Document& document);
 
-// All charts of the tree, in order.
+// Returns all charts of the tree, in order.
 std::vector<const Chart*> ChartsOf(const Document& document);
 
 }  // namespace wan::client::reports

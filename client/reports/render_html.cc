@@ -37,11 +37,11 @@ details:not([open])>*{display:revert}
 details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
-// A table of more rows than this is folded on a screen; it opens on a click and in print.
+// Longer tables (in rows) are folded on screen and unfolded by a click and in print.
 constexpr size_t kLongTable = 40;
-// One of no more rows than this is not divided between two pages.
+// Tables with at most this many rows are not divided between pages.
 constexpr size_t kShortTable = 18;
-// A table with more columns than this is set smaller, and its headers take several lines.
+// Tables with more columns than this get a smaller font and headers of several lines.
 constexpr size_t kManyColumns = 9;
 
 class Writer {

@@ -1,5 +1,5 @@
-// nlohmann/json takes seconds to compile; this file and ceilings.cc are the only ones of the room
-// that include it.
+// Only this file and ceilings_file.cc of this folder include nlohmann/json, which takes seconds to
+// compile.
 #include <google/protobuf/util/json_util.h>
 
 #include <nlohmann/json.hpp>
@@ -69,7 +69,7 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
   Json list = Json::array();
   for (const Run& run : runs) {
     std::string text;
-    // Only error details of unknown types have no JSON form, and a report has none.
+    // Cannot fail: only error details of unknown types have no JSON form, and a report has none.
     if (!google::protobuf::util::MessageToJsonString(run.report, &text).ok()) text = "{}";
     Json json = {{"name", run.name}, {"variant", run.variant}, {"number", run.number}};
     if (run.difference) {
@@ -83,7 +83,7 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
     list.push_back(std::move(json));
   }
   root["runs"] = std::move(list);
-  // Only a broken server sends a prompt that is not UTF-8.
+  // Replace invalid UTF-8, which only a broken server sends.
   return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 
@@ -99,7 +99,7 @@ absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::str
   }
   std::vector<Run> runs;
   google::protobuf::util::JsonParseOptions options;
-  // A newer wanctl may have written it.
+  // A newer wanctl may have written the file.
   options.ignore_unknown_fields = true;
   for (const Json& entry : root["runs"]) {
     Run run;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr size_t kLine = 80;
 
-// Code points of well-formed UTF-8.
+// Returns the number of code points; the text must be UTF-8.
 size_t Width(const std::string& text) {
   return static_cast<size_t>(
       std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
@@ -103,7 +103,7 @@ class Writer {
 
   void Add(const Section& section, int depth) {
     if (section.title.empty()) {
-      // Blocks alone.
+      // only blocks, without a title
     } else if (depth == 0 || depth == 1) {
       const std::string line(kLine, '=');
       absl::StrAppend(&out, line, "\n", section.title, "\n", line, "\n\n");
@@ -117,7 +117,8 @@ class Writer {
   }
 };
 
-// Text from a server must not steer the terminal. U+0080 to U+009F are control characters too.
+// Removes control characters, including U+0080 to U+009F, so that text from a server cannot control
+// the terminal.
 std::string WithoutControls(const std::string& text) {
   std::string clean;
   for (size_t i = 0; i < text.size(); ++i) {

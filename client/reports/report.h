@@ -1,5 +1,5 @@
-// Makes a document of measured jobs: the only header that programs need besides run.h, ceilings.h
-// and render.h.
+// Makes documents about measured jobs. Programs need only this header, run.h, ceilings.h and
+// render.h.
 #pragma once
 
 #include <set>
@@ -13,12 +13,12 @@ namespace wan::client::reports {
 
 enum class ReportPart { kBenchmark, kPerformance, kBottlenecks, kOptions };
 
-// An empty `parts` means all parts. Ceilings are used only for jobs of the same device.
+// Empty `parts` means all parts. Ceilings are used only for jobs of the same device.
 Document BuildReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings,
                      const std::set<ReportPart>& parts = {});
 
-// Makes the short report for a terminal: for several jobs one table of all, then the stages of each
-// job.
+// Makes the short report for a terminal: a table of all jobs if there are several, then the stages
+// of each job.
 Document BuildTables(const std::vector<Run>& runs);
 
 }  // namespace wan::client::reports

@@ -13,15 +13,14 @@ namespace {
 using google::protobuf::Timestamp;
 using wan::v1::JobReport;
 
-// The difference is taken of whole seconds first: a double of seconds since 1970 is exact to 0.2
-// microseconds only.
+// Subtract whole seconds first: seconds since 1970 as a double are exact only to 0.2 microseconds.
 double Seconds(const Timestamp& from, const Timestamp& to) {
   return static_cast<double>(to.seconds() - from.seconds()) + (to.nanos() - from.nanos()) / 1e9;
 }
 
 bool Earlier(const Timestamp& a, const Timestamp& b) { return Seconds(a, b) > 0; }
 
-// The job's start: Total_Execution's, otherwise the first stage's.
+// Returns the start of Total_Execution, or else of the first stage.
 Timestamp Start(const JobReport& report) {
   if (const StageReport* total = FindStage(report, StageKind::kTotal)) return total->start_time();
   Timestamp start;
@@ -35,10 +34,10 @@ Timestamp Start(const JobReport& report) {
   return start;
 }
 
-// Stretches of time that were counted before, sorted and without overlap.
+// A set of time intervals, sorted and without overlap.
 class Covered {
  public:
-  // Adds a stretch; returns how much of it is new.
+  // Adds an interval; returns how much of it was not in the set.
   double Add(double from, double to) {
     if (to <= from) return 0;
     double fresh = to - from;
@@ -201,7 +200,8 @@ std::optional<double> TotalLoad(const JobReport& report) {
   if (const StageReport* total = FindStage(report, StageKind::kTotal)) {
     if (const std::optional<double> load = Load(*total)) return load;
   }
-  // LoRA_Merging lies in a loading, and the file is written beside the decoding.
+  // Skip stages within others: LoRA_Merging is part of loading, and the file is written during the
+  // decoding.
   std::optional<double> sum;
   for (const StageReport& stage : report.stages()) {
     switch (ParseStage(stage.stage()).kind) {

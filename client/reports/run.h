@@ -14,18 +14,18 @@ namespace wan::client::reports {
 struct ResultDifference {
   // Every byte of the latents is the same.
   bool identical = false;
-  // |a - b| / |a| over all latents (Frobenius); absent where only digests could be compared.
+  // |a - b| / |a| over all latents (Frobenius); absent if only digests could be compared.
   std::optional<double> relative;
-  // Whether the MP4 files, and so the frames, are equal byte for byte; absent if not compared. With
-  // equal latents frames differ if the autoencoder computes differently.
+  // Whether the MP4 files are equal; absent if not compared. They may differ with equal latents if
+  // the autoencoder computes differently.
   std::optional<bool> same_video = std::nullopt;
 };
 
 struct Run {
-  // The row's name in every table: the case of a benchmark, or the job's name.
+  // The name in tables: the case of a benchmark, or the job's name.
   std::string name;
-  // The variant: empty for the run that others are compared with, otherwise the option's name, such
-  // as "original".
+  // Empty for the run with which others are compared; otherwise the option's name, such as
+  // "original".
   std::string variant;
   // Number among several runs of one case, from 1.
   int number = 1;
@@ -34,8 +34,8 @@ struct Run {
   std::optional<ResultDifference> difference;
 };
 
-// Returns a run whose name, variant and number come from the labels that `wanctl bench` gives its
-// jobs, otherwise from the job's name.
+// Returns a run with name, variant and number from the labels of `wanctl bench`, or else with the
+// job's name.
 Run RunOf(wan::v1::JobReport report);
 
 // The labels of a benchmark's jobs.
@@ -44,10 +44,9 @@ inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
 // Number of runs of the case and variant that the benchmark planned.
 inline constexpr char kRunsLabel[] = "bench_runs";
-// "yes" or "no": whether the server had run the case before; absent if `wanctl bench` does not
-// know.
+// "yes" or "no": whether the server had run the case before; absent if unknown.
 inline constexpr char kWarmLabel[] = "bench_warm_up";
-// The variant with upstream's settings.
+// The variant with the settings of Wan's generate.py.
 inline constexpr char kOriginalVariant[] = "original";
 
 // Returns the name with its variant and, if there are several runs, its number: "preview (original,
@@ -84,8 +83,8 @@ const StageReport* FindStage(const wan::v1::JobReport& report, StageKind kind);
 std::vector<const StageReport*> FindStages(const wan::v1::JobReport& report, StageKind kind);
 // Returns the seconds of a step without "text_projection", which only the first step of a job has.
 double StepSeconds(const StageReport& step);
-// Returns how the model was loaded: JobReport.model_load, or the loading stage of a job that waited
-// for it; null if there is none.
+// Returns the report of the model's load: JobReport.model_load, or the loading stage of the job;
+// null if there is none.
 const StageReport* ModelLoad(const wan::v1::JobReport& report);
 
 // Returns the seconds of Total_Execution; for an unfinished job, from the first start to the last
@@ -102,7 +101,7 @@ std::optional<double> SmActivity(const StageReport& stage);
 std::optional<double> CpuPercent(const StageReport& stage);
 std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
-// Smaller relative changes of clocks or power are not named as causes.
+// Smaller relative changes of clocks or power are not reported as causes.
 inline constexpr double kNotable = 0.04;
 // Returns the mean over the stages that have the figure, weighted by seconds; absent if none has
 // it.
@@ -111,11 +110,11 @@ std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages
 
 // Returns the mean SM activity of the job: Total_Execution's, or its stages'.
 std::optional<double> MeanSmActivity(const wan::v1::JobReport& report);
-// Returns seconds times SM %, counting each moment of the job once, because Total_Execution
-// contains the other stages.
+// Returns seconds times SM activity in percent, counting each moment of the job once although
+// stages overlap.
 std::optional<double> TotalLoad(const wan::v1::JobReport& report);
 
-// "1280*704", or empty if the request is not known.
+// Returns "1280*704"; empty if the request is unknown.
 std::string Resolution(const wan::v1::JobReport& report);
 // Whether the weights of any component leave the GPU; absent if the plan is unknown.
 std::string Offload(const wan::v1::JobReport& report);
@@ -123,16 +122,16 @@ std::string Offload(const wan::v1::JobReport& report);
 // Returns the planned stage of that name; null if there is none.
 const wan::v1::StagePlan* PlanOf(const wan::v1::JobReport& report, std::string_view stage);
 
-// Kinds of time in a job; see TimeBudget.
+// A share of a job's time; see TimeBudget.
 struct TimeShare {
   std::string name;
   StageKind kind = StageKind::kOther;
   double seconds = 0;
 };
-// Divides the seconds of a job: each moment counts once, for the first of its stages in the order
-// inference, loading, texts, image, decoding, preprocessing, writing the file. Time outside all
-// stages is the last share, kOther. The shares add up to TotalSeconds. Kinds without time are left
-// out.
+// Divides a job's seconds by kind of stage. If stages overlap, time counts for the first in the
+// order inference, loading, texts, image, decoding, preprocessing, writing the file. Time outside
+// all stages is the last share, kOther. The shares add up to TotalSeconds; kinds without time are
+// left out.
 std::vector<TimeShare> TimeBudget(const wan::v1::JobReport& report);
 
 }  // namespace wan::client::reports

@@ -1,5 +1,5 @@
-// The four reports, a pure function each. Rows and columns without figures are left out; a section
-// without figures says what is missing and how to get it.
+// Pure functions that build the four reports. Rows and columns without figures are left out; a
+// section without figures says what is missing and how to get it.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ namespace wan::client::reports {
 Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 // One line for each run.
 Table SummaryTable(const std::vector<Run>& runs);
-// Adds one line for each stage; steps whose loading took no time share one line.
+// Returns one line for each stage; steps whose loading took no time share a line.
 Table StageTable(const wan::v1::JobReport& report);
 
 // device_shares.cc: one line for each device of the group that ran the job; no rows for a job of
@@ -24,36 +24,36 @@ Table StageTable(const wan::v1::JobReport& report);
 Table DeviceTable(const wan::v1::JobReport& report);
 Section DeviceSharesOf(const wan::v1::JobReport& report);
 
-// performance_report.cc: context, summary, latency with shares, memory, recommendations, execution
-// trace, for each case.
+// performance_report.cc: for each case context, summary, latency with shares, memory,
+// recommendations and execution trace.
 Section PerformanceAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// bottleneck_report.cc: time budgets, work against ceilings, and what would save how many seconds,
-// for each case.
+// bottleneck_report.cc: for each case time budgets, work compared with ceilings, and possible
+// savings.
 Section BottleneckAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
 // options_report.cc: each option before and after, and the hardware matrix.
 Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// options_map.cc: the options of a case that are known to cost or save time, and every pair of its
-// runs that differs in one of them alone.
+// options_map.cc: the options of a case that affect its time, and every pair of runs that differs
+// in only one of them.
 Section OptionsMap(const Run& run, const std::vector<Run>& runs,
                    const std::vector<Ceilings>& ceilings);
 
-// Returns one run of each case, in the order of the cases: the one with the median time among those
-// without a variant; for a case with variants only, the first.
+// Returns one run of each case, in the order of the cases: the run with the median time among those
+// without a variant, or the first run if all have variants.
 std::vector<const Run*> Representatives(const std::vector<Run>& runs);
 
 // charts.cc
 Chart TimelineOf(const wan::v1::JobReport& report);
 Chart StepTimesOf(const wan::v1::JobReport& report);
-// Chart of each component's peak memory, split into weights, activations and workspace. It has no
-// bars if no peak is known.
+// Returns the chart of each component's peak memory, split into weights, activations and workspace;
+// without bars if no peak is known.
 Chart ComponentMemoryOf(const wan::v1::JobReport& report);
 
-// GPU memory, in bytes, at the peak of a component's stage. The allocator measures the peak and the
-// weights' part. The workspace of the matrix libraries is the plan's, because the allocator cannot
-// distinguish it from tensors; activations are the rest.
+// GPU memory, in bytes, at the peak of a component's stage. Peak and weights are measured by the
+// allocator. The workspace of the matrix libraries is taken from the plan, because the allocator
+// cannot distinguish it from tensors. Activations are the rest.
 struct ComponentMemory {
   std::string component;
   std::optional<double> peak;
@@ -62,7 +62,7 @@ struct ComponentMemory {
   std::optional<double> activations;
   // At most the peak without the weights.
   std::optional<double> workspace;
-  // The planned figures are upper bounds.
+  // The planned figures, which are upper bounds.
   std::optional<double> planned;
   std::optional<double> planned_weights;
   std::optional<double> planned_activations;

@@ -17,7 +17,7 @@ namespace {
 
 using Steps = std::vector<const StageReport*>;
 
-// The steps of one level, without its exceptions.
+// Returns the steps of one level, without its exceptions.
 Steps StepsOf(const Steps& steps, const StepLevel& level) {
   Steps chosen;
   for (int i = level.first; i <= level.last; ++i) {
@@ -28,7 +28,7 @@ Steps StepsOf(const Steps& steps, const StepLevel& level) {
   return chosen;
 }
 
-// The median of a figure over the steps that have it.
+// Returns the median of a figure over the steps that have it.
 std::optional<double> Typical(const Steps& steps, StageFigure figure) {
   std::vector<double> values;
   for (const StageReport* step : steps) {
@@ -69,7 +69,7 @@ std::optional<double> GpuProcesses(const StageReport& stage) {
   return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes()) : std::nullopt;
 }
 
-// "a", "a and b", "a, b, and c".
+// Returns "a", "a and b", or "a, b, and c".
 std::string Listed(const std::vector<std::string>& names) {
   if (names.size() < 3) return absl::StrJoin(names, " and ");
   return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), ", and ", names.back());
@@ -122,7 +122,7 @@ class Explainer {
     if (!before || !after || *before <= 0) return;
     const double ratio = *after / *before;
     const bool slower = change_.seconds_after > change_.seconds_before;
-    // A clock that rose does not make steps slower.
+    // Ignore changes in the wrong direction: a higher clock does not make steps slower.
     if (slower ? ratio > 1 - kNotable : ratio < 1 + kNotable) return;
     Say(absl::StrFormat("%s went from %.0f to %.0f %s (%s).", what, *before, *after, unit,
                         Percent(*before, *after)));
@@ -155,7 +155,7 @@ class Explainer {
     }
   }
 
-  // Power follows work and clocks, so its meaning depends on what else changed.
+  // Explains a change of power, which depends on work and clocks.
   void Power() {
     const std::optional<double> before = Typical(before_, PowerWatts),
                                 after = Typical(after_, PowerWatts);
@@ -198,7 +198,7 @@ class Explainer {
     if (before && after && *before != *after) {
       Say(absl::StrFormat("%.0f processes used the GPU instead of %.0f.", *after, *before));
     }
-    // Memory that other processes hold on the card.
+    // GPU memory of other processes.
     const StageFigure others = [](const StageReport& stage) {
       if (!stage.has_gpu_memory_used_bytes() || !stage.has_gpu_memory_reserved_peak_bytes()) {
         return std::optional<double>();
@@ -213,7 +213,7 @@ class Explainer {
     }
   }
 
-  // Share of the machine's processors that other processes use.
+  // Returns the share of the CPUs that other processes use, in percent.
   static std::optional<double> OthersPercent(const StageReport& stage) {
     if (!stage.has_cpu_percent() || !stage.has_process_cpu_percent()) return std::nullopt;
     return stage.cpu_percent() - stage.process_cpu_percent();

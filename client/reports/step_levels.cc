@@ -16,7 +16,7 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// Keeps the sum of distances to the median of a growing set of values.
+// Maintains the sum of distances to the median of a growing set of values.
 class MedianDeviation {
  public:
   double Add(double value) {
@@ -50,8 +50,8 @@ class MedianDeviation {
   double high_sum_ = 0;
 };
 
-// Divides the series so that the sum of the distances to the segments' medians and of a price per
-// segment is least. Returns the first index of each segment.
+// Divides the series into segments, minimizing the sum of distances to the segments' medians plus
+// `price` for each segment. Returns the first index of each segment.
 std::vector<int> Segments(const std::vector<double>& series, double price) {
   const int count = static_cast<int>(series.size());
   std::vector<double> best(count + 1, std::numeric_limits<double>::infinity());
@@ -61,7 +61,7 @@ std::vector<int> Segments(const std::vector<double>& series, double price) {
     MedianDeviation deviation;
     for (int end = first + 1; end <= count; ++end) {
       const double cost = deviation.Add(series[end - 1]);
-      // Further values only add distance, so the search may stop here.
+      // Further values only increase the cost, so stop here.
       if (cost + price >= best[first]) break;
       if (cost + price + best[end] < best[first]) {
         best[first] = cost + price + best[end];
@@ -76,7 +76,7 @@ std::vector<int> Segments(const std::vector<double>& series, double price) {
 
 double Distance(double a, double b) { return std::max(a, b) / std::min(a, b) - 1; }
 
-// Levels of at least two steps. Single steps belong to none yet.
+// Returns the levels of at least two steps.
 std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
                                   const std::vector<int>& starts) {
   std::vector<StepLevel> levels;
@@ -90,7 +90,7 @@ std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
   return levels;
 }
 
-// Longest stretch without a level that counts as an exception.
+// Most steps between two equal levels that count as exceptions.
 int LongestException(int steps) { return std::max(2, steps / 20); }
 
 // Joins two levels; the steps between them become exceptions.
@@ -111,7 +111,7 @@ StepLevel Joined(const StepLevel& a, const StepLevel& b, const std::vector<doubl
 void JoinEqualNeighbours(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int longest = LongestException(static_cast<int>(seconds.size()));
   while (true) {
-    // The most alike first, so that the order of the steps does not decide.
+    // Join the most similar levels first, so that the result does not depend on the order.
     double least = kLevelDifference;
     size_t at = levels.size();
     for (size_t i = 0; i + 1 < levels.size(); ++i) {
@@ -127,7 +127,7 @@ void JoinEqualNeighbours(std::vector<StepLevel>& levels, const std::vector<doubl
   }
 }
 
-// A level of two steps between two equal ones is an interruption of them.
+// Makes a short level between two equal ones their exception.
 void AbsorbInterruptions(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int longest = LongestException(static_cast<int>(seconds.size()));
   for (size_t i = 1; i + 1 < levels.size();) {
@@ -144,7 +144,7 @@ void AbsorbInterruptions(std::vector<StepLevel>& levels, const std::vector<doubl
   }
 }
 
-// Single steps beside a level that took equally long join it.
+// Adds single steps next to a level to it if they took equally long.
 void Extend(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int count = static_cast<int>(seconds.size());
   const int longest = LongestException(count);
@@ -172,8 +172,8 @@ double Noise(const std::vector<double>& logarithms) {
   for (size_t i = 1; i < logarithms.size(); ++i) {
     differences.push_back(std::abs(logarithms[i] - logarithms[i - 1]));
   }
-  // 1.4826: from the median of distances to a standard deviation; a difference has that of two
-  // steps.
+  // 1.4826 converts the median of distances to a standard deviation; a difference has the variance
+  // of two steps.
   return 1.4826 * Median(std::move(differences)) / std::sqrt(2.0);
 }
 
@@ -200,7 +200,7 @@ StepLevels FindStepLevels(const std::vector<double>& seconds) {
   JoinEqualNeighbours(found.levels, seconds);
   Extend(found.levels, seconds);
   for (int step = 0; step < found.levels.front().first; ++step) found.unsettled.push_back(step);
-  // The steps after the last level are too few to be a level.
+  // Steps after the last level are too few for a level of their own.
   for (int step = found.levels.back().last + 1; step < count; ++step) {
     found.levels.back().exceptions.push_back(step);
     found.levels.back().last = step;

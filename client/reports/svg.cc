@@ -62,7 +62,7 @@ constexpr double kWidth = 960;
 constexpr double kRight = 24;
 constexpr int kColours = 8;
 
-// The text of an element, and its height.
+// The content of an <svg> element, and its height.
 struct Drawing {
   std::string body;
   double height = 0;
@@ -70,7 +70,7 @@ struct Drawing {
 
 std::string At(double value) { return absl::StrFormat("%.1f", value); }
 
-// "0.05", "12", "1.5k" and so on: as few characters as the value needs.
+// Returns the value in few characters: "0.05", "12", "1.5k".
 std::string Short(double value) {
   if (value == 0) return "0";
   const double size = std::abs(value);
@@ -78,7 +78,7 @@ std::string Short(double value) {
   return absl::StrFormat("%.4g", value);
 }
 
-// Round values from 0 to at least `top`.
+// Returns round values from 0 to at least `top`.
 std::vector<double> Ticks(double top, int wanted) {
   if (!(top > 0)) top = 1;
   const double rough = top / wanted;
@@ -112,7 +112,7 @@ std::string Box(double x, double y, double width, double height, int colour,
                       "\" rx=\"1.5\"><title>", EscapeMarkup(title), "</title></rect>\n");
 }
 
-// Cuts a text to what fits; a character is about seven units wide.
+// Cuts a text to the width; a character is about seven units wide.
 std::string Fitted(const std::string& text, double width) {
   const size_t most = static_cast<size_t>(std::max(4.0, width / 6.6));
   if (text.size() <= most) return text;
@@ -121,7 +121,7 @@ std::string Fitted(const std::string& text, double width) {
   return text.substr(0, end) + "…";
 }
 
-// A row of names with their colours. Returns the height.
+// Draws a row of names with their colours. Returns its height.
 double Legend(Drawing& drawing, double left, const std::vector<std::string>& names) {
   double x = left, y = drawing.height + 12;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -137,11 +137,11 @@ double Legend(Drawing& drawing, double left, const std::vector<std::string>& nam
   return y + 12;
 }
 
-// The left edge of a timeline's plot, and the height of a series in it.
+// Left edge of a timeline's plot, and height of a series in it.
 constexpr double kTimelineLeft = 200, kStrip = 62;
 
-// Adds a series below what is drawn. `x` is the place of a time, `end` the time at which the series
-// ends.
+// Draws a series below the drawing so far. `x` maps a time to its position, `end` is the end of the
+// series.
 template <typename Place>
 void AddStrip(Drawing& drawing, const TimelineChart::Series& series, const Place& x, double end,
               int colour) {
@@ -185,7 +185,7 @@ Drawing Draw(const TimelineChart& chart) {
     if (!series.points.empty()) end = std::max(end, series.points.back().x);
   }
   const std::vector<double> ticks = Ticks(end, 8);
-  // The axis ends where the work does, not at the next round value.
+  // End the axis where the work ends, not at the next round value.
   const double span = end > 0 ? end : 1;
   const auto x = [&](double seconds) {
     return kTimelineLeft + std::clamp(seconds / span, 0.0, 1.0) * (kWidth - kTimelineLeft - kRight);
@@ -202,7 +202,7 @@ Drawing Draw(const TimelineChart& chart) {
         Text(kTimelineLeft - 8, drawing.height + 14, Fitted(groups[i], kTimelineLeft - 14), "end");
     for (const TimelineChart::Bar& bar : chart.bars) {
       if (bar.group != groups[i]) continue;
-      // Neighbours stay apart to the eye where they are wide enough.
+      // Leave a gap between neighbours that are wide enough.
       const double width = x(bar.end) - x(bar.start);
       drawing.body +=
           Box(x(bar.start), drawing.height + 3, width > 4 ? width - 1 : width, kRow - 6,
@@ -237,7 +237,7 @@ Drawing Draw(const StepChart& chart) {
     count = std::max(count, run.seconds.size());
     for (const double value : run.seconds) top = std::max(top, value);
   }
-  // Space for the labels of the marks.
+  // Leave space for the labels of the marks.
   const double head = drawing.height + (chart.marks.empty() ? 10 : 30);
   const double base = head + kPlot;
   const std::vector<double> ticks = Ticks(top, 5);
@@ -349,18 +349,18 @@ Drawing Draw(const BarChart& chart) {
   return drawing;
 }
 
-// The space above a roofline's plot, and the width of the labels at its right.
+// Space above a roofline's plot, and width of the labels on its right.
 constexpr double kHead = 14, kLabels = 250;
 
-// Adds the card's peak, and the slope that its memory's speed makes left of it. `x` and `y` are the
-// places of an intensity and of FLOPs per second; the plot begins at the intensity `least`, at
-// `low` FLOPs per second, and ends at `right`.
+// Draws the card's peak, and the slope of its memory bandwidth. `x` and `y` map an intensity and
+// FLOPs per second to positions; the plot begins at the intensity `least` and at `low` FLOPs per
+// second, and ends at `right`.
 template <typename X, typename Y>
 void AddRoof(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& y, double least,
              double low, double right) {
   if (!(chart.peak_flops_per_second > 0 && chart.bytes_per_second > 0)) return;
   const double ridge = chart.peak_flops_per_second / chart.bytes_per_second;
-  // Begins where the slope enters the plot.
+  // Begin where the slope enters the plot.
   const double enter = std::max(least, low / chart.bytes_per_second);
   absl::StrAppend(&drawing.body, "<path class=\"roof\" d=\"M", At(x(enter)), " ",
                   At(y(enter * chart.bytes_per_second)), "L", At(x(ridge)), " ",
@@ -375,12 +375,12 @@ void AddRoof(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& 
       absl::StrCat(CellText(Measure(chart.bytes_per_second / 1e12, 2)), " TB/s"), "end", "dim");
 }
 
-// Adds the points with their labels, and returns where the last label is.
+// Draws the points with their labels, and returns the position of the last label.
 template <typename X, typename Y>
 double AddWorks(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& y,
                 double right) {
-  // Labels stand in a column at the right, the highest point's first, so that points that lie
-  // together stay readable.
+  // Put the labels in a column on the right, in the order of the points' heights, so that those of
+  // close points are readable.
   std::vector<const RooflineChart::Work*> works;
   for (const RooflineChart::Work& work : chart.works) {
     if (work.intensity > 0 && work.flops_per_second > 0) works.push_back(&work);

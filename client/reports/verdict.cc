@@ -15,7 +15,7 @@ namespace {
 constexpr size_t kEnoughOfASide = 3;
 constexpr double kFactorOfFewer = 3;
 constexpr size_t kFewestInAll = 4;
-// Percent of the processors, or of the time, up to which nothing counts as a disturbance.
+// Percent of the CPUs, or of the time, up to which activity is not a disturbance.
 constexpr double kQuiet = 5;
 
 double Median(std::vector<double> values) {
@@ -41,13 +41,13 @@ std::optional<double> GpuProcesses(const StageReport& stage) {
   return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes()) : std::nullopt;
 }
 
-// The job's own figures, otherwise those of its steps.
+// Returns the job's own figures, or else those of its steps.
 Circumstances OfJob(const wan::v1::JobReport& report) {
   Circumstances of_steps = CircumstancesOf(FindStages(report, StageKind::kInference));
   const Circumstances of_job = CircumstancesOf(FindStages(report, StageKind::kTotal));
   if (of_job.others_cpu_percent) of_steps.others_cpu_percent = of_job.others_cpu_percent;
-  // Clocks fall while the GPU waits, for example while the file is written, so the steps' clocks
-  // are preferred.
+  // Prefer the steps' clocks, because clocks fall while the GPU waits, for example for writing the
+  // file.
   const auto fill = [](std::optional<double>& figure, const std::optional<double>& other) {
     if (!figure) figure = other;
   };
@@ -57,8 +57,8 @@ Circumstances OfJob(const wan::v1::JobReport& report) {
   return of_steps;
 }
 
-// Says what disturbed `slow` more than `fast`, which may explain the difference. `before` says
-// whether the slow side is the one before.
+// Returns what disturbed `slow` more than `fast`. `before`: whether the slow side is the "before"
+// side.
 std::vector<std::string> Disturbances(const Circumstances& slow, const Circumstances& fast,
                                       bool before) {
   std::vector<std::string> found;
@@ -91,7 +91,7 @@ std::vector<std::string> Disturbances(const Circumstances& slow, const Circumsta
   return found;
 }
 
-// Says why the difference may be the spread of the runs; empty if it is not.
+// Returns why the difference may be within the spread of the runs; empty if it is not.
 std::string WithinTheSpread(const Measured& before, const Measured& after) {
   const size_t fewer = std::min(before.seconds.size(), after.seconds.size());
   if (before.seconds.size() + after.seconds.size() < kFewestInAll) {

@@ -1,5 +1,5 @@
-// Judges whether the difference of two sets of measurements is more than noise. The reports say
-// that something saved time only by this judgement. All functions are pure.
+// Judges whether the difference of two sets of measurements is more than noise; reports claim
+// savings only if it is. All functions are pure.
 #pragma once
 
 #include <optional>
@@ -10,22 +10,22 @@
 
 namespace wan::client::reports {
 
-// Other activity of the machine during a measurement, as far as it was sampled. An absent figure
-// counts as no disturbance.
+// Other activity of the machine during a measurement. A figure that was not sampled counts as no
+// disturbance.
 struct Circumstances {
-  // The share of the processors that other processes used, in percent.
+  // Share of the CPUs that other processes used, in percent.
   std::optional<double> others_cpu_percent;
   std::optional<double> sm_clock_mhz;
-  // The share of the time in which the driver held the clocks down, in percent.
+  // Share of the time in which the driver throttled the clocks, in percent.
   std::optional<double> throttled_percent;
-  // Processes with contexts on the GPU.
+  // Number of processes with contexts on the GPU.
   std::optional<double> gpu_processes;
 };
 
 // Returns means over the stages, weighted by seconds.
 Circumstances CircumstancesOf(const std::vector<const StageReport*>& stages);
 
-// Equal measurements: the runs of one case and variant, or steps of one job.
+// Repeated measurements: the runs of one case and variant, or steps of one job.
 struct Measured {
   // Sorted; not empty.
   std::vector<double> seconds;
@@ -39,22 +39,22 @@ struct Measured {
 // Returns all runs of the case and variant of `run`, which is one of `runs`.
 Measured MeasuredRuns(const Run& run, const std::vector<Run>& runs);
 
-// Number and range of the measurements: "3: 4.44 to 4.65 s", "1 of 3".
+// Returns number and range of the measurements: "3: 4.44 to 4.65 s", "1 of 3".
 std::string RunsText(const Measured& measured);
 
 struct Verdict {
   // Difference and ratio of the medians; absent if they may be noise.
   std::optional<double> saved;
   std::optional<double> factor;
-  // "faster", "slower", or "not told apart from noise: " and why.
+  // "faster", "slower", or "not told apart from noise: " and the reason.
   std::string text;
 };
 
 // A difference counts if the ranges of the two sides do not overlap and it exceeds the wider range,
-// or three times that range if a side has fewer than three measurements. With fewer than four in
-// all it never counts. So equal sides are wrongly told apart in at most about one of twenty
-// comparisons. It does not count if the slower side was disturbed more: by other processes, lower
-// clocks, or a driver that held them down.
+// or three times that range if a side has fewer than three measurements. It never counts with fewer
+// than four measurements in total, or if the slower side was disturbed more (other processes, lower
+// or throttled clocks). Equal sides are thus wrongly told apart in at most about one of twenty
+// comparisons.
 Verdict Judge(const Measured& before, const Measured& after);
 
 // The note below tables of verdicts.

@@ -1,5 +1,5 @@
-// The two shapes of a call, unary and server-streaming, over Connection::Call. Private to this
-// library, because it includes gRPC's headers.
+// Makes unary and server-streaming calls over Connection::Call. Private to this library, because it
+// includes gRPC's headers.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -15,7 +15,7 @@
 
 namespace wan::client {
 
-// `Service` is a generated service class, `method` a unary method of its stub.
+// Makes a unary call. `Service` is a generated service class, `method` a unary method of its stub.
 template <typename Service, typename Request, typename Response>
 absl::StatusOr<Response> CallUnary(
     const Connection& connection, const std::stop_token& stop,
@@ -33,7 +33,7 @@ absl::StatusOr<Response> CallUnary(
 
 // Opens a stream with `open`, which is (Service::StubInterface&, ClientContext*) ->
 // std::unique_ptr<grpc::ClientReaderInterface<Message>>, and passes every message to `on_message`.
-// An error that `on_message` returns ends the call and is the outcome.
+// If `on_message` returns an error, the call ends and the error is returned.
 template <typename Service, typename Message, typename Open, typename OnMessage>
 absl::Status CallStream(const Connection& connection, const std::stop_token& stop, Open open,
                         OnMessage on_message) {
@@ -44,7 +44,7 @@ absl::Status CallStream(const Connection& connection, const std::stop_token& sto
         std::unique_ptr<grpc::ClientReaderInterface<Message>> reader = open(*stub, &context);
         Message message;
         while (reader->Read(&message)) {
-          // Messages that were under way when the call was cancelled are read and dropped.
+          // Drop messages that arrive after the call was cancelled.
           if (!refused.ok()) continue;
           refused = on_message(message);
           if (!refused.ok()) context.TryCancel();

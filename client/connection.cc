@@ -26,10 +26,10 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   // gRPC also uses this value as the limit of one attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(options.connect_timeout)));
-  // Otherwise a new channel would share the failed connection and back-off of the previous one.
+  // Without this a new channel would share the failed connection and back-off of the previous one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Notices a peer that vanished without closing the connection. Pings that come more often than
-  // every five minutes count as abuse for gRPC servers and proxies with default settings.
+  // Detects a peer that vanished without closing the connection. More than one ping in five minutes
+  // would count as abuse for gRPC servers and proxies with default settings.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310 * 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000);
   return grpc::CreateCustomChannel(
@@ -39,7 +39,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
       arguments);
 }
 
-// Whether the server is this machine. A name other than localhost may be any machine.
+// Whether the server is surely this machine. Names other than localhost are not resolved.
 bool IsLoopback(const std::string& server) {
   std::string host = server.substr(0, server.rfind(':'));
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -52,8 +52,8 @@ bool IsLoopback(const std::string& server) {
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-// A proxy that has waited too long resets the stream, which gRPC calls INTERNAL. The server's own
-// errors always have details.
+// Whether a proxy has reset the stream, for example after a timeout, which gRPC reports as
+// INTERNAL. The server's own errors always have details.
 bool IsCutStream(const grpc::Status& outcome) {
   return outcome.error_code() == grpc::StatusCode::INTERNAL && outcome.error_details().empty() &&
          outcome.error_message().find("RST_STREAM") != std::string::npos;
@@ -82,10 +82,10 @@ Connection::Connection(ConnectionOptions options)
 
 Connection::~Connection() = default;
 
-// A channel that has failed to connect waits before it tries again, and refuses calls meanwhile. If
-// there are only synchronous calls, its socket is polled only by a timer of gRPC that fires every 5
-// s, so it can miss for a long time that the server is back. A new channel connects for its first
-// call and resolves the server's name again.
+// A channel that has failed to connect refuses calls until its back-off has passed. With
+// synchronous calls only, gRPC polls its socket only every 5 s, so it may not notice for a long
+// time that the server is back. A new channel connects at its first call and resolves the server's
+// name again.
 std::shared_ptr<grpc::Channel> Connection::ChannelForCall() const {
   const absl::MutexLock lock(&mutex_);
   if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {

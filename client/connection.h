@@ -1,4 +1,4 @@
-// A connection to one wanserve. VideoClient, ModelClient and TelemetryClient make calls over it.
+// A connection to a wanserve server, over which VideoClient and the other clients make calls.
 #pragma once
 
 #include <functional>
@@ -20,40 +20,39 @@ class Status;
 namespace wan::client {
 
 struct ConnectionOptions {
-  // "HOST:PORT"; an IPv6 address stands in brackets.
+  // "HOST:PORT"; an IPv6 address must be in brackets.
   std::string server;
-  // Limit of one attempt to connect.
+  // Most time for one attempt to connect.
   absl::Duration connect_timeout = absl::Seconds(10);
-  // A call that has not ended by then ends with DEADLINE_EXCEEDED.
+  // Calls that have not ended at this time end with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
 
-  // Speak TLS, and nothing else if that fails. The texts are PEM: the authorities that the server's
-  // certificate must come from (empty: those that gRPC finds on the machine), and the client's own
-  // certificate and key (both empty: none).
+  // Whether to use TLS. The texts are PEM: the authorities of the server's certificate (empty:
+  // those that gRPC finds on the machine), and the client's own certificate and key (both empty:
+  // none).
   bool tls = false;
   std::string tls_ca;
   std::string tls_certificate;
   std::string tls_key;
 
-  // Sent with every call as 'authorization: Bearer TOKEN'; empty: none.
+  // Token sent with every call as 'authorization: Bearer TOKEN'; empty: none.
   std::string token;
-  // Send the token to another machine without TLS as well, although others may read it on the way.
+  // Allows to send the token to another machine without TLS, although it can be intercepted.
   bool allow_plaintext_token = false;
 
   // The caller's W3C trace context, sent with every call; empty: none. A text with characters that
-  // no header may have is left out.
+  // are invalid in a header is left out.
   std::string traceparent;
   std::string tracestate;
 };
 
-// FAILED_PRECONDITION if the options have a token that would be sent without TLS to another machine
-// and nothing allows that; INVALID_ARGUMENT if the token cannot be a token. Connection::Call checks
-// the same, so that no call sends it.
+// Returns FAILED_PRECONDITION if the token would be sent to another machine without TLS and
+// allow_plaintext_token is not set; INVALID_ARGUMENT if the token has invalid characters.
+// Connection::Call makes the same check.
 absl::Status CheckToken(const ConnectionOptions& options);
 
-// Thread-safe. The first call connects. When the connection breaks, the calls that are under way
-// end with UNAVAILABLE, and the next call connects again: a call never fails because an earlier one
-// could not connect.
+// Thread-safe. The first call connects. When the connection breaks, running calls end with
+// UNAVAILABLE, and the next call connects again, even if an earlier attempt to connect has failed.
 class Connection {
  public:
   explicit Connection(ConnectionOptions options);
@@ -62,20 +61,20 @@ class Connection {
   ~Connection();
 
   const std::string& server() const { return options_.server; }
-  // The options, for a second connection to another server of the same user.
+  // The options, for example for a connection to another server with the same credentials.
   const ConnectionOptions& options() const { return options_; }
 
-  // Makes one call, for the clients on top of this class: prepares its context, cancels it when
-  // `stop` is requested, and turns its outcome into a status. `call` runs in the caller's thread,
-  // makes the call over the channel that it is given, and blocks until the call has ended. Without
-  // a connection the outcome is UNAVAILABLE, even if the deadline came before connect_timeout; it
-  // is UNAVAILABLE as well if a proxy has cut the stream.
+  // Makes one call, for the clients that use this class: prepares its context, cancels it when
+  // `stop` is requested, and returns its status. `call` runs on the caller's thread, makes the call
+  // over the given channel, and blocks until it has ended. Returns UNAVAILABLE if there is no
+  // connection (even if the deadline passes before connect_timeout), or if a proxy has cut the
+  // stream.
   absl::Status Call(const std::stop_token& stop,
                     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,
                                                      grpc::ClientContext&)>& call) const;
 
  private:
-  // The channel for the next call; a new one if the present one has failed to connect.
+  // Returns the channel for the next call; a new one if the current one has failed to connect.
   std::shared_ptr<grpc::Channel> ChannelForCall() const ABSL_LOCKS_EXCLUDED(mutex_);
 
   const ConnectionOptions options_;

@@ -16,21 +16,21 @@ namespace wan::client {
 // that called Download.
 using DownloadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-// The file that holds the bytes of `destination` until they are complete. It is in the same folder,
-// and its name holds the start of the artifact's checksum, so that an interrupted download can only
-// continue with bytes of the same artifact.
+// Returns the file that holds the bytes of `destination` until they are complete. It is in the same
+// folder, and its name contains the start of the artifact's checksum, so that an interrupted
+// download only continues with the same artifact.
 std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
                                const std::filesystem::path& destination);
 
-// Says whether Download could write to `destination`: OK if its folder can be written to and
-// nothing, or a regular file, has its name. INVALID_ARGUMENT says what is in the way. Leaves no
-// trace. Call it before the work whose result is to be downloaded.
+// Checks that Download could write to `destination`: its folder must be writable, and `destination`
+// must not exist or be a regular file. INVALID_ARGUMENT says what is wrong. Changes nothing. Call
+// it before creating a job whose result is to be downloaded.
 absl::Status CheckDestination(const std::filesystem::path& destination);
 
 // Writes the artifact to `destination`. The file appears, or replaces a regular file, only once it
-// is complete and its checksum is right. Continues where an earlier download stopped, also when the
-// connection breaks, as the client's retry policy says. DATA_LOSS: the bytes do not have the
-// artifact's size and checksum, and have been removed. INVALID_ARGUMENT: as CheckDestination says.
+// is complete and its checksum is right. Continues an interrupted download, also when the
+// connection breaks, with the client's retry policy. DATA_LOSS if the bytes do not have the
+// artifact's size and checksum; they are removed then. INVALID_ARGUMENT as in CheckDestination.
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination,
                       const DownloadProgress& progress = nullptr, const std::stop_token& stop = {});

@@ -1,5 +1,5 @@
-// The server's errors as types. Functions of wan::client return absl::Status; a status that came
-// from the server carries its google.rpc details as a payload, which DetailsOf reads.
+// The errors of wan::client. Its functions return absl::Status; a status from the server carries
+// google.rpc details as a payload, which DetailsOf reads.
 //
 //   code, message   status.code(), status.message()
 //   details         DetailsOf(status)
@@ -27,7 +27,7 @@ namespace wan::client {
 struct FieldViolation {
   // The field's path in the request, for example "width" or "guidance_scale[1]".
   std::string field;
-  // Says what is wrong and what would be right.
+  // What is wrong and what would be right.
   std::string description;
 
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
@@ -46,15 +46,15 @@ struct ErrorDetails {
   friend bool operator==(const ErrorDetails&, const ErrorDetails&) = default;
 };
 
-// Empty for OK, and for errors that carry no details.
+// Returns the details of an error; empty for OK and for errors without details.
 ErrorDetails DetailsOf(const absl::Status& status);
 
-// Converts code, message and details, as Event.failed and Job.error hold them.
+// Convert code, message and details, for example of Event.failed and Job.error.
 absl::Status FromProto(const google::rpc::Status& status);
 google::rpc::Status ToProto(const absl::Status& status);
 
-// Makes a status of a call's code, message and trailer grpc-status-details-bin. A trailer that does
-// not parse as google.rpc.Status is ignored.
+// Returns a status with the code, message and trailer (grpc-status-details-bin) of a call. A
+// trailer that is not a google.rpc.Status is ignored.
 absl::Status FromTrailer(int code, std::string_view message, std::string_view details);
 
 }  // namespace wan::client

@@ -18,7 +18,7 @@ HealthClient::HealthClient(const Connection& connection) : connection_(connectio
 
 namespace {
 
-// The trailing metadata in which the server says why: a ServerInfo that has the reasons alone.
+// Trailing metadata with the reasons: a serialized ServerInfo with only not_serving_reasons.
 constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
 }  // namespace
@@ -34,7 +34,7 @@ absl::StatusOr<Health> HealthClient::Check(const std::string& service,
         grpc::Status outcome = Service::NewStub(channel)->Check(&context, request, &response);
         const auto& metadata = context.GetServerTrailingMetadata();
         const auto why = metadata.find(kNotServingMetadata);
-        // Unreadable reasons are left out; the status is valid without them.
+        // Ignore unreadable reasons; the status is valid without them.
         if (why != metadata.end() &&
             !info.ParseFromArray(why->second.data(), static_cast<int>(why->second.size()))) {
           info.Clear();

@@ -1,6 +1,7 @@
-// grpc.health.v1.Health: whether the server is ready for jobs. As in VideoClient, the function
-// blocks, may be called from several threads at once, and returns CANCELLED early when a stop is
-// requested; client/error.h describes the errors. No call is retried.
+// The client for grpc.health.v1.Health, which tells whether the server is ready for jobs. As in
+// VideoClient, the function blocks, may be called from several threads at once, and returns
+// CANCELLED early when a stop is requested; client/error.h describes the errors. No call is
+// retried.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -17,7 +18,7 @@ namespace wan::client {
 struct Health {
   // The status by its name in the protocol: "SERVING", "NOT_SERVING" or "UNKNOWN".
   std::string status;
-  // Why it is NOT_SERVING, as far as the answer has room; empty from servers older than this.
+  // Why it is NOT_SERVING (long lists are shortened); empty for older servers.
   google::protobuf::RepeatedPtrField<wan::v1::NotServingReason> reasons;
 };
 

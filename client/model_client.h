@@ -1,4 +1,4 @@
-// wan.v1.ModelManagement: lists, loads, unloads and warms up the server's models. As in
+// The client for wan.v1.ModelManagement, which lists, loads, unloads and warms up models. As in
 // VideoClient, every function blocks, may be called from several threads at once, and returns
 // CANCELLED early when a stop is requested; client/error.h describes the errors. No call is
 // retried.
@@ -20,15 +20,15 @@ class ModelClient {
   // `connection` must outlive this object.
   explicit ModelClient(const Connection& connection);
 
-  // Returns all models, however many pages they take.
+  // Returns the models of all pages.
   absl::StatusOr<wan::v1::ListModelsResponse> ListModels(const std::stop_token& stop = {}) const;
 
   // `name` is "models/NAME" or the bare name.
   absl::StatusOr<wan::v1::Model> GetModel(const std::string& name,
                                           const std::stop_token& stop = {}) const;
 
-  // Calls `on_model` in the caller's thread with the model as it is, and again whenever it has
-  // changed. Leaves heartbeats out. Returns OK once request.operation has ended.
+  // Calls `on_model` on the caller's thread with the model's current state and after every change,
+  // not for heartbeats. Returns OK once request.operation has ended.
   absl::Status WatchModel(const wan::v1::WatchModelRequest& request,
                           const std::function<void(const wan::v1::Model&)>& on_model,
                           const std::stop_token& stop = {}) const;

@@ -62,7 +62,7 @@ PartFile::~PartFile() {
 }
 
 absl::StatusOr<PartFile> PartFile::Open(const std::filesystem::path& path) {
-  // Without blocking, because opening a FIFO would.
+  // O_NONBLOCK, because opening a FIFO would block.
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) return FileError("open", path, errno);
   struct stat file_stat;

@@ -1,4 +1,4 @@
-// A file that grows beside its destination and takes the destination's place once it is complete.
+// A partial file that is renamed to its destination once it is complete.
 #pragma once
 
 #include <cstdint>
@@ -12,21 +12,21 @@
 
 namespace wan::client {
 
-// OK if `path` may become a file's new name: nothing, or a regular file, has it now. Otherwise
-// INVALID_ARGUMENT says what is there.
+// Returns OK if `path` does not exist or is a regular file; otherwise INVALID_ARGUMENT says what is
+// there.
 absl::Status CheckReplaceable(const std::filesystem::path& path);
 
-// For one thread. Holds a lock on the file, so that of all processes one at a time has it open.
+// Not thread-safe. Locks the file, so that only one process at a time has it open.
 class PartFile {
  public:
-  // Opens or creates `path`. Keeps the bytes of an earlier attempt, which are read once for the
+  // Opens or creates `path`. Keeps the bytes of an earlier attempt, and reads them for the
   // checksum. ABORTED if another process has the file open; INTERNAL if it cannot be opened or is
   // not a regular file.
   static absl::StatusOr<PartFile> Open(const std::filesystem::path& path);
 
   PartFile(PartFile&& other) noexcept;
   PartFile& operator=(PartFile&&) = delete;
-  // Leaves the file for the next attempt unless it is empty.
+  // Keeps the file for the next attempt, unless it is empty.
   ~PartFile();
 
   uint64_t size() const { return size_; }
@@ -36,10 +36,10 @@ class PartFile {
   // Empties the file.
   absl::Status Restart();
 
-  // Compares size and SHA-256 (lower-case hex) of the whole file, then renames it to `destination`,
-  // which may be a regular file already. DATA_LOSS if they differ; the file is removed then, so
-  // that the next attempt starts from the first byte. INVALID_ARGUMENT if something other than a
-  // regular file has the destination's name; the file is kept then.
+  // Checks size and SHA-256 (lower-case hex) of the whole file, then renames it to `destination`,
+  // replacing a regular file. DATA_LOSS if they differ; the file is then removed, so that the next
+  // attempt starts from the beginning. INVALID_ARGUMENT if the destination exists and is not a
+  // regular file; the partial file is then kept.
   absl::Status Publish(uint64_t size, std::string_view sha256,
                        const std::filesystem::path& destination);
 

@@ -9,18 +9,17 @@
 
 namespace wan::client {
 
-// The defaults ride out a restart of the server: the first retries come quickly, then one comes a
-// second, so that a client is back within 2 s of the server's return, and after about two minutes
-// without an answer the client gives up.
+// The defaults survive a restart of the server: after a few quick retries there is one per second,
+// so a client reconnects within 2 s of the server's return, and gives up after about two minutes.
 struct RetryPolicy {
-  // How many retries in a row may fail without any progress between them; 0: no retries.
+  // Most retries in a row without progress; 0: no retries.
   int max_retries = 120;
   absl::Duration initial_delay = absl::Milliseconds(200);
   absl::Duration max_delay = absl::Seconds(1);
   // The factor between a delay and the next one.
   double multiplier = 2;
-  // Called before each wait with the number of the retry, which is 1 for the first after progress,
-  // in the thread that makes the call. May be null.
+  // Called on the calling thread before each wait, with the number of the retry since the last
+  // progress, from 1. May be null.
   std::function<void(int retry, absl::Duration delay)> on_retry;
 };
 
@@ -33,22 +32,22 @@ class BackoffClock {
   virtual void Wait(absl::Duration delay, const std::stop_token& stop) = 0;
 };
 
-// Returns a clock that really waits; it is never destroyed.
+// Returns the clock that waits in real time; it is never destroyed.
 BackoffClock& SystemBackoffClock();
 
-// Decides whether a call is tried again, and waits before that. One object serves one call and all
-// its retries, in one thread.
+// Decides whether to retry a call, and waits before the retry. Use one object for a call and its
+// retries, on one thread.
 class Backoff {
  public:
   // `clock` must outlive this object.
   Backoff(const RetryPolicy& policy, BackoffClock& clock, const std::stop_token& stop);
 
-  // Tells that the call made progress: the next failure counts as the first one again.
+  // Call it when the call has made progress; the count of retries starts again.
   void Reset() { retries_ = 0; }
 
   // Call it after a failure. Returns false at once if `status` is not UNAVAILABLE or no retries are
-  // left. Otherwise waits, at least for the delay that the server asks for in `status`, and returns
-  // true unless `stop` is requested by then.
+  // left. Otherwise waits, at least for the retry delay in `status`, and returns true unless `stop`
+  // was requested.
   bool ShouldRetry(const absl::Status& status);
 
  private:

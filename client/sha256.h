@@ -1,4 +1,4 @@
-// SHA-256 of a sequence of bytes that arrives in pieces. Not thread-safe.
+// Computes the SHA-256 of bytes that arrive in pieces. Not thread-safe.
 #pragma once
 
 #include <memory>
@@ -14,7 +14,7 @@ class Sha256 {
 
   void Update(std::string_view bytes);
 
-  // Returns the digest of all bytes in lower-case hex. No other call may follow.
+  // Returns the digest of all bytes in lower-case hex. Must be the last call.
   std::string Finish();
 
  private:

@@ -1,6 +1,7 @@
-// wan.v1.Telemetry: facts about the server and samples of its devices. As in VideoClient, every
-// function blocks, may be called from several threads at once, and returns CANCELLED early when a
-// stop is requested; client/error.h describes the errors. No call is retried.
+// The client for wan.v1.Telemetry: facts about the server and samples of its devices. As in
+// VideoClient, every function blocks, may be called from several threads at once, and returns
+// CANCELLED early when a stop is requested; client/error.h describes the errors. No call is
+// retried.
 #pragma once
 
 #include <functional>
@@ -18,8 +19,8 @@ class TelemetryClient {
   // `connection` must outlive this object.
   explicit TelemetryClient(const Connection& connection);
 
-  // Calls `on_samples` in the caller's thread once for each round of samples, until request.count
-  // rounds have come (0: without end) or `stop` is requested, which ends it with CANCELLED.
+  // Calls `on_samples` on the caller's thread for each round of samples, until request.count rounds
+  // have come (0: endless). Returns CANCELLED when `stop` is requested.
   absl::Status WatchDevices(
       const wan::v1::WatchDevicesRequest& request,
       const std::function<void(const wan::v1::WatchDevicesResponse&)>& on_samples,

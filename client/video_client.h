@@ -1,4 +1,4 @@
-// wan.v1.VideoGeneration: makes videos, and follows the jobs that make them.
+// The client for wan.v1.VideoGeneration, which makes videos and follows their jobs.
 //
 //   Connection connection({.server = "localhost:50051"});
 //   VideoClient videos(connection);
@@ -29,7 +29,7 @@
 
 namespace wan::client {
 
-// Receives every event but heartbeats, in order, in the thread that made the call.
+// Receives every event except heartbeats, in order, on the thread that made the call.
 using EventCallback = std::function<void(const wan::v1::Event&)>;
 
 // True for the last event of a job: completed, failed or cancelled.
@@ -41,20 +41,20 @@ class VideoClient {
   explicit VideoClient(const Connection& connection, RetryPolicy retries = {},
                        BackoffClock& clock = SystemBackoffClock());
 
-  // Creates a job that lives as long as this call, and returns the job's last event. A job that
-  // failed or was cancelled is not an error of the call. If the connection breaks, this call is not
-  // retried, and the server cancels the job. If the request has a request_id, the server first
-  // waits for a grace time, in which the same call takes the job up again.
+  // Creates a job that is tied to this call, and returns the job's last event. A job that failed or
+  // was cancelled is not an error of the call. The call is not retried: if the connection breaks,
+  // the server cancels the job, with a request_id only after a grace time in which the same call
+  // can join the job again.
   absl::StatusOr<wan::v1::Event> Generate(const wan::v1::GenerationRequest& request,
                                           const EventCallback& on_event,
                                           const std::stop_token& stop = {}) const;
 
-  // Creates a job that runs on its own, and returns once the server has stored it.
+  // Creates a job that is not tied to the call, and returns once the server has stored it.
   absl::StatusOr<wan::v1::Job> CreateJob(const wan::v1::GenerationRequest& request,
                                          const std::stop_token& stop = {}) const;
 
   // Job names have the form "jobs/ID". NOT_FOUND if the server has no such job. CancelJob returns a
-  // queued job as CANCELLED, and a running one as RUNNING: its last event says when it has ended.
+  // queued job as CANCELLED and a running one as RUNNING; the end of the latter is its last event.
   absl::StatusOr<wan::v1::Job> GetJob(const std::string& name,
                                       const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::ListJobsResponse> ListJobs(const wan::v1::ListJobsRequest& request,
@@ -64,37 +64,37 @@ class VideoClient {
   // Plans a request without making a job.
   absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::GenerationRequest& request,
                                                const std::stop_token& stop = {}) const;
-  // The jobs of a batch are created all or none; they come back without their requests.
+  // Creates all jobs of a batch or none; the returned jobs have no requests.
   absl::StatusOr<wan::v1::SubmitBatchResponse> SubmitBatch(
       const wan::v1::SubmitBatchRequest& request, const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::Job> UpdateJob(const wan::v1::UpdateJobRequest& request,
                                          const std::stop_token& stop = {}) const;
-  // Removes a job that has ended, with its artifacts.
+  // Removes an ended job and its artifacts.
   absl::Status DeleteJob(const std::string& name, const std::stop_token& stop = {}) const;
   // Removes one file of a job; `name` is "jobs/ID/artifacts/FILE".
   absl::Status DeleteArtifact(const std::string& name, const std::stop_token& stop = {}) const;
   absl::StatusOr<wan::v1::JobReport> GetReport(const std::string& name,
                                                const std::stop_token& stop = {}) const;
 
-  // Returns what the job's video was made from.
+  // Returns the inputs from which the job's video was made.
   absl::StatusOr<wan::v1::Receipt> GetReceipt(const std::string& name,
                                               const std::stop_token& stop = {}) const;
-  // Returns a principal's use and quota; empty: the caller's. PERMISSION_DENIED for another
+  // Returns the use and quota of a principal (empty: the caller). PERMISSION_DENIED for another
   // principal, unless the caller is an administrator.
   absl::StatusOr<wan::v1::Usage> GetUsage(const std::string& principal,
                                           const std::stop_token& stop = {}) const;
 
-  // Passes on the job's events after a sequence number (0: all events), and returns the last one.
-  // When the connection breaks, it connects again as the retry policy says and continues after the
-  // last event it has seen, so that the callback receives every stored event exactly once. `stop`
-  // ends the watching; the job goes on.
+  // Calls `on_event` with the job's events after a sequence number (0: all), and returns the last
+  // one. When the connection breaks, reconnects with the retry policy and continues after the last
+  // event seen, so that the callback receives every stored event exactly once. `stop` ends only the
+  // call, not the job.
   absl::StatusOr<wan::v1::Event> WatchJob(const std::string& name, int64_t after_sequence,
                                           const EventCallback& on_event,
                                           const std::stop_token& stop = {}) const;
 
-  // Streams an artifact's bytes from an offset, once, without retries. An error that `on_chunk`
-  // returns ends the call and is returned. Download (client/download.h) writes a whole file with
-  // it.
+  // Streams an artifact's bytes from an offset, without retries. If `on_chunk` returns an error,
+  // the call ends and the error is returned. Download (client/download.h) uses it to write a whole
+  // file.
   absl::Status ReadArtifact(
       const std::string& name, uint64_t offset,
       const std::function<absl::Status(const wan::v1::DownloadArtifactResponse&)>& on_chunk,

@@ -1,4 +1,4 @@
-// The cases of `wanctl bench`: requests with names, read from YAML.
+// Parses the cases of `wanctl bench`, named requests in YAML.
 #pragma once
 
 #include <string>
@@ -10,12 +10,12 @@
 
 namespace wan::client {
 
-// A further request of a case: upstream's settings, or one option changed.
+// A further request of a case: the settings of Wan's generate.py, or one changed option.
 struct BenchVariant {
   // "original", or the option's name.
   std::string name;
   wan::v1::GenerationRequest request;
-  // Runs once, before the rest of the case and without a warm-up.
+  // Whether it runs once, before the rest of the case and without a warm-up.
   bool cold = false;
 };
 
@@ -26,11 +26,11 @@ struct BenchCase {
   std::string image_path;
   // The request of `--mode original` and `both`; the case's own request if it has no `original`.
   BenchVariant original;
-  // Each entry of `options`.
+  // The entries of `options`.
   std::vector<BenchVariant> options;
 };
 
-// Reads
+// Parses
 //
 //   defaults: {model: ti2v-5b, seed: 42}           # for every case; optional
 //   cases:
@@ -41,15 +41,15 @@ struct BenchCase {
 //       original: {vae_precision: fp32}             # optional
 //       options: {"VAE in TF32": {vae_precision: tf32}}  # optional
 //
-// The other keys are those of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
+// Other keys have the names of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
 // solver, vae_precision, seed, and profile (true or false). `original` and each option may also
-// have `warm_up: false`. A case without a seed has 42, so that its runs can be compared; a negative
-// seed is an error for the same reason. INVALID_ARGUMENT names the case, the key, the value and
-// what is allowed. Messages call the text `source`.
+// have `warm_up: false`. The default seed is 42 and a negative seed is an error, so that runs can
+// be compared. INVALID_ARGUMENT names the case, the key, the value and what is allowed. `source`
+// stands for the text in messages.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);
 
-// bench_defaults.cc: the YAML of "demo" and "seeds"; null for another name.
+// Returns the YAML of "demo" or "seeds" (bench_defaults.cc); null for other names.
 const char* DefaultBenchCases(const std::string& name);
 
 }  // namespace wan::client

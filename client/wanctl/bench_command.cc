@@ -44,7 +44,7 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   absl::StatusOr<std::vector<BenchCase>> cases = ParseBenchCases(yaml, command.cases);
   if (!cases.ok()) return cases;
   for (const BenchCase& one : *cases) {
-    // Unusable images are reported before the first job.
+    // Check the images before the first job.
     if (!one.image_path.empty()) {
       const absl::StatusOr<std::string> image = ReadImage(one.image_path);
       if (!image.ok()) {
@@ -78,19 +78,19 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   return cases;
 }
 
-// One request that is run on one server.
+// A request and the server on which it runs.
 struct Variant {
-  // Empty: the case as it stands.
+  // Name of the variant; empty: the case itself.
   std::string name;
   GenerationRequest request;
   const VideoClient* videos = nullptr;
-  // Runs once, before the case has run on the server.
+  // Whether it runs once, before the case has run on the server.
   bool cold = false;
 };
 
 // The results of a run.
 struct Result {
-  // The file of the latents; empty if there is none.
+  // The latents, as a safetensors file; empty if there are none.
   std::string latents;
   // The digest of the MP4 file; empty if there is none.
   std::string video_sha256;
@@ -98,10 +98,9 @@ struct Result {
 
 // The results with which a case's runs are compared.
 struct CaseResults {
-  // The result of the case's first run without a variant; it has no latents until that run has
-  // ended.
+  // The result of the case's first run without a variant; empty until that run has ended.
   Result own;
-  // Results of cold variants, which run before it, with the index of their run.
+  // Results of cold variants, which run earlier, with the index of their run in runs_.
   std::vector<std::pair<size_t, Result>> early;
 };
 
@@ -111,8 +110,7 @@ class Bench {
   Bench(Session& session, const BenchCommand& command)
       : session_(session), command_(command), videos_(session.Videos()) {}
 
-  // Connects to the further servers. Fails now if a server does not answer, not after an hour of
-  // benchmarking.
+  // Connects to the other servers, so that the benchmark fails at its start if one does not answer.
   absl::Status Connect() {
     if (!command_.original_server.empty()) {
       original_ = Open(command_.original_server);
@@ -126,7 +124,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // Returns false if the user stopped it.
+  // Runs a case with all variants. Returns false if the user stopped it.
   bool RunCase(const BenchCase& one) {
     CaseResults results;
     std::set<const VideoClient*> warm;
@@ -144,7 +142,7 @@ class Bench {
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
           session_.Say(failures_.back());
-          // Further runs of the case would fail as well.
+          // Further runs would fail as well.
           break;
         }
         if (run < 1 || variant.cold) warm.insert(variant.videos);
@@ -204,13 +202,13 @@ class Bench {
   struct RunTitle {
     // For messages.
     std::string name;
-    // The value of kWarmLabel; empty: none.
+    // Value of kWarmLabel; empty: none.
     std::string warmth;
     // Number of planned runs.
     int runs;
   };
 
-  // `run` below 1 is a warm-up.
+  // Runs a variant once; `run` below 1 is a warm-up.
   absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
                        CaseResults& results) {
     RequestFlags flags{variant.request, one.image_path, std::nullopt};
@@ -233,7 +231,7 @@ class Bench {
     const absl::StatusOr<wan::v1::Event> end = variant.videos->WatchJob(
         job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());
     if (!end.ok()) {
-      // Stopping the benchmark cancels its job as well.
+      // If the user stops the benchmark, cancel its job.
       if (session_.stop().stop_requested())
         variant.videos->CancelJob(job->name()).status().IgnoreError();
       return end.status();
@@ -260,8 +258,8 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // Keeps the case's own result and compares the others with it. `measured` will be the next of
-  // runs_.
+  // Stores the result if it is the case's own, or compares it with that. `measured` will be the
+  // next entry of runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
                        const std::string& variant, CaseResults& results, reports::Run& measured) {
     absl::StatusOr<Result> result = ReadResult(videos, end);
@@ -298,7 +296,7 @@ class Bench {
     return result;
   }
 
-  // Returns nullopt if the videos have different sizes; the settings show that difference.
+  // Compares two results; nullopt if the videos have different sizes, which the settings show.
   static std::optional<reports::ResultDifference> Difference(const Result& own,
                                                              const Result& other) {
     absl::StatusOr<reports::ResultDifference> difference =
@@ -326,7 +324,7 @@ ExitCode Run(Session& session, const BenchCommand& command) {
   if (!cases.ok()) return session.RefuseUsage(cases.status());
   absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
-  // Fails now if the folder cannot be written, not after an hour of benchmarking.
+  // Write an empty report first, to find out now whether the folder can be written.
   if (const absl::Status empty =
           WriteReports(command.output, {"Wan2.2 reports", "reports", {}, {}}, {});
       !empty.ok()) {

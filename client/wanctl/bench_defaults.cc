@@ -3,8 +3,8 @@
 namespace wan::client {
 namespace {
 
-// Cases for scripts/demo's server, which take seconds on a CPU. There everything computes in fp32,
-// so 'original' differs only in being a first run without a warm-up.
+// Cases for the server of scripts/demo, which take seconds on a CPU. Everything computes in fp32
+// there, so 'original' differs only by being a first run without a warm-up.
 constexpr char kDemo[] = R"(
 defaults: {model: demo, profile: true}
 cases:
@@ -24,10 +24,10 @@ cases:
       one forward a step (guidance 1): {guidance: 1}
 )";
 
-// The cases of published reports of Wan2.2: previews, efficiency, quality and fifteen seconds of
-// TI2V-5B at 704p, and T2V-A14B at 480p and 720p. The names are the reports'; one report says 480p
-// and 720p where its column Res has 1280*704. 'original' sets what upstream computes differently:
-// the autoencoder in fp32.
+// The cases of published reports of Wan2.2, with their names: previews, efficiency, quality and
+// fifteen seconds of TI2V-5B at 704p, and T2V-A14B at 480p and 720p. (One report says 480p and 720p
+// although its column Res has 1280*704.) 'original' computes the autoencoder in fp32, like Wan's
+// generate.py.
 constexpr char kSeeds[] = R"(
 defaults:
   model: ti2v-5b

@@ -38,7 +38,7 @@ absl::StatusOr<Shell> ParseShell(std::string_view text) {
   return absl::InvalidArgumentError("expects bash, zsh or fish, not '" + std::string(text) + "'");
 }
 
-// Lower-case words with '|' between them are the complete list of values.
+// Returns the values of a placeholder like "json|table"; empty for other placeholders.
 std::vector<std::string> ChoicesOf(const std::string& value_name) {
   constexpr char kInWords[] = "abcdefghijklmnopqrstuvwxyz0123456789+|";
   std::vector<std::string> choices;
@@ -112,7 +112,7 @@ class Parser {
         if (found.empty()) throw CLI::ValidationError(UnknownCommand(*app, word));
         app = found.front();
       }
-      // App::help would show the help of the parsed command, 'help'.
+      // Not App::help, which would show the help of the parsed command, 'help'.
       const std::string name = app == &app_ ? "wanctl" : "wanctl " + CommandOf(*app);
       return EarlyExit{kExitDone,
                        app_.get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal), ""};
@@ -142,7 +142,8 @@ class Parser {
     server = *std::move(parsed);
   }
 
-  // CLI11 would first report a missing flag, although the cause is a misspelt one.
+  // Returns a usage error. Reports unknown flags first, because CLI11 would report a missing flag
+  // although it is only misspelt.
   EarlyExit UsageError(std::string what) const {
     const CLI::App* command = &app_;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -166,7 +167,7 @@ class Parser {
     return {kExitUsage, "", "wanctl: " + what + "\n" + next + "\n"};
   }
 
-  // "models load"; "wanctl" for the root.
+  // Returns the command's path, "models load"; "wanctl" for the root.
   static std::string CommandOf(const CLI::App& app) {
     const CLI::App* const parent = app.get_parent();
     if (parent == nullptr || parent->get_parent() == nullptr) return app.get_name();
@@ -190,7 +191,7 @@ class Parser {
     if (!hint.empty()) return text + "; " + hint;
     const std::string meant = DidYouMean(word, names);
     if (!meant.empty()) return text + meant;
-    // A flag of another command: people remember its name, but not where it belongs.
+    // It may be a flag of another command.
     for (const CommandEntry& command : Table().commands) {
       for (const FlagEntry& flag : command.flags) {
         if (flag.name == word) return text + "; " + command.name + " has it";
@@ -199,8 +200,8 @@ class Parser {
     return text;
   }
 
-  // Returns the arguments in the order that CLI11 wants, the last one first. "--name=" becomes two
-  // arguments, since CLI11 takes the following argument for the value otherwise.
+  // Returns the arguments in reverse order, as CLI11 expects. Splits "--name=" into two arguments,
+  // because otherwise CLI11 takes the next argument as the value.
   static std::vector<std::string> Prepared(const std::vector<std::string>& args) {
     std::vector<std::string> prepared;
     for (const std::string& arg : args) {

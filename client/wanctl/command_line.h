@@ -1,4 +1,4 @@
-// wanctl's command line; docs/use/wanctl.md describes it.
+// Parses wanctl's command line, which docs/use/wanctl.md describes.
 #pragma once
 
 #include <string>
@@ -9,15 +9,15 @@
 
 namespace wan::client {
 
-// The program ends without a call: after --help or --version, or with a usage error.
+// The program ends without calling a server: after --help or --version, or with a usage error.
 struct EarlyExit {
   int code = 0;
   std::string out;
   std::string err;
 };
 
-// `args` excludes the program's name. `default_server` is used without --server, and only then
-// checked. Reads no files.
+// `args` does not include the program's name. `default_server` is used, and checked, only without
+// --server. Reads no files.
 std::variant<Options, EarlyExit> ParseCommandLine(const std::vector<std::string>& args,
                                                   const std::string& default_server);
 

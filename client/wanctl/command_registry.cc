@@ -28,13 +28,13 @@ CLI::App& CommandRegistry::AddSubcommand(CLI::App& parent, const CommandHelp& he
 }
 
 void CommandRegistry::Choose(CLI::App& app, std::function<Command()> command) {
-  // CLI11 runs the callback of a nested command before its parent's.
+  // Keep the first: CLI11 calls a nested command's callback before its parent's.
   app.callback([this, command = std::move(command)] {
     if (!chosen_) chosen_ = command;
   });
 }
 
-// The global flags may stand before the command and after it.
+// Adds the global flags, which may be given before or after the command.
 void CommandRegistry::AddGlobalFlags(CLI::App& app, const CommandHelp& help) {
   GlobalFlags& global = options_.global;
   const auto connection = [](CLI::Option* option) { option->group("Connection"); };

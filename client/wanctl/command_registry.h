@@ -1,7 +1,6 @@
-// Registers wanctl's commands. Each group of commands has a function at the end of this file that
-// adds them to the registry; to add a command, write its struct in options.h, its Run in commands.h
-// and its registration in one of these functions. Included only by command_line.cc and the files
-// *_flags.cc, because compiling CLI11 takes seconds.
+// Registers wanctl's commands. To add a command, write its struct in options.h, its Run in
+// commands.h, and its registration in one of the functions at the end of this file. Included only
+// by command_line.cc and *_flags.cc, because compiling CLI11 takes seconds.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -19,8 +18,8 @@
 
 namespace wan::client {
 
-// A command that is being registered: flags are added to `app` and stored in `command`. Both live
-// as long as the registry.
+// A command being registered: add flags to `app` that store into `command`. Both live as long as
+// the registry.
 template <typename C>
 struct Registered {
   CLI::App& app;
@@ -34,7 +33,7 @@ struct CommandHelp {
   std::string footer = "";
   // The help text of --timeout for this command.
   std::string timeout = "End the command after this time, whatever it waits for";
-  // The command adds a --format of its own; otherwise --format is json or table.
+  // Whether the command adds its own --format; otherwise --format is json or table.
   bool own_format = false;
 };
 
@@ -48,8 +47,8 @@ class CommandRegistry {
   CLI::App& root() { return app_; }
   GlobalFlags& global() { return options_.global; }
 
-  // Adds a command below `parent`, with the global flags. `finish` is called when all flags are
-  // read; it may complete the command, and throw CLI::ValidationError.
+  // Adds a command below `parent`, with the global flags. `finish` is called after parsing; it may
+  // change the command, or throw CLI::ValidationError.
   template <typename C>
   Registered<C> Add(CLI::App& parent, const CommandHelp& help,
                     std::function<void(C&)> finish = nullptr) {
@@ -63,14 +62,14 @@ class CommandRegistry {
     return {app, *command};
   }
 
-  // The same, below the root.
+  // The same below the root.
   template <typename C>
   Registered<C> Add(const CommandHelp& help, std::function<void(C&)> finish = nullptr) {
     return Add<C>(app_, help, std::move(finish));
   }
 
-  // Adds a command that calls no server and has no global flags: wanctl prints what `answer`
-  // returns and ends.
+  // Adds a command that calls no server and has no global flags; wanctl prints the result of
+  // `answer`.
   CLI::App& AddLocal(const CommandHelp& help, std::function<EarlyExit()> answer);
 
   // Returns the parsed command. Call it after parsing. May throw CLI::ValidationError.
@@ -87,15 +86,15 @@ class CommandRegistry {
   std::function<EarlyExit()> local_;
 };
 
-// Returns the words of an enum as the `value_name` of an option: "unipc|dpm++|euler".
+// Returns the words of an enum for the `value_name` of an option: "unipc|dpm++|euler".
 template <typename Enum>
 std::string Alternatives() {
   return absl::StrJoin(WordsOf<Enum>(), "|");
 }
 
-// Adds an option whose values are read by `parse` and kept by `store`. One value a flag, the flag
-// once, unless the caller says otherwise. `value_name` with '|' between words of lower-case letters
-// lists all values there are, which shell completion then offers.
+// Adds an option. `parse` parses each value, `store` stores it. The flag takes one value and may be
+// given once, unless Repeatable or Several is called. A `value_name` of lower-case words with '|'
+// between them lists all values, for shell completion.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
@@ -115,7 +114,7 @@ CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string&
   return app.add_option(name, CLI::callback_t(std::move(take)), description)->type_name(value_name);
 }
 
-// The same for a text or another value that is stored as it was parsed.
+// The same, but assigns the parsed value to `value`.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
@@ -124,16 +123,16 @@ CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string&
                      [&value](T parsed) { value = std::move(parsed); });
 }
 
-// May be given several times, with one value each.
+// Allows to give the option several times, with one value each.
 CLI::Option* Repeatable(CLI::Option* option);
 
-// Takes all values up to the next flag, and may be given several times.
+// Makes the option take all values up to the next flag, and allows to give it several times.
 CLI::Option* Several(CLI::Option* option);
 
-// The positional argument JOB, which is required.
+// Adds the required positional argument JOB.
 void AddJob(CLI::App& app, std::string& job);
 
-// --output and --preview-dir, which several commands have.
+// Add --output and --preview-dir.
 CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
                         const std::string& description);
 void AddPreviewDir(CLI::App& app, std::string& folder);

@@ -1,5 +1,5 @@
-// wanctl's commands and flags as plain data. ParseCommandLine, help, shell completion and the check
-// of docs/use/wanctl.md read the same registration (command_registry.h), so they cannot disagree.
+// wanctl's commands and flags as plain data, for shell completion and the check of
+// docs/use/wanctl.md. Made from the same registration (command_registry.h) as parser and help.
 #pragma once
 
 #include <string>
@@ -16,7 +16,7 @@ struct FlagEntry {
   std::string description;
   // All allowed values; empty for free text.
   std::vector<std::string> choices;
-  // May be given several times, or take several values.
+  // Whether it may be given several times, or takes several values.
   bool repeatable = false;
 
   bool positional() const { return !name.starts_with("-"); }
@@ -30,7 +30,7 @@ struct CommandEntry {
   std::vector<CommandEntry> commands;
 };
 
-// Returns the root with all commands below it, in the order in which help lists them.
+// Returns the root with all commands, in the order of the help.
 CommandEntry CommandTable();
 
 }  // namespace wan::client

@@ -1,4 +1,4 @@
-// Runs the commands: each function takes a command's options and returns the exit code.
+// Runs the commands. Each function takes a command's options and returns the exit code.
 #pragma once
 
 #include "client/wanctl/exit_code.h"
@@ -7,7 +7,7 @@
 
 namespace wan::client {
 
-// follow_commands.cc: these follow a job to its end.
+// follow_commands.cc: commands that follow a job to its end
 ExitCode Run(Session& session, const GenerateCommand& command);
 ExitCode Run(Session& session, const WatchCommand& command);
 ExitCode Run(Session& session, const ReplayCommand& command);

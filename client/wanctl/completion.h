@@ -1,4 +1,4 @@
-// Shell completion, generated from the table of commands and flags. All functions are pure.
+// Generates shell completion from the table of commands. All functions are pure.
 #pragma once
 
 #include <string>
@@ -9,8 +9,8 @@ namespace wan::client {
 
 enum class Shell { kBash, kZsh, kFish };
 
-// Returns a script for the shell to source. It completes commands, flags, the values of flags that
-// have a fixed set of them, and the names of local files; it calls no server.
+// Returns a script for the shell to source. It completes commands, flags, values of flags with a
+// fixed set, and local files; it calls no server.
 std::string CompletionScript(Shell shell, const CommandEntry& root);
 
 }  // namespace wan::client

@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// The files of trusted authorities in Linux distributions.
+// Files of trusted authorities in Linux distributions.
 constexpr const char* kSystemAuthorities[] = {"/etc/ssl/certs/ca-certificates.crt",
                                               "/etc/pki/tls/certs/ca-bundle.crt"};
 
@@ -19,7 +19,7 @@ absl::Status ReadFile(const char* flag, const std::string& path, std::string* te
   if (path.empty()) return absl::OkStatus();
   std::ifstream file(path, std::ios::binary);
   std::ostringstream read;
-  // Opening a folder succeeds, reading it does not.
+  // Opening a folder succeeds, but reading it fails.
   if (!file || !(read << file.rdbuf()) || file.bad()) {
     return absl::NotFoundError(
         absl::StrCat(flag, " ", path, ": cannot be read: ", std::strerror(errno)));
@@ -43,7 +43,7 @@ absl::Status ReadTls(const GlobalFlags& flags, ConnectionOptions& options) {
   for (const char* const path : kSystemAuthorities) {
     if (ReadFile("--tls", path, &options.tls_ca).ok()) return absl::OkStatus();
   }
-  return absl::OkStatus();  // gRPC searches for authorities itself
+  return absl::OkStatus();  // gRPC then searches for authorities itself
 }
 
 }  // namespace

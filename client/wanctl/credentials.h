@@ -1,4 +1,4 @@
-// The credentials with which wanctl calls a server.
+// Reads the credentials with which wanctl calls a server.
 #pragma once
 
 #include <string>
@@ -9,9 +9,9 @@
 
 namespace wan::client {
 
-// Reads the files of TLS and the token that the flags name. An error says which flag's file cannot
-// be read, that a certificate has no key, or that the token would be sent in plain text to another
-// machine. Tokens come from a file or the environment only: every user of a machine can read the
+// Reads the TLS files and the token file that the flags name. Errors: a file cannot be read (names
+// the flag), a certificate has no key, or the token would be sent in plain text to another machine.
+// Tokens cannot be given on the command line, because every user of a machine can read the
 // arguments of its processes.
 absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
                                                       const std::string& default_token);

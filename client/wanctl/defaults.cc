@@ -19,7 +19,8 @@ std::string ShortName(const wan::v1::Model& model) {
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
-// The prompt's first words in lower case with '-' between them; empty if it has no ASCII letters.
+// Returns the prompt's first words in lower case, joined by '-'; empty if it has no ASCII letters
+// or digits.
 std::string NameOf(std::string_view prompt) {
   std::string name;
   int words = 0;

@@ -1,4 +1,4 @@
-// Shows a job's progress: on a terminal a bar that is redrawn in place, elsewhere plain lines.
+// Shows a job's progress: on a terminal as a bar redrawn in place, otherwise as plain lines.
 #pragma once
 
 #include <ostream>

@@ -1,4 +1,4 @@
-// The exit codes of wanctl. Programs rely on these numbers; docs/use/wanctl.md explains them.
+// The exit codes of wanctl, explained in docs/use/wanctl.md. Programs rely on the numbers.
 #pragma once
 
 #include "absl/status/status.h"
@@ -22,8 +22,8 @@ enum ExitCode : int {
   kExitDifferent = 7,
 };
 
-// Returns the exit code for the outcome of a call. Pass true for `accepted` if the server had
-// already created the call's job; an error is then a failure, not a refusal.
+// Returns the exit code for the outcome of a call. `accepted`: whether the server had created the
+// call's job; an error is then a failure, not a refusal.
 ExitCode ExitCodeOf(const absl::Status& status, bool accepted = false);
 
 // Returns the exit code for the event that ended a job.

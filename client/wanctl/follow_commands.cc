@@ -20,7 +20,7 @@ namespace {
 // Shows a job's events as they come, and reports how the job ended.
 class Follower {
  public:
-  // `display` shows the progress to people.
+  // `display` shows the progress unless --json is set.
   Follower(Session& session, Display& display, const PreviewWriter& previews)
       : session_(session), display_(display), previews_(previews) {}
 
@@ -40,8 +40,8 @@ class Follower {
   // "jobs/ID"; empty before the first event.
   const std::string& job() const { return job_; }
 
-  // `end` is the event that ended the job, or the error of the call. `when_stopped` says what
-  // happens to the job when the call is stopped.
+  // Reports the end of the job and returns the exit code. `end` is the job's last event, or the
+  // call's error. `when_stopped` tells the user what happens to the job if the call was stopped.
   ExitCode Finish(const absl::StatusOr<wan::v1::Event>& end, const std::string& when_stopped) {
     display_.Clear();
     if (!end.ok()) {
@@ -72,8 +72,8 @@ class Follower {
   std::string job_;
 };
 
-// The server keeps a job with a request_id for a while after its caller has gone; Ctrl-C must end
-// it now. The stop request that ended the call must not end this call.
+// Cancels the job after Ctrl-C, because the server keeps a job with a request_id for a while after
+// its caller has gone. The call does not use session.stop(), which is already requested.
 void CancelIfStopped(Session& session, const Follower& follower) {
   if (!session.stop().stop_requested() || follower.job().empty()) return;
   session.Videos().CancelJob(follower.job()).status().IgnoreError();
@@ -85,7 +85,8 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  // The default name contains the job's ID; only its folder can be checked before there is a job.
+  // The default name contains the job's ID, so before the job exists only the folder can be
+  // checked.
   const auto outputs_of = [&](const std::string& job) {
     if (!command.outputs.empty()) return command.outputs;
     return std::vector{DefaultOutput(request->prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
@@ -100,7 +101,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
 
   if (const auto refused = FillInModel(session, *request)) return *refused;
 
-  // stdout is for the files' names.
+  // Progress goes to stderr; stdout is for the files' names.
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
@@ -122,7 +123,7 @@ ExitCode Run(Session& session, const WatchCommand& command) {
   if (const absl::Status status = previews.Prepare(); !status.ok()) {
     return session.RefuseUsage(status);
   }
-  // The events are the result of this command.
+  // The events are the result of this command, so they go to stdout.
   Display display(session.console().out, session.console().out_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.Videos().WatchJob(

@@ -9,7 +9,7 @@ constexpr std::string_view kUpstream = "generate.py's ";
 constexpr std::string_view kDiffusers = "diffusers' ";
 
 struct ForeignFlag {
-  std::string_view name;  // words joined by '_'
+  std::string_view name;  // with words joined by '_'
   std::string_view origin;
   std::string_view here;  // continues "generate.py's --NAME "
 };

@@ -1,4 +1,4 @@
-// Flags of other programs for Wan2.2, translated for their users.
+// Translates flags of other programs for Wan2.2.
 #pragma once
 
 #include <string>
@@ -8,12 +8,11 @@
 namespace wan::client {
 
 // Returns a sentence with wanctl's equivalent of the flag: "generate.py's --frame_num is --frames
-// here". Knows the flags of upstream's generate.py, of scripts around it, and the arguments of
-// diffusers' pipelines, with '-' or '_' between words. Returns an empty text for any other flag.
-// Pure.
+// here"; empty for unknown flags. Knows the flags of Wan's generate.py and scripts around it, and
+// arguments of diffusers' pipelines, with '-' or '_' between words. Pure.
 std::string HintForForeignFlag(std::string_view flag);
 
-// Returns all known names, words joined by '_'. docs/use/coming-from.md lists each of them.
+// Returns all known names, with words joined by '_'. docs/use/coming-from.md lists them.
 std::vector<std::string_view> ForeignFlags();
 
 }  // namespace wan::client

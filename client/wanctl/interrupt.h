@@ -1,4 +1,4 @@
-// Turns Ctrl-C into a stop request.
+// Converts Ctrl-C to a stop request.
 #pragma once
 
 #include <stop_token>
@@ -7,8 +7,8 @@
 namespace wan::client {
 
 // While this object lives, the first SIGINT or SIGTERM requests a stop, and a second one ends the
-// process with `exit_code`. Create it before any other thread, because threads inherit the blocked
-// signals. A process may have one at a time.
+// process with `exit_code`. Create it before any other thread, because threads inherit blocked
+// signals. Only one may exist at a time.
 class InterruptHandler {
  public:
   explicit InterruptHandler(int exit_code);
@@ -20,7 +20,7 @@ class InterruptHandler {
 
  private:
   std::stop_source stop_;
-  // A descriptor that becomes readable when the handler's thread should end.
+  // Becomes readable when the handler's thread should end.
   int end_fd_;
   int signal_fd_;
   std::thread thread_;

@@ -22,7 +22,7 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
-  // Uses the answer's request, in which the server has set the seed.
+  // Use the request in the answer, in which the server has set the seed.
   if (HasOwnSeed(job->request())) SaySeed(session, job->request(), job->name());
   return kExitDone;
 }
@@ -63,7 +63,7 @@ ExitCode Run(Session& session, const ListCommand& command) {
     jobs.insert(jobs.end(), page->jobs().begin(), page->jobs().end());
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty() && jobs.size() < static_cast<size_t>(command.limit));
-  // Prints one table for all pages, because the widest job sets the columns' widths.
+  // Print one table for all pages, whose column widths depend on all jobs.
   if (!session.json()) session.console().out << JobTable(jobs, session.out_colours());
   return kExitDone;
 }

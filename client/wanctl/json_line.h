@@ -1,4 +1,4 @@
-// Writes messages for programs: protobuf's JSON mapping, on one line.
+// Writes messages as protobuf's JSON on one line.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace wan::client {
 
-// Returns the message without a line end. Error details of types that this program does not know
-// have no JSON form and are left out.
+// Returns the message's JSON without a newline. Leaves out error details of unknown types, which
+// have no JSON form.
 std::string JsonLine(const google::protobuf::Message& message);
 
 }  // namespace wan::client

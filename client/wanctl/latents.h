@@ -8,7 +8,7 @@
 
 namespace wan::client {
 
-// Both are the bytes of artifacts of the kind LATENTS: safetensors files with one fp32 tensor. The
+// `a` and `b` are artifacts of the kind LATENTS: safetensors files with one fp32 tensor. The
 // relative difference is |a - b| / |a|. INVALID_ARGUMENT if a file has another form or the shapes
 // differ.
 absl::StatusOr<reports::ResultDifference> CompareLatents(std::string_view a, std::string_view b);

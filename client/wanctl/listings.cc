@@ -20,7 +20,7 @@ namespace {
 using wan::v1::GenerationRequest;
 using wan::v1::Job;
 
-// Returns "RUNNING" for JOB_STATE_RUNNING; also for models.
+// Returns a state of a job or model without its prefix: "RUNNING" for JOB_STATE_RUNNING.
 template <typename State>
 std::string StateName(State state) {
   if (state == State()) return "UNSPECIFIED";
@@ -28,7 +28,8 @@ std::string StateName(State state) {
   return word.empty() ? std::string(kAbsent) : absl::AsciiStrToUpper(word);
 }
 
-// Colours of states of jobs and models: green for success, yellow for progress, red for failure.
+// Returns the colour of a state of a job or model: green for success, yellow for waiting, red for
+// failure.
 Colour StateColour(std::string_view state) {
   if (state == "RUNNING" || state == "COMPLETED" || state == "READY") return Colour::kGreen;
   if (state == "QUEUED" || state == "LOADING") return Colour::kYellow;
@@ -70,7 +71,7 @@ std::string SolverName(wan::v1::Solver solver) {
   return std::string(word.empty() ? "the model's solver" : word);
 }
 
-// Returns, for example, "1280x704, 121 frames, 24 fps"; leaves out what is not set.
+// Returns, for example, "1280x704, 121 frames, 24 fps", without unset fields.
 std::string SizeText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   if (request.has_width() && request.has_height()) {
@@ -81,8 +82,7 @@ std::string SizeText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Returns, for example, "50 steps of unipc, guidance 5, shift 5, seed 42"; leaves out what is not
-// set.
+// Returns, for example, "50 steps of unipc, guidance 5, shift 5, seed 42", without unset fields.
 std::string SamplingText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   if (request.has_steps()) {
@@ -118,8 +118,8 @@ class Lines {
   std::string lines_;
 };
 
-// Adds the provenance of the latest attempt (device, libraries, versions): what the video's bits
-// depend on besides the request and the model's files.
+// Adds the provenance of the latest attempt (device, libraries, versions), on which the video's
+// bits depend besides the request and the model's files.
 void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Device", Printable(provenance.device_name()));
   lines.Add("Dtype", Printable(provenance.dtype()));
@@ -179,7 +179,7 @@ void AddArtifacts(const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& a
   }
 }
 
-// Lists the outputs that the job omitted, and why: "previews: INTERNAL: ...".
+// Returns an omitted output and the error: "previews: INTERNAL: ...".
 std::string OmissionText(const wan::v1::Omission& omission) {
   const std::string what = omission.output() == wan::v1::OUTPUT_KIND_UNSPECIFIED
                                ? "previews"
@@ -239,7 +239,7 @@ std::string JobText(const Job& job) {
     lines.Add("Missing", OmissionText(omission));
   }
   for (const wan::v1::LostAttempt& lost : job.lost_attempts()) {
-    // An entry without an end is the running attempt, which the server records before it begins.
+    // An entry without an end is the running attempt.
     if (lost.has_end_time()) lines.Add("Lost", LostAttemptText(lost));
   }
   AddProvenance(job.provenance(), lines);
@@ -261,7 +261,7 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
-// Lines about a LoRA's file: its factor, and a second line if parts were left out.
+// Appends a line with the factor of a LoRA's file, and a second one if parts were left out.
 void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
                 const wan::v1::Lora::Part& part, std::string& text) {
   const std::string subject =
@@ -294,7 +294,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    // A component on several devices of a group names them all.
+    // The device of a component on several devices is a list.
     const auto add_devices = [&](const wan::v1::ModelComponent& component) {
       for (const absl::string_view device : absl::StrSplit(component.device(), ',')) {
         add(devices, std::string(device));

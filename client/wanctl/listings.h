@@ -1,5 +1,5 @@
-// Formats the server's messages as tables and texts for people. Each result ends with a newline,
-// and control characters from the server are replaced. All functions are pure.
+// Formats the server's messages as tables and texts for people. Results end with a newline; control
+// characters from the server are replaced. All functions are pure.
 #pragma once
 
 #include <google/protobuf/repeated_field.h>
@@ -15,38 +15,37 @@
 
 namespace wan::client {
 
-// One line for each job. Here and below, pass `colours` for a terminal that shows them.
+// Returns one line for each job. In all functions `colours` adds terminal colours.
 std::string JobTable(const std::vector<wan::v1::Job>& jobs, bool colours = false);
 
-// Everything about one job: state, request, times, artifacts, Job.omissions, lost attempts,
-// Job.provenance and its error. Leaves out unset fields.
+// Returns all set fields of a job: state, request, times, artifacts, omissions, lost attempts,
+// provenance and error.
 std::string JobText(const wan::v1::Job& job);
 
-// The receipt of a job's video: its request, provenance, a line for each file of the model, and the
-// artifacts.
+// Returns a receipt: request, provenance, a line for each file of the model, and the artifacts.
 std::string ReceiptText(const wan::v1::Receipt& receipt);
 
-// One line for each model, then the error of each model that failed.
+// Returns one line for each model, then the error of each FAILED model.
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours = false);
 
-// One line for each device.
+// Returns one line for each device.
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours = false);
 
-// A line about the job that ran, and one with the number of waiting jobs.
+// Return lines about the jobs that ran, and the number of waiting jobs.
 std::string DrainText(const wan::v1::DrainResponse& drained);
 std::string UndrainText(const wan::v1::UndrainResponse& undrained);
 
-// The reasons why a server is NOT_SERVING, on one line: "MESSAGE; MESSAGE".
+// Returns the reasons why a server is NOT_SERVING, on one line: "MESSAGE; MESSAGE".
 std::string ReasonsText(
     const google::protobuf::RepeatedPtrField<wan::v1::NotServingReason>& reasons);
 
-// A line for each quota of a principal: its use and its limit.
+// Returns a line with use and limit for each quota of a principal.
 std::string UsageText(const wan::v1::Usage& usage);
 
-// Versions, devices and the number of jobs.
+// Returns versions, devices and the number of jobs.
 std::string ServerInfoText(const wan::v1::ServerInfo& info);
 
-// A block of "Key: value" lines with the cost of a request. Leaves out unknown values.
+// Returns "Key: value" lines with the cost of a request, without unknown values.
 std::string QuoteText(const wan::v1::QuoteResponse& quote);
 
 }  // namespace wan::client

@@ -23,7 +23,7 @@ int TerminalColumns(int fd) {
   return size.ws_col;
 }
 
-// https://no-color.org: any value but the empty one disables colours.
+// Any value of NO_COLOR except the empty one disables colours (https://no-color.org).
 bool WantsColours(int columns) {
   const char* const refused = std::getenv("NO_COLOR");
   return columns > 0 && (refused == nullptr || *refused == '\0');
@@ -38,8 +38,7 @@ std::string EnvironmentOr(const char* name, const char* otherwise) {
 
 int main(int argc, char** argv) {
   using namespace wan::client;
-  // Silences gRPC's log, because wanctl reports errors itself. Users who want the log set this
-  // variable.
+  // Silence gRPC's log, because wanctl reports errors itself, unless the user has set the variable.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const InterruptHandler interrupt(kExitCancelled);
   const int out_columns = TerminalColumns(STDOUT_FILENO);

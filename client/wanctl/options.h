@@ -21,21 +21,21 @@ namespace wan::client {
 struct GlobalFlags {
   // "HOST:PORT".
   std::string server;
-  // Print every message of the server as one line of JSON on stdout.
+  // Print every message of the server on stdout as a line of JSON.
   bool json = false;
-  // Use TLS; any of the three files below implies it. Paths of PEM files; empty: none.
+  // Use TLS; any of the following PEM files (empty: none) implies it.
   bool tls = false;
   std::string tls_ca;
   std::string tls_cert;
   std::string tls_key;
-  // Path of the token's file; empty: the environment's token, if any.
+  // File of the token; empty: use the environment's token, if any.
   std::string token_file;
   bool allow_plaintext_token = false;
-  // Limit of the whole command.
+  // Most time for the whole command.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-// The request from the command line. Fields without a flag stay unset.
+// The request from the command line. Fields whose flags were not given are unset.
 struct RequestFlags {
   wan::v1::GenerationRequest request;
   // The file to read into request.image; empty: no image.
@@ -46,7 +46,7 @@ struct RequestFlags {
 
 struct GenerateCommand {
   RequestFlags flags;
-  // Empty: an MP4 file that is named after the prompt and the job.
+  // Empty: an MP4 file named after the prompt and the job (DefaultOutput).
   std::vector<OutputFile> outputs;
   // The folder for previews; empty: no previews are written.
   std::string preview_dir;
@@ -57,7 +57,7 @@ struct SubmitCommand {
 struct QuoteCommand {
   RequestFlags flags;
   std::vector<OutputFile> outputs;
-  // As for generate; unused here.
+  // Accepted like in generate, but unused.
   std::string preview_dir;
 };
 struct WatchCommand {
@@ -82,24 +82,24 @@ struct DeleteCommand {
 };
 struct DownloadCommand {
   std::string job;
-  // Empty: every artifact, in files that are named after the prompt and the job.
+  // Empty: every artifact, in files named after the prompt and the job (DefaultOutput).
   std::vector<OutputFile> outputs;
 };
 // How reports of measured jobs are written.
 struct ReportFlags {
-  // Unset: by the ending of `output`, otherwise tables.
+  // Unset: from the ending of `output`, or else tables.
   std::optional<ReportFormat> format;
-  // The file to write; empty: stdout.
+  // The file or folder to write; empty: stdout.
   std::string output;
-  // A file of `wan_bench ceilings`; empty: the stored ceilings of the jobs' devices.
+  // A file of `wan_bench ceilings`; empty: use the stored ceilings of the jobs' devices.
   std::string ceilings;
   // Empty: all four reports.
   std::set<reports::ReportPart> parts;
 };
 struct ReportCommand {
-  // In the order of the tables' rows.
+  // The jobs, in the order of the rows.
   std::vector<std::string> jobs;
-  // Files of `bench`, or JSON of this command, whose runs are added to the report.
+  // JSON files of `bench` or `report`, whose runs are added to the report.
   std::vector<std::string> from;
   ReportFlags flags;
 };
@@ -112,15 +112,15 @@ struct BenchCommand {
   std::string output;
   BenchMode mode = BenchMode::kOptimized;
   int32_t num_runs = 1;
-  // Warm-up runs of each case and setting, which are not reported.
+  // Number of warm-up runs of each case and setting, which are not reported.
   int32_t warm_up = 0;
   // Names of the cases to run; empty: all.
   std::vector<std::string> only;
-  // Replaces the cases' own model.
+  // Model to use instead of the cases' models; empty: theirs.
   std::string model;
   // The server for `original`; empty: the same server.
   std::string original_server;
-  // Names of options, and servers whose settings differ by them.
+  // Pairs of an option's name and a server whose settings differ by it.
   std::vector<std::pair<std::string, std::string>> compare;
   std::vector<std::pair<std::string, std::string>> labels;
   std::string ceilings;

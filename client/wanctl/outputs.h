@@ -14,12 +14,12 @@
 
 namespace wan::client {
 
-// Returns INVALID_ARGUMENT if one of the files could not be written (see CheckDestination). Call it
-// before a job is created.
+// Returns INVALID_ARGUMENT if a file cannot be written (see CheckDestination). Call it before
+// creating a job.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
-// Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` lacks
-// a kind, says so on stderr and returns `if_missing`.
+// Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` has
+// none of an output's kind, says so on stderr and returns `if_missing`.
 ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing);
@@ -27,7 +27,7 @@ ExitCode FetchOutputs(Session& session, Display& display, const std::string& job
 // Writes previews as FOLDER/step-0010.jpg.
 class PreviewWriter {
  public:
-  // If `folder` is empty, this object writes nothing.
+  // If `folder` is empty, nothing is written.
   explicit PreviewWriter(std::string folder) : folder_(std::move(folder)) {}
 
   // Creates the folder if it does not exist.

@@ -1,4 +1,4 @@
-// Describes a job's progress as text, from its events alone.
+// Describes a job's progress as text, from its events.
 #pragma once
 
 #include <optional>
@@ -8,8 +8,8 @@
 
 namespace wan::client {
 
-// Returns one line for an event. Returns nullopt for minor events (the start of a stage, the stages
-// of a step, previews), and for failures and cancellations, which are printed as errors.
+// Returns a line for an event; nullopt for minor events (start of a stage, stages of a step,
+// previews), and for failures and cancellations, which are printed as errors.
 std::optional<std::string> EventLine(const wan::v1::Event& event);
 
 // Whether an event's line stays on the terminal, above the bar.
@@ -18,11 +18,11 @@ bool StaysOnTerminal(const wan::v1::Event& event);
 // The line that is redrawn in place on a terminal.
 class ProgressBar {
  public:
-  // Takes the next event of the job.
+  // Updates the bar with the job's next event.
   void Add(const wan::v1::Event& event);
 
   // Returns, for example, "[======> ] 4/10 1.25 s/step 0:09 left Step_4_Inference", shorter than
-  // `columns`. Seconds per step are the mean of the steps seen. Leaves out unknown values.
+  // `columns` and without unknown values. Seconds per step are the mean of the steps seen.
   std::string Render(int columns) const;
 
  private:

@@ -35,7 +35,7 @@ std::string OneLine(const Message& message, const FieldDescriptor& field) {
   return text.empty() ? "nothing" : Printable(text);
 }
 
-// Adds a line for each field that differs; `names` prefixes the fields' names.
+// Adds a line for each field that differs; `names` is put before the fields' names.
 template <typename M>
 void CompareFields(const char* names, const M& then, const M& now,
                    std::vector<std::string>& lines) {
@@ -49,7 +49,7 @@ void CompareFields(const char* names, const M& then, const M& now,
   }
 }
 
-// Clears fields that do not change the files' bits.
+// Clears fields that do not affect the files' bits.
 wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest request) {
   request.clear_request_id();
   request.clear_labels();
@@ -97,7 +97,7 @@ void CompareFiles(const wan::v1::Receipt& then, const wan::v1::Receipt& now,
   }
 }
 
-// "jobs/ID" of "jobs/ID/receipt".
+// Returns the job of a receipt, "jobs/ID".
 std::string JobOf(const wan::v1::Receipt& receipt) {
   return Printable(receipt.name().substr(0, receipt.name().rfind('/')));
 }

@@ -1,5 +1,5 @@
-// Compares the receipts of two jobs: whether their videos are the same, and if not, why. All
-// functions are pure; texts are for people.
+// Compares the receipts of two jobs: whether their videos are equal, and if not, why. All functions
+// are pure; texts are for people.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace wan::client {
 
-// Returns a line for each artifact of `then` that `now` lacks or has with other bytes. Empty: the
-// second job has made every artifact of the first again, bit for bit.
+// Returns a line for each artifact of `then` that is missing or different in `now`. Empty if the
+// second job has reproduced every artifact bit for bit.
 std::vector<std::string> ArtifactDifferences(const wan::v1::Receipt& then,
                                              const wan::v1::Receipt& now);
 
-// Returns a line for each difference on which a video's bits depend: fields of the request, the
-// image, the provenance, and files of the model. If there is none, files without a known digest on
-// both sides get a line that says so.
+// Returns a line for each difference that affects a video's bits: fields of the request, image,
+// provenance, and files of the model. If there is none, returns lines for files whose digests are
+// not known on both sides.
 std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then,
                                           const wan::v1::Receipt& now);
 
-// Both lists as a text, whose first word is "identical" or "different".
+// Returns both lists as a text that begins with "identical" or "different".
 std::string ComparisonText(const wan::v1::Receipt& then, const wan::v1::Receipt& now);
 
 }  // namespace wan::client

@@ -12,7 +12,7 @@
 namespace wan::client {
 
 ExitCode Run(Session& session, const ReportCommand& command) {
-  // Files that the command line names come first, before any call.
+  // Read the files of the command line before making any call.
   absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.flags.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
   std::vector<reports::Run> runs;
@@ -35,7 +35,7 @@ ExitCode Run(Session& session, const ReportCommand& command) {
     *ceilings = KeptCeilings(session.data_home(), runs,
                              [&](const std::string& message) { session.Say(message); });
   }
-  // With --json the messages are the result; a file is written as well if one was named.
+  // With --json the messages are the result; write a report only if a file was named.
   if (session.json() && command.flags.output.empty()) return kExitDone;
   if (IsFolder(command.flags.output)) {
     const absl::Status written = WriteReports(

@@ -85,7 +85,7 @@ void AddReport(CommandRegistry& registry) {
       [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
-// Throws CLI::ValidationError if a named server would not be used, or if two options have the same
+// Throws CLI::ValidationError if a named server would not be used, or two options have the same
 // name.
 void CheckServers(const BenchCommand& command) {
   if (!command.original_server.empty() && command.mode == BenchMode::kOptimized) {

@@ -17,8 +17,7 @@
 namespace wan::client {
 namespace {
 
-// Far more than a server accepts, but less than protobuf's 2 GiB, beyond which a message cannot be
-// sent.
+// Far more than a server accepts, but below protobuf's limit of 2 GiB for a message.
 constexpr size_t kMostImageBytes = 1 << 30;
 
 absl::StatusOr<std::string> ReadFlagImage(const std::string& path) {
@@ -46,7 +45,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   const auto failed = [&error] {
     return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
   };
-  // Opening a pipe without a writer would wait for ever, and a device may never end.
+  // Refuse pipes and devices before opening them, because they may never end.
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return failed();
   if (S_ISDIR(facts.st_mode)) return error("is a folder; must be a PNG, JPEG or WebP file");
@@ -62,7 +61,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
     if (image.size() > kMostImageBytes) return error("is greater than 1 GiB");
   }
   if (std::ferror(file.get())) return failed();
-  // Without the image the server would make a video from the text alone.
+  // An empty image would make the server generate a video from the text alone.
   if (image.empty()) return error("is empty; must be a PNG, JPEG or WebP file");
   return image;
 }

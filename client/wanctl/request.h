@@ -1,4 +1,4 @@
-// Makes requests from the command line's flags.
+// Makes requests from flags.
 #pragma once
 
 #include <string>
@@ -10,19 +10,18 @@
 
 namespace wan::client {
 
-// Returns the bytes of an image's file. INVALID_ARGUMENT, whose message begins with the path, if it
-// cannot be read, is empty, is greater than 1 GiB or is not a regular file.
+// Returns the bytes of an image file. INVALID_ARGUMENT, with a message that begins with the path,
+// if it cannot be read, is empty, is larger than 1 GiB or is not a regular file.
 absl::StatusOr<std::string> ReadImage(const std::string& path);
 
-// Returns the flags' request with the image read from its file and the deadline counted from `now`.
-// INVALID_ARGUMENT if ReadImage cannot read the image; the message begins with "--image".
+// Returns the flags' request with the image from its file and the deadline relative to `now`.
+// INVALID_ARGUMENT of ReadImage; the message begins with "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 
-// Returns the request that makes a receipt's video again, with a request_id of its own and without
+// Returns the request that reproduces a receipt's video, with a new request_id and without
 // deadline, previews and webhook. `image_path` is the image's file; empty: none. INVALID_ARGUMENT
-// if the receipt needs an image and there is none, or the other way around, if it cannot be read,
-// or if it is another one than the receipt's.
+// if the image is missing, superfluous, unreadable, or not the receipt's image.
 absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
                                                          const std::string& image_path);
 

@@ -1,4 +1,4 @@
-// generate, submit and quote: the commands that take a request.
+// Registers generate, submit and quote, the commands that take a request.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -25,8 +25,7 @@ constexpr char kSubmitFooter[] = R"(Examples:
   job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
   wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
 
-// A table: one row for each flag.
-// NOLINTNEXTLINE(readability-function-size)
+// One statement for each flag. NOLINTNEXTLINE(readability-function-size)
 void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
   AddValue<std::string>(app, "--model", "NAME",
@@ -106,7 +105,7 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       "Measure the operators of one transformer block; 'wanctl report' shows them");
 }
 
-// Asks for an artifact once, however many files are made from it.
+// Adds an output kind to the request if it is not there yet.
 void AddOutputKind(wan::v1::GenerationRequest& request, wan::v1::OutputKind kind) {
   const auto& kinds = request.outputs();
   if (std::find(kinds.begin(), kinds.end(), kind) == kinds.end()) request.add_outputs(kind);

@@ -15,10 +15,10 @@
 namespace wan::client {
 namespace {
 
-// Switches to the alternate screen without a cursor, and back.
+// Switch to the alternate screen without a cursor, and back.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
-// Longest wait before a stop is noticed, because the signal may wake another thread.
+// Interval at which a stop is checked, because the signal may wake another thread.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 
 void WriteAll(std::string_view text) {
@@ -49,7 +49,8 @@ class TerminalScreen final : public Screen {
   }
 
   void Draw(std::string_view text) override {
-    // Each line is erased to its end and the rest below the last, so that nothing flickers.
+    // Erase each line to its end and everything below the last line, instead of clearing the screen
+    // first, which would flicker.
     const std::string lines =
         absl::StrReplaceAll(absl::string_view(text.data(), text.size()), {{"\n", "\x1b[K\r\n"}});
     WriteAll("\x1b[H" + lines + "\x1b[J");
@@ -63,7 +64,7 @@ class TerminalScreen final : public Screen {
       pollfd input{STDIN_FILENO, POLLIN, 0};
       if (poll(&input, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) <= 0) continue;
       char key = 0;
-      // If the terminal has gone, the command ends.
+      // If the terminal has gone, quit.
       return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
     }
     return 0;

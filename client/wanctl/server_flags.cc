@@ -60,7 +60,8 @@ void RegisterModels(CommandRegistry& registry) {
       }));
 }
 
-// The server enforces the limit, so the call has no deadline.
+// Moves --timeout to the drain request, because the server enforces it and the call must not end
+// earlier.
 void TakeTimeout(GlobalFlags& global, wan::v1::DrainRequest& request) {
   const absl::Duration timeout = std::exchange(global.timeout, absl::InfiniteDuration());
   if (timeout == absl::InfiniteDuration()) return;

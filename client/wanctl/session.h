@@ -1,4 +1,4 @@
-// What all commands share: output streams, the connection to the server, and error reports.
+// What all commands share: output streams, the connection to the server, and error messages.
 #pragma once
 
 #include <functional>
@@ -25,7 +25,7 @@ namespace wan::client {
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  // Width of the terminal that each stream writes to; 0 if it is not a terminal.
+  // Width of each stream's terminal; 0 if it is not a terminal.
   int out_columns = 0;
   int err_columns = 0;
   // Whether each stream is a terminal whose user wants colours.
@@ -33,31 +33,30 @@ struct Console {
   bool err_colours = false;
 };
 
-// wanctl's inputs from its process; tests inject them.
+// wanctl's inputs from its process, which tests replace.
 struct Environment {
   Console console;
-  // Server without --server.
+  // Server used without --server.
   std::string default_server = "localhost:50051";
-  // Token without --token-file; empty: none.
+  // Token used without --token-file; empty: none.
   std::string default_token = {};
   // The trace context of the program that called wanctl; empty: none.
   std::string traceparent = {};
   std::string tracestate = {};
-  // The user's data folder, which has the ceilings; empty: none.
+  // The user's data folder with the ceilings; empty: none.
   std::string data_home = {};
-  // Ctrl-C requests it.
+  // Stop is requested by Ctrl-C.
   std::stop_token stop = {};
   // Waits between retries.
   BackoffClock& clock = SystemBackoffClock();
   std::function<absl::Time()> now = absl::Now;
-  // Returns a screen on the terminal; null without a terminal.
+  // Returns the terminal's screen; null without a terminal.
   std::function<std::unique_ptr<Screen>()> open_screen = [] { return nullptr; };
 };
 
 class Session {
  public:
-  // `environment` must outlive this object.
-  // `connection` is what ConnectionOptionsOf made of the flags.
+  // `environment` must outlive this object. `connection` is the result of ConnectionOptionsOf.
   Session(const Environment& environment, const GlobalFlags& flags, ConnectionOptions connection);
 
   const Connection& connection() const { return connection_; }
@@ -69,12 +68,11 @@ class Session {
   bool out_colours() const { return environment_.console.out_colours; }
   std::unique_ptr<Screen> OpenScreen() { return environment_.open_screen(); }
 
-  // Returns a client that tells the user when it begins to try again.
+  // Returns a client that tells the user when it begins to retry.
   VideoClient Videos();
 
   // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. While the server answers
-  // that the model is being loaded, tells the user once, waits as long as the server asks, and
-  // calls again.
+  // that the model is being loaded, tells the user once, waits for the retry delay and calls again.
   template <typename Call>
   auto OnceLoaded(const Call& call) -> decltype(call()) {
     auto result = call();
@@ -87,22 +85,22 @@ class Session {
     return result;
   }
 
-  // Prints a message of the server: as a line of JSON with --json, else `text`.
+  // Prints a message of the server: as a line of JSON with --json, else as `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
 
-  // Prints a line on stderr that begins with the program's name.
+  // Prints "wanctl: TEXT" on stderr.
   void Say(std::string_view text);
 
-  // Prints why a call failed, and a note if there is one; with --json the google.rpc.Status follows
-  // as the last line of stderr. Returns the exit code. `accepted` is as in ExitCodeOf.
+  // Prints the error of a call and the note (may be empty) on stderr, with --json followed by the
+  // google.rpc.Status as the last line. Returns the exit code. `accepted` is as in ExitCodeOf.
   ExitCode Fail(const absl::Status& status, bool accepted = false, std::string_view note = "");
 
-  // Prints why a file that the command line names cannot be used.
+  // Prints why a file of the command line cannot be used. Returns the exit code.
   ExitCode RefuseUsage(const absl::Status& status);
 
  private:
   static bool IsModelLoading(const absl::Status& status);
-  // Waits for the server's retry delay, at most until --timeout or Ctrl-C.
+  // Waits for the server's retry delay, or until --timeout or Ctrl-C.
   void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;

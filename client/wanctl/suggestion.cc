@@ -5,7 +5,7 @@
 namespace wan::client {
 namespace {
 
-// The optimal string alignment distance. Words are short, so the whole matrix is kept.
+// Returns the optimal string alignment distance.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -22,12 +22,12 @@ size_t Distance(std::string_view a, std::string_view b) {
   return d[a.size()][b.size()];
 }
 
-// A flag's dashes do not count as letters.
+// Returns the word without a flag's dashes.
 std::string_view Letters(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-// Longer words are not compared, because that would take time.
+// Longer words are not compared, because that would take long.
 constexpr size_t kLongestWord = 64;
 
 }  // namespace

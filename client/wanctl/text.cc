@@ -12,13 +12,13 @@
 namespace wan::client {
 namespace {
 
-// Code points of well-formed UTF-8, which is what protobuf's strings are.
+// Returns the number of code points; the text must be UTF-8, as protobuf's strings are.
 size_t Width(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-// Whether the message repeats the violations, as wanserve's does for clients that do not read
-// details.
+// Whether the message contains all violations, as wanserve's messages do for clients that do not
+// read details.
 bool RepeatsViolations(absl::string_view message, const std::vector<FieldViolation>& violations) {
   return !violations.empty() &&
          std::all_of(violations.begin(), violations.end(), [&](const FieldViolation& violation) {
@@ -33,7 +33,7 @@ std::string Printable(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const unsigned char c = text[i];
     const unsigned char next = i + 1 < text.size() ? text[i + 1] : 0xFF;
-    // U+0080 to U+009F are control characters too, and some terminals obey them.
+    // U+0080 to U+009F are control characters as well, which some terminals obey.
     const bool two_bytes = c == 0xC2 && next < 0xA0;
     const bool control = c < 0x20 || c == 0x7F || two_bytes;
     printable += control ? '?' : text[i];
@@ -43,7 +43,7 @@ std::string Printable(std::string_view text) {
 }
 
 std::string FormatClock(double seconds) {
-  // An estimate that is not finite must not break the line.
+  // Show 0 for values that are not finite.
   const int64_t total =
       std::isfinite(seconds) && seconds > 0 && seconds < 1e9 ? std::llround(seconds) : 0;
   if (total < 3600) return absl::StrFormat("%d:%02d", total / 60, total % 60);

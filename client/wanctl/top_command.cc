@@ -14,7 +14,7 @@ namespace {
 // Largest page that the server returns; more than fits on a screen.
 constexpr int kJobs = 1000;
 
-// Fetches everything again. After an error the missing parts of `state` keep their old values.
+// Fetches all data again. After an error the rest of `state` keeps its old values.
 absl::Status Refresh(Session& session, TopState& state) {
   state.time = session.Now();
   const TelemetryClient telemetry(session.connection());
@@ -26,7 +26,7 @@ absl::Status Refresh(Session& session, TopState& state) {
   request.add_states(wan::v1::JOB_STATE_RUNNING);
   request.add_states(wan::v1::JOB_STATE_QUEUED);
   request.set_page_size(kJobs);
-  // These jobs include the next ones to run.
+  // In this order the page contains the next jobs to run.
   request.set_order_by("priority desc");
   const VideoClient videos(session.connection(), {.max_retries = 0});
   const absl::StatusOr<wan::v1::ListJobsResponse> page = videos.ListJobs(request, session.stop());
@@ -50,7 +50,7 @@ ExitCode Run(Session& session, const TopCommand& command) {
   TopState state;
   state.server = session.connection().server();
   absl::Status status = Refresh(session, state);
-  // The screen is opened only after the first answer.
+  // Open the screen only after the first answer.
   if (!status.ok()) return session.Fail(status);
   const std::unique_ptr<Screen> screen = session.OpenScreen();
   if (screen == nullptr) {

@@ -20,7 +20,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// The first line: server, time, and the queue's length.
+// Returns the first line: server, time, and the length of the queue.
 std::string Heading(const TopState& state) {
   const wan::v1::ServerInfo& info = state.info;
   std::string text = absl::StrCat(
@@ -45,7 +45,7 @@ void SortForTop(std::vector<wan::v1::Job>& jobs) {
 std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& line, Colour colour = Colour::kNone) {
-    // Colour codes take no columns, so they are added after cutting.
+    // Add colour codes after cutting, because they take no columns.
     const std::string cut = size.columns > 0 ? CutToWidth(line, size.columns) : line;
     lines.push_back(colours ? Coloured(cut, colour) : cut);
   };

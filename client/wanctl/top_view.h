@@ -11,7 +11,7 @@
 
 namespace wan::client {
 
-// The server's latest answers.
+// The server's latest answers, for the screen.
 struct TopState {
   // "HOST:PORT".
   std::string server;
@@ -20,15 +20,15 @@ struct TopState {
   // Running jobs, then waiting ones, in the order in which they will run.
   std::vector<wan::v1::Job> jobs;
   wan::v1::WatchDevicesResponse devices;
-  // The error because of which the rest is older than `time`; empty: it is current.
+  // The error because of which the other members are older than `time`; empty: they are current.
   std::string problem;
 };
 
-// Orders jobs as TopState wants them: running ones first, then by their place in the queue.
+// Sorts jobs for TopState: running ones first, then by position in the queue.
 void SortForTop(std::vector<wan::v1::Job>& jobs);
 
-// Returns exactly size.rows lines of at most size.columns characters, without a newline after the
-// last; a size of 0 has no bounds. Jobs that do not fit are counted in the last line. Pure.
+// Returns exactly size.rows lines of at most size.columns characters (0: unlimited), without a
+// final newline. The last line has the number of jobs that do not fit. Pure.
 std::string RenderTop(const TopState& state, Screen::Size size, bool colours);
 
 }  // namespace wan::client

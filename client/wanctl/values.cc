@@ -26,11 +26,11 @@ absl::Status Expected(std::string_view what, std::string_view text) {
       absl::StrCat("expects ", View(what), ", not '", View(text), "'"));
 }
 
-// Reads the whole text as a number. Returns std::errc() if it is one, result_out_of_range if it is
-// one that T cannot hold, and invalid_argument for any other text.
+// Parses the whole text as a number. Returns std::errc() on success, result_out_of_range if T
+// cannot hold the number, and invalid_argument for other texts.
 template <typename T>
 std::errc ReadNumber(std::string_view text, T* value) {
-  // from_chars takes no plus sign.
+  // from_chars does not accept a plus sign.
   if (text.size() > 1 && text[0] == '+' && text[1] != '-') text.remove_prefix(1);
   const char* const end = text.data() + text.size();
   const auto [stopped, error] = std::from_chars(text.data(), end, *value);
@@ -53,8 +53,8 @@ absl::StatusOr<T> ParseInteger(std::string_view text) {
                   text);
 }
 
-// Parses "AxBx..." into numbers above 0; nullopt for another form. '*' is accepted for 'x', as in
-// upstream's generate.py.
+// Parses "AxBx..." to numbers above 0; empty for other forms. Accepts '*' for 'x', as Wan's
+// generate.py writes it.
 std::vector<int32_t> ParseDimensions(std::string_view text) {
   std::vector<int32_t> dimensions;
   for (absl::string_view part : absl::StrSplit(View(text), absl::ByAnyChar("x*"))) {
@@ -81,7 +81,7 @@ absl::StatusOr<T> Choose(std::string_view text, std::span<const Choice<T>> choic
   return Expected(absl::StrCat("one of ", names), text);
 }
 
-// The same for a value of the contract.
+// The same for an enum of the contract.
 template <typename Enum>
 absl::StatusOr<Enum> ChooseWord(std::string_view text) {
   if (const std::optional<Enum> value = ValueOf<Enum>(text)) return *value;

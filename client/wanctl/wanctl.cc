@@ -33,7 +33,7 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
       code = kExitUsage;
     }
   }
-  // A result that cannot be written, for example to a full disk, makes the command fail.
+  // The command fails if its result cannot be written, for example to a full disk.
   if (!environment.console.out.flush() && code == kExitDone) {
     environment.console.err << "wanctl: cannot write to stdout\n";
     code = kExitFailed;

@@ -1,4 +1,4 @@
-// wanctl without its process, so that tests can run it; docs/use/wanctl.md is the manual.
+// Runs wanctl within a process, for main.cc and tests; docs/use/wanctl.md is the manual.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan::client {
 
-// `args` without the program's name. Returns the exit code.
+// `args` does not include the program's name. Returns the exit code.
 int RunWanctl(const std::vector<std::string>& args, const Environment& environment);
 
 }  // namespace wan::client

@@ -357,7 +357,7 @@ absl::Status Server::State::LoadModels() {
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {
-    // The listeners hear how it ends.
+    // The state listeners are told how the load ends.
     jobs->model_operations().Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();

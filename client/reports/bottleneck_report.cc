@@ -73,6 +73,7 @@ Section StepBudget(const JobReport& report) {
   return section;
 }
 
+// A table, column by column. NOLINTNEXTLINE(readability-function-size)
 Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   Section section{"Work Against the Card's Ceilings", "ceilings", {}, {}};
   Table table;

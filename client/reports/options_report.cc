@@ -211,6 +211,7 @@ std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   return chosen;
 }
 
+// A table, column by column. NOLINTNEXTLINE(readability-function-size)
 Section HardwareMatrix(const std::vector<Run>& runs) {
   Section section{"Hardware Configuration Matrix", "hardware", {}, {}};
   Table measured;

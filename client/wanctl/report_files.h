@@ -26,7 +26,8 @@ bool IsFolder(const std::string& path);
 // others.
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 
-// Renders a document in one format. Markdown has no pictures, which would be separate files.
+// Renders a document in one format. The Markdown report has no pictures, because each would be a
+// separate file.
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
                      ReportFormat format);
 

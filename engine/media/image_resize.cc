@@ -127,7 +127,7 @@ int FloorToMultiple(double value, int multiple) {
   return static_cast<int>(value - std::fmod(value, multiple));
 }
 
-// At equal heights, how many times as wide the wider shape is as the other.
+// Returns the larger of the two aspect ratios divided by the smaller.
 double RatioGap(double ratio, ImageSize size) {
   const double other = static_cast<double>(size.width) / size.height;
   return std::max(ratio / other, other / ratio);

@@ -202,7 +202,7 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
   return encoded;
 }
 
-// Returns the state before the first step that is left to do.
+// Returns the state before the first remaining step.
 DenoiseProgress VideoJob::Start() const {
   if (earlier_.has_value()) return earlier_->To(model_.device);
   DenoiseProgress progress;

@@ -21,7 +21,8 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const NoiseLevel from(sigma(step));
     const NoiseLevel to(sigma(step + 1));
     const at::Tensor clean = sample - from.sigma * model_output;
-    // h is infinite if the run starts at sigma 1, and where it ends at 0; the factors stay finite.
+    // h is infinite in a first step from sigma 1 and in a last step to sigma 0; the factors stay
+    // finite.
     const float h = to.lambda - from.lambda;
     const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;

@@ -25,7 +25,8 @@ using nlohmann::json;
 
 constexpr char kImage[] = "input_reference";
 constexpr char kUserLabel[] = "user";
-constexpr int32_t kFramesStride = 4;  // of all current models; used while the model is unknown
+// The stride of all current models, used while the model is unknown.
+constexpr int32_t kFramesStride = 4;
 constexpr double kMaxSeconds = 3'600;
 
 // Takes "size", or "width" and "height". `model` is null if unknown.

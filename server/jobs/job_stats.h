@@ -36,7 +36,7 @@ struct JobStats {
   int queued_total = 0;
   int running_total = 0;
   int queue_capacity = 0;
-  // The most entries of the queue that a call has looked at while it held the lock once.
+  // The largest number of queue entries that a call has looked at in one hold of the lock.
   int64_t most_entries_at_once = 0;
   // Whether the server is drained or stopping: it accepts and begins no jobs.
   bool draining = false;

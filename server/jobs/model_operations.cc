@@ -121,8 +121,8 @@ absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,
   Engine& engine = parts_.groups.engine(group);
   absl::Status warm = CallEngine([&] { return engine.Warmup(name, parts_.warm_up_shapes, stop); });
   if (warm.ok() || IsDeviceLost(warm)) return warm;
-  // A model that cannot run must not look ready or hold memory. Return the warm-up's error, not one
-  // of the unload.
+  // A model that cannot run must not look ready or hold memory. Return the warm-up's error, not
+  // an error of the unload.
   CallEngine([&] { return engine.UnloadModel(name); }).IgnoreError();
   warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;

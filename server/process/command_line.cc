@@ -69,6 +69,37 @@ bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
   return false;
 }
 
+// The values of the flags that were given, by the settings' keys.
+using GivenFlags = std::map<std::string_view, std::vector<std::string>>;
+
+// Sets what the flags say. Returns INVALID_ARGUMENT with a line for each flag that is wrong.
+absl::Status ApplyFlags(GivenFlags& given, int argc, const char* const* argv,
+                        ServerConfig& config) {
+  std::vector<std::string> problems;
+  for (const Setting& setting : Settings()) {
+    std::vector<std::string>& values = given[setting.key];
+    if (values.empty()) continue;
+    // A boolean flag without a value means true: --insecure.
+    if (setting.placeholder == kTruth && values.front().empty() &&
+        !IsGivenEmpty(argc, argv, FlagOf(setting))) {
+      values = {"true"};
+    }
+    // In a file an empty text means unset, as --print-config writes it. On a command line it is
+    // probably an empty shell variable, --auth-tokens "$TOKENS", so refuse it.
+    if (!IsMany(setting.form) && values.front().empty()) {
+      problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
+                                      std::string(setting.placeholder), ", or leave the flag out"));
+      continue;
+    }
+    const absl::Status status = Apply(setting, values, config);
+    if (!status.ok()) {
+      problems.push_back(absl::StrCat(FlagOf(setting), " ", std::string(status.message())));
+    }
+  }
+  if (problems.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
+}
+
 }  // namespace
 
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) {
@@ -84,7 +115,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
 
   // Keep values as text, which the settings table parses, as for a file.
-  std::map<std::string_view, std::vector<std::string>> given;
+  GivenFlags given;
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];
     const bool many = IsMany(setting.form);
@@ -124,28 +155,9 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
       return status;
     }
   }
-  std::vector<std::string> problems;
-  for (const Setting& setting : Settings()) {
-    std::vector<std::string>& values = given[setting.key];
-    if (values.empty()) continue;
-    // A boolean flag without a value means true: --insecure.
-    if (setting.placeholder == kTruth && values.front().empty() &&
-        !IsGivenEmpty(argc, argv, FlagOf(setting))) {
-      values = {"true"};
-    }
-    // In a file an empty text means unset, as --print-config writes it. On a command line it is
-    // probably an empty shell variable, --auth-tokens "$TOKENS", so refuse it.
-    if (!IsMany(setting.form) && values.front().empty()) {
-      problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
-                                      std::string(setting.placeholder), ", or leave the flag out"));
-      continue;
-    }
-    const absl::Status status = Apply(setting, values, command.config);
-    if (!status.ok()) {
-      problems.push_back(absl::StrCat(FlagOf(setting), " ", std::string(status.message())));
-    }
+  if (absl::Status status = ApplyFlags(given, argc, argv, command.config); !status.ok()) {
+    return status;
   }
-  if (!problems.empty()) return absl::InvalidArgumentError(absl::StrJoin(problems, "\n"));
   if (absl::Status status = Complete(command.config); !status.ok()) return status;
   if (print_config) command.action = CommandLine::Action::kPrintConfig;
   return command;

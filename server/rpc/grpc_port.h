@@ -40,7 +40,7 @@ class GrpcPort {
 
   struct Callbacks {
     std::function<void(bool)> accepting;                   // ConnectionAcceptor::Start's
-    std::function<void(const RefusedCaller&)> on_refused;  // ConnectionRelay::Callbacks'
+    std::function<void(const RefusedCaller&)> on_refused;  // Overrides ConnectionRelay::Callbacks.
   };
   // Begins to serve. The services must outlive the port. Call it once.
   absl::Status Start(const std::vector<grpc::Service*>& services, Callbacks callbacks);

@@ -122,8 +122,9 @@ absl::Status VideoJob::Preprocess() {
   return InStage(model_.planned.family->preprocess, [&]() -> absl::Status {
     if (!plan_.image_to_video) return absl::OkStatus();
     absl::StatusOr<at::Tensor> image = PreparedImage();
-    if (image.ok()) image_ = *std::move(image);
-    return image.status();
+    if (!image.ok()) return image.status();
+    image_ = *std::move(image);
+    return absl::OkStatus();
   });
 }
 
@@ -173,10 +174,11 @@ absl::Status VideoJob::EncodeBothTexts() {
 absl::Status VideoJob::EncodeImage() {
   if (denoised() || !image_.defined()) return absl::OkStatus();
   EncodedImage encoded;
-  absl::Status status = InStage(StageKind::kVaeEncoding, [&] {
+  absl::Status status = InStage(StageKind::kVaeEncoding, [&]() -> absl::Status {
     absl::StatusOr<EncodedImage> made = EncodedInput();
-    if (made.ok()) encoded = *std::move(made);
-    return made.status();
+    if (!made.ok()) return made.status();
+    encoded = *std::move(made);
+    return absl::OkStatus();
   });
   if (!status.ok()) return status;
   if (caller_.taps.image) caller_.taps.image(image_, encoded);
@@ -229,8 +231,9 @@ absl::Status VideoJob::Denoise() {
   inputs_.reset();
   experts_.reset();
   earlier_.reset();
-  if (latents.ok()) latents_ = *std::move(latents);
-  return latents.status();
+  if (!latents.ok()) return latents.status();
+  latents_ = *std::move(latents);
+  return absl::OkStatus();
 }
 
 absl::Status VideoJob::Decode() {

@@ -103,4 +103,13 @@ void ReleaseCachedMemory(const c10::Device& device) noexcept {
   }
 }
 
+void AwaitDevice(const c10::Device& device) noexcept {
+  if (device.is_cpu()) return;
+  try {
+    at::accelerator::synchronizeDevice(device.index());
+  } catch (const c10::Error&) {
+    // Fails only if the device is lost.
+  }
+}
+
 }  // namespace wan

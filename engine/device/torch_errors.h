@@ -45,4 +45,8 @@ absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::
 // size. Does nothing on a lost device.
 void ReleaseCachedMemory(const c10::Device& device) noexcept;
 
+// Waits until the device has computed all that was queued on it, by any thread. Returns at once for
+// a CPU, which queues nothing, and on a lost device, on which nothing runs.
+void AwaitDevice(const c10::Device& device) noexcept;
+
 }  // namespace wan

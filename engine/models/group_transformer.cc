@@ -1,9 +1,7 @@
 #include "engine/models/group_transformer.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <ATen/ops/cat.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <array>
@@ -223,14 +221,7 @@ absl::Status GroupTransformer::RunOnAll(
   });
   if (status.ok()) return status;
   // Wait: other ranks may still be copying from this forward's tensors, which the caller may free.
-  for (const GroupRank& rank : ranks_) {
-    if (rank.device.is_cpu()) continue;
-    try {
-      at::accelerator::synchronizeDevice(rank.device.index());
-    } catch (const c10::Error&) {
-      // The device is lost, so nothing runs on it; `status` says so.
-    }
-  }
+  for (const GroupRank& rank : ranks_) AwaitDevice(rank.device);
   return status;
 }
 

@@ -1,8 +1,6 @@
 #include "engine/models/wan/vae_pipeline.h"
 
-#include <ATen/DeviceAccelerator.h>
 #include <c10/core/DeviceGuard.h>
-#include <c10/util/Exception.h>
 
 #include <optional>
 #include <stop_token>
@@ -100,14 +98,7 @@ absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const Vae
       },
       close);
   if (status.ok()) return status;
-  for (const VaePipelineRank& rank : ranks) {
-    if (rank.device.is_cpu()) continue;
-    try {
-      at::accelerator::synchronizeDevice(rank.device.index());
-    } catch (const c10::Error&) {
-      // The device is lost, so nothing runs on it; `status` says so.
-    }
-  }
+  for (const VaePipelineRank& rank : ranks) AwaitDevice(rank.device);
   return status;
 }
 

@@ -109,11 +109,11 @@ void ModelTable::Refresh(const std::string& name, Entry& entry) {
   }
   for (const wan::v1::ModelState better : kFromBest) {
     const auto found = std::find_if(places.begin(), places.end(), [&](int group) {
-      return entry.places[static_cast<size_t>(group)].state == better;
+      return PlaceIn(entry, group).state == better;
     });
     if (found == places.end()) continue;
     state = better;
-    error = entry.places[static_cast<size_t>(*found)].error;
+    error = PlaceIn(entry, *found).error;
     break;
   }
   const bool changed = state != entry.state || error != entry.error;
@@ -256,7 +256,7 @@ absl::Status ModelTable::SettleLoad(const std::string& name, Entry& entry) {
     // Other groups have the new LoRAs. A group that kept the former ones would run jobs with LoRAs
     // that the model does not show, so it becomes FAILED there.
     for (int group = 0; group < groups_.size(); ++group) {
-      if (!entry.places[static_cast<size_t>(group)].kept) continue;
+      if (!PlaceIn(entry, group).kept) continue;
       SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
     }
   } else {

@@ -32,7 +32,7 @@ void ModelTable::CountLoad(Place& place, const absl::Status& status) const {
 
 bool ModelTable::MayLoadMissing(const std::string& name, const Entry& entry, int group) const {
   if (entry.loading > 0 || !groups_.MayHave(group, name) || !groups_.Serves(group)) return false;
-  const Place& place = entry.places[static_cast<size_t>(group)];
+  const Place& place = PlaceIn(entry, group);
   const bool lacks =
       place.state == wan::v1::MODEL_STATE_UNLOADED ||
       (place.state == wan::v1::MODEL_STATE_FAILED && absl::IsResourceExhausted(place.error));
@@ -47,7 +47,7 @@ bool ModelTable::MayLoadMissing(const std::string& name, const Entry& entry, int
 
 void ModelTable::ForgetPauses(int group) {
   for (auto& [name, entry] : entries_) {
-    entry.places[static_cast<size_t>(group)].retry = absl::InfinitePast();
+    PlaceIn(entry, group).retry = absl::InfinitePast();
   }
 }
 

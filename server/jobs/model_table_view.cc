@@ -151,7 +151,7 @@ std::optional<wan::v1::StageReport> ModelTable::LoadReport(std::string_view name
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   if (found == entries_.end()) return std::nullopt;
-  return found->second.places[static_cast<size_t>(group)].load_report;
+  return PlaceIn(found->second, group).load_report;
 }
 
 bool ModelTable::IsReady(std::string_view name) const {
@@ -169,7 +169,7 @@ bool ModelTable::IsReadyIn(std::string_view name, int group) const {
   absl::MutexLock lock(&mutex_);
   const auto found = entries_.find(BareModelName(name));
   return found != entries_.end() &&
-         found->second.places[static_cast<size_t>(group)].state == wan::v1::MODEL_STATE_READY;
+         PlaceIn(found->second, group).state == wan::v1::MODEL_STATE_READY;
 }
 
 std::vector<int> ModelTable::ReadyIn(std::string_view name) const {

@@ -45,7 +45,7 @@ struct CudaPlugin {
   // and versions of driver and CUDA.
   int (*describe)(int device, char* out, int size) = nullptr;
 
-  // For device_graph.h.Unlike the others, these throw.
+  // For device_graph.h. Unlike the others, these throw.
   std::shared_ptr<void> (*record_graph)(int device, const std::function<void()>& work) = nullptr;
   void (*replay_graph)(void* graph) = nullptr;
 };

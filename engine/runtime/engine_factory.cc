@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <string>
@@ -128,11 +129,12 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
   // Sampling the other monitors would give no new figures.
   monitors.front()->StartSampling();
   std::unique_ptr<DeviceMonitor> monitor = Together(std::move(monitors), load);
+  const SystemFacts facts = HostFacts();
   return std::make_unique<WanEngine>(
       std::move(load),
-      DeviceDescription{"cpu", ReadCpuName(), DTypeLabel(dtype),
-                        absl::StrCat("LibTorch ", TORCH_VERSION), HostFacts(),
-                        AssumedCpuRate(HostFacts().cpu_cores, DTypeLabel(dtype))},
+      DeviceDescription{"cpu", facts.cpu_name, DTypeLabel(dtype),
+                        absl::StrCat("LibTorch ", TORCH_VERSION), facts,
+                        AssumedCpuRate(facts.cpu_cores, DTypeLabel(dtype))},
       limits, std::move(monitor));
 }
 
@@ -164,10 +166,11 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
 // Returns the least over the group's devices, because each holds as much as the first device's plan
 // says.
 uint64_t PresentMemory(const std::vector<at::Device>& devices) {
-  uint64_t least = PresentMemory(devices.front().index());
+  uint64_t least = std::numeric_limits<uint64_t>::max();
   for (const at::Device& device : devices) least = std::min(least, PresentMemory(device.index()));
   return least;
 }
+
 absl::StatusOr<uint64_t> ClaimMemory(const std::vector<at::Device>& devices, uint64_t limit) {
   std::optional<uint64_t> least;
   for (const at::Device& device : devices) {

@@ -20,8 +20,8 @@ uint64_t UncopiedBytes(const ComponentWeights& weights) {
 }
 
 // Whether another model's component may leave the device without a host copy.
-bool MayBeDropped(const PlannedComponent& component) {
-  return component.policy == ResidencyPolicy::kDisk || component.policy == ResidencyPolicy::kAuto;
+bool MayBeDropped(ResidencyPolicy policy) {
+  return policy == ResidencyPolicy::kDisk || policy == ResidencyPolicy::kAuto;
 }
 
 // Returns the first device that has the component.
@@ -33,7 +33,6 @@ std::string DeviceOf(const ComponentDescription& component) {
 struct Movable {
   std::shared_ptr<ComponentWeights> weights;
   ResidencyPolicy policy;
-  bool may_be_dropped;
 };
 
 // What the other models have on the device.
@@ -57,7 +56,7 @@ Others OthersThan(const LoadedModel* model, const LoadedModels& models) {
       if (other->weights[i] == nullptr || component.elsewhere) continue;
       others.held += static_cast<uint64_t>(other->weights[i]->DeviceBytes());
       if (component.policy != ResidencyPolicy::kResident) {
-        others.movable.push_back({other->weights[i], component.policy, MayBeDropped(component)});
+        others.movable.push_back({other->weights[i], component.policy});
       }
     }
   });
@@ -143,17 +142,17 @@ PlanLimits MemoryArbiter::LimitsFor(std::string_view name, const LoadedModel& mo
       const std::shared_ptr<ComponentWeights>& weights = other->weights[i];
       if (component.policy == ResidencyPolicy::kResident || weights == nullptr) continue;
       const auto copied = static_cast<uint64_t>(weights->HostBytes());
-      host.others.push_back(
-          {static_cast<uint64_t>(weights->DeviceBytes()),
-           MayBeDropped(component) ? 0 : component.bytes - std::min(copied, component.bytes)});
+      host.others.push_back({static_cast<uint64_t>(weights->DeviceBytes()),
+                             MayBeDropped(component.policy)
+                                 ? 0
+                                 : component.bytes - std::min(copied, component.bytes)});
     }
   });
   host.available_bytes = now;
   absl::MutexLock lock(&mutex_);
-  if (host_before_.has_value() && now > 0) {
-    const uint64_t total = host_before_->available + host_before_->held;
+  if (host_total_.has_value() && now > 0) {
     const uint64_t held = HeldOnHost();
-    host.available_bytes = std::max(now, total > held ? total - held : 1);
+    host.available_bytes = std::max(now, *host_total_ > held ? *host_total_ - held : 1);
   }
   return limits;
 }
@@ -184,7 +183,7 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
         }
       }
     }
-    for (const auto& [weights, policy, may_be_dropped] : others.movable) {
+    for (const auto& [weights, policy] : others.movable) {
       if (others.held + needed_bytes <= limit) break;
       const auto bytes = static_cast<uint64_t>(weights->DeviceBytes());
       if (bytes == 0) continue;
@@ -192,7 +191,7 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
       const uint64_t uncopied = UncopiedBytes(*weights);
       // First leave the job its share of host memory.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
-      if (policy == ResidencyPolicy::kDisk || (may_be_dropped && !room.ok())) {
+      if (policy == ResidencyPolicy::kDisk || (MayBeDropped(policy) && !room.ok())) {
         weights->Drop();
         continue;
       }
@@ -256,12 +255,12 @@ void MemoryArbiter::RecordMemory(Recorder& recorder) const {
 MemoryArbiter::RunningJob::RunningJob(MemoryArbiter& arbiter) : arbiter_(arbiter) {
   const uint64_t available = arbiter.HostMemory();
   absl::MutexLock lock(&arbiter.mutex_);
-  arbiter.host_before_ = {available, arbiter.HeldOnHost()};
+  arbiter.host_total_ = available + arbiter.HeldOnHost();
 }
 
 MemoryArbiter::RunningJob::~RunningJob() {
   absl::MutexLock lock(&arbiter_.mutex_);
-  arbiter_.host_before_.reset();
+  arbiter_.host_total_.reset();
 }
 
 }  // namespace wan

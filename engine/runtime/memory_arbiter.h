@@ -76,12 +76,6 @@ class MemoryArbiter {
   };
 
  private:
-  // Host memory before the running job.
-  struct HostBefore {
-    uint64_t available = 0;
-    uint64_t held = 0;
-  };
-
   // Returns the device bytes that all models together may use now: the limit at the start, or less
   // if other processes took some since; 0: no limit.
   uint64_t DeviceMemory() const;
@@ -101,7 +95,8 @@ class MemoryArbiter {
   const MemoryProbes probes_;
 
   mutable absl::Mutex mutex_;
-  std::optional<HostBefore> host_before_ ABSL_GUARDED_BY(mutex_);
+  // Host memory before the running job: what was available, and what the models held.
+  std::optional<uint64_t> host_total_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan

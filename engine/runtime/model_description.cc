@@ -27,7 +27,7 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
           DTypeLabel(dtype)};
 }
 
-// Adds devices with a replica each, and counts the bytes of all replicas.
+// Adds devices with a replica each; the bytes are those of all replicas already.
 ComponentDescription WithPeers(ComponentDescription description,
                                const std::vector<c10::Device>& peers) {
   for (const c10::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());

@@ -90,10 +90,13 @@ def main():
                 entries.append(entry)
                 start = f"| {card} | {model} {shape} | {gib(plan['peak_bytes'])} | " if plan["fits"] else \
                     f"| {card} | {model} {shape} | refused | "
+                if (limit, model, shape) in shown:
+                    continue
                 if row is None or "peak_bytes" not in row:
+                    shown.add((limit, model, shape))
                     lines.append(start + " | | | | not measured |")
                     continue
-                if not is_own or (limit, model, shape) in shown:
+                if not is_own:
                     continue
                 shown.add((limit, model, shape))
                 note = ""

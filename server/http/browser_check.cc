@@ -35,6 +35,13 @@ absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules) {
       (head.certificate_subject.empty() || !head.All("authorization").empty())) {
     return absl::OkStatus();
   }
+  // Browsers send no Origin where a page only shows what it loads, as <video> does, but this.
+  const std::string_view site = head.First("sec-fetch-site");
+  if (head.path != "/" && (site == "cross-site" || site == "same-site")) {
+    return absl::PermissionDeniedError(
+        "a web page of another address asked for this; only the server's own page may, without a "
+        "token");
+  }
   std::string host = absl::AsciiStrToLower(std::string(head.First("host")));
   const std::vector<std::string_view> origins = head.All("origin");
   const bool own_page = rules.page && origins.size() == 1 && IsOrigin(origins.front(), host);

@@ -35,7 +35,7 @@ HttpFields MakeFields() {
                         SourceOf("style"),
                         "; connect-src 'self'; img-src blob: data:; media-src 'self' blob:; "
                         "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
-                        "require-trusted-types-for 'script'")},
+                        "require-trusted-types-for 'script'; trusted-types 'none'")},
           {"X-Content-Type-Options", "nosniff"},
           {"X-Frame-Options", "DENY"},
           {"Cross-Origin-Opener-Policy", "same-origin"},

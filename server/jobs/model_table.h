@@ -181,8 +181,8 @@ class ModelTable {
     std::string load_operation;               // the name of the operation that loads the model now
   };
 
-  // The entry of this name, which is made if it is missing.
   bool IsConfiguredLocked(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The entry of this name, which is made if it is missing.
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Place& PlaceIn(Entry& entry, int group) {
     return entry.places[static_cast<size_t>(group)];

@@ -52,6 +52,22 @@ TEST(BrowserCheckTest, WithoutAuthenticationItsPageHasAnAddressForItsName) {
   EXPECT_TRUE(CheckBrowser(From("", "gpu1:8000"), kInsecure).ok());
 }
 
+TEST(BrowserCheckTest, WhatAnotherPageOnlyShows) {
+  HttpHead shown = From("", "localhost:8000");
+  shown.path = "/v1/videos/video_1/content";
+  EXPECT_TRUE(CheckBrowser(shown, kLocal).ok());
+  for (const char* const site : {"cross-site", "same-site"}) {
+    HttpHead foreign = shown;
+    foreign.fields.emplace_back("sec-fetch-site", site);
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckBrowser(foreign, kLocal))) << site;
+    EXPECT_TRUE(absl::IsPermissionDenied(CheckBrowser(foreign, kInsecure))) << site;
+    foreign.path = "/";  // a link to the page
+    EXPECT_TRUE(CheckBrowser(foreign, kLocal).ok()) << site;
+  }
+  shown.fields.emplace_back("sec-fetch-site", "same-origin");
+  EXPECT_TRUE(CheckBrowser(shown, kLocal).ok());
+}
+
 TEST(BrowserCheckTest, WithoutThePageNoPage) {
   BrowserRules rules = kLocal;
   rules.page = false;

@@ -32,7 +32,8 @@ struct Caller {
   const PipelineTaps& taps;
 };
 
-// Runs one job. Call each stage once, in order, as long as they succeed. Each stage opens its spans.
+// Runs one job. Call each stage once, in order, as long as they succeed. Each stage opens its
+// spans.
 class VideoJob {
  public:
   // If a savepoint has all steps, the stages before WriteLatents do nothing.

@@ -74,6 +74,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<wan::v1::Solver>(app, "--solver", Alternatives<wan::v1::Solver>(),
                             "Solver of the denoising steps", ParseSolver,
                             [&](wan::v1::Solver value) { request.set_solver(value); });
+  AddValue<wan::v1::Quality>(app, "--quality", Alternatives<wan::v1::Quality>(),
+                             "How exactly the video is computed", ParseQuality,
+                             [&](wan::v1::Quality value) { request.set_quality(value); });
   AddValue<wan::v1::VaePrecision>(
       app, "--vae-precision", Alternatives<wan::v1::VaePrecision>(),
       "Precision of the video autoencoder", ParseVaePrecision,

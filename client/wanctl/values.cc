@@ -170,6 +170,10 @@ absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text) {
   return ChooseWord<wan::v1::Solver>(text);
 }
 
+absl::StatusOr<wan::v1::Quality> ParseQuality(std::string_view text) {
+  return ChooseWord<wan::v1::Quality>(text);
+}
+
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text) {
   return ChooseWord<wan::v1::VaePrecision>(text);
 }

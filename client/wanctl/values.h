@@ -48,6 +48,8 @@ absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
 absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
 // Accepts a word of the enum (proto/enum_words.h), for example "dpm++".
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
+// Accepts a word of the enum, for example "high".
+absl::StatusOr<wan::v1::Quality> ParseQuality(std::string_view text);
 // Accepts a word of the enum, for example "fp16".
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
 // Accepts "#RRGGBB", and "RRGGBB" because '#' begins a comment in shells; returns the first form.

@@ -8,6 +8,7 @@
 
 #include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
+#include "engine/api/quality.h"
 #include "engine/api/residency.h"
 #include "engine/api/vae_precision.h"
 
@@ -27,6 +28,8 @@ struct EngineOptions {
   // Measure SM activity with the driver's GPM counters. If false, the share of time in which any
   // kernel ran is reported instead.
   bool gpm = true;
+  // The quality of requests that do not set it.
+  Quality quality = Quality::kExact;
   // The autoencoder's precision for requests that do not set it. Unset: DefaultVaePrecision.
   std::optional<VaePrecision> vae_precision;
   // On a GPU, record and replay forwards of videos so small that launching kernels takes longer

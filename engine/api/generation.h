@@ -12,6 +12,7 @@
 #include "engine/api/lora.h"
 #include "engine/api/model_parts.h"
 #include "engine/api/operator_work.h"
+#include "engine/api/quality.h"
 #include "engine/api/residency.h"
 #include "engine/api/stage.h"
 #include "engine/api/vae_precision.h"
@@ -42,6 +43,7 @@ struct GenerationRequest {
   std::string solver;  // name in engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
+  std::optional<Quality> quality;             // unset: the engine's setting
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
   std::optional<int> h264_crf;   // rate factor of the MP4 file; unset: the engine's setting
   int preview_interval = 0;      // steps between previews; 0: no previews
@@ -67,6 +69,9 @@ struct StepPlan {
   double timestep = 0;  // 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
   double guidance_scale = 0;
+  // Whether the step computes no transformer blocks: it adds what they added to the residual stream
+  // in the last step that computed them. Never true for the first step of an expert.
+  bool reuses_blocks = false;
 };
 
 // One stage of a job, with its work and memory.
@@ -105,6 +110,8 @@ struct GenerationPlan {
   // Whether the forwards with and without the prompt run as one batch of two. That pays off for
   // small videos, where one forward does not fill the device.
   bool batched_guidance = false;
+  // Whether the transformers' products and self-attention take inputs of 8 bits.
+  bool eight_bits = false;
   // Whether any step runs a forward without the prompt; steps with a guidance scale of exactly 1 do
   // not. False for few-step checkpoints, whose weights have learnt the guidance, and if all scales
   // are 1.

@@ -19,6 +19,7 @@ void FillEmpty(const T& value, T& field) {
 }  // namespace
 
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults) {
+  defaults.quality = options.quality;
   defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
   defaults.h264_crf = options.h264.crf;
 }
@@ -36,6 +37,7 @@ void FillUnset(const GenerationRequest& defaults, GenerationRequest& request) {
   Fill(defaults.shift, request.shift);
   FillEmpty(defaults.solver, request.solver);
   FillEmpty(defaults.outputs, request.outputs);
+  Fill(defaults.quality, request.quality);
   Fill(defaults.vae_precision, request.vae_precision);
   Fill(defaults.h264_crf, request.h264_crf);
 }

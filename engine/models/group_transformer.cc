@@ -55,7 +55,8 @@ class GroupTransformer final : public VideoTransformer {
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareText(
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text, const WorkGate& gate) override;
+                                     const TextConditioning& text, const WorkGate& gate,
+                                     const ForwardPolicy& policy) override;
 
   int64_t WeightBytes() const override {
     int64_t bytes = 0;
@@ -133,7 +134,8 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> GroupTransformer::Prepar
 absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
                                                      const at::Tensor& timestep,
                                                      const TextConditioning& text,
-                                                     const WorkGate& gate) {
+                                                     const WorkGate& gate,
+                                                     const ForwardPolicy& policy) {
   const auto* const prepared = dynamic_cast<const GroupText*>(&text);
   if (prepared == nullptr || prepared->owner() != this) {
     return absl::InvalidArgumentError("the text was prepared by another transformer");
@@ -179,7 +181,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
         talks[half] == nullptr ? nullptr : &talks[half]->End(static_cast<int>(place)));
     absl::StatusOr<at::Tensor> flow = own.transformer->Forward(
         inputs[rank], timestep.narrow(0, half * division.videos, division.videos),
-        *prepared->parts[rank], WorkGate(own.device, sharing > 1 ? std::stop_token() : stop));
+        *prepared->parts[rank], WorkGate(own.device, sharing > 1 ? std::stop_token() : stop),
+        policy);
     if (flow.ok() && place == 0) flows[half] = *std::move(flow);
     if (rank == 0 && division.halves > 1) wait.emplace(own.device, own.exchanges);
     return flow.status();

@@ -24,8 +24,7 @@
 namespace wan {
 
 // The texts of one batch, prepared for a transformer. Only the transformer that made it can use it.
-// Only the transformer that made it can use it. It holds device memory and does not depend on sizes
-// or timesteps.
+// It holds device memory and does not depend on sizes or timesteps.
 class TextConditioning {
  public:
   virtual ~TextConditioning() = default;
@@ -35,6 +34,22 @@ class TextConditioning {
 
   // Returns the device memory of the texts, in bytes.
   virtual int64_t Bytes() const = 0;
+};
+
+// What Forward() does with the transformer's blocks.
+enum class BlockUse {
+  kCompute,
+  // Also keeps in the text, until its next forward, what the blocks have added to the residual
+  // stream.
+  kComputeAndKeep,
+  // Computes no block and adds what the last kComputeAndKeep of the same text has kept.
+  kReuse,
+};
+
+struct ForwardPolicy {
+  // Products of the blocks and self-attention take inputs of 8 bits (engine/ops/rounding.h).
+  bool eight_bits = false;
+  BlockUse blocks = BlockUse::kCompute;
 };
 
 // Not thread-safe: one call at a time.
@@ -62,12 +77,13 @@ class VideoTransformer {
   // tokens] with the tokens in the order frame, row, column. Modulation is computed once per
   // distinct value.
   //
-  // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, or if
-  // another transformer made `text`. CANCELLED after a stop request: blocks pass `gate`, and so do
-  // long parts of a block.
+  // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, if
+  // another transformer made `text`, or if `policy` reuses what was not kept. CANCELLED after a
+  // stop request: blocks pass `gate`, and so do long parts of a block.
   virtual absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
                                              const TextConditioning& text,
-                                             const WorkGate& gate = {}) = 0;
+                                             const WorkGate& gate = {},
+                                             const ForwardPolicy& policy = {}) = 0;
 
   // Returns the device memory of the weights, in bytes.
   virtual int64_t WeightBytes() const = 0;

@@ -113,9 +113,9 @@ class GuidedFlow {
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
       const int64_t batch = text->batch();
       const char* const name = ForwardName(batch, flows.empty());
-      absl::StatusOr<at::Tensor> flow =
-          expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
-                           Timestep(step.timestep, batch), *text, gate_);
+      absl::StatusOr<at::Tensor> flow = expert_->Forward(
+          input.unsqueeze(0).expand({batch, -1, -1, -1, -1}), Timestep(step.timestep, batch), *text,
+          gate_, {.eight_bits = inputs_.plan.eight_bits});
       if (!flow.ok()) return flow.status();
       // The expert may be on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);

@@ -296,6 +296,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   plan.guided = !model.few_step.has_value() &&
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });
+  plan.eight_bits = RoundsToEightBits(*plan.request.quality);
   plan.image_to_video = plan.request.image != nullptr;
 
   Violations violations(inspected.violations);

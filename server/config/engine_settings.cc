@@ -176,6 +176,12 @@ std::vector<Setting> EngineSettings() {
       TextSetting("dtype", "fp32|bf16",
                   "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &E::dtype,
                   CheckDtype),
+      ChoiceSetting<Quality>(
+          "quality", "exact|high|fast",
+          "how exactly videos are computed, unless a request states it; high: "
+          "8 bits in products and attention; fast: also reused steps",
+          Setting::Form::kText, &E::quality,
+          {{"exact", Quality::kExact}, {"high", Quality::kHigh}, {"fast", Quality::kFast}}),
       ChoiceSetting<std::optional<VaePrecision>>(
           "vae_precision", "fp32|tf32|fp16|bf16",
           "precision in which the video autoencoder computes, unless a request states one; "

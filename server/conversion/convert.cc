@@ -113,6 +113,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   }
   result.preview_interval = request.preview_interval();
   result.profile = request.profile();
+  result.quality = ParseQuality(WordOf(request.quality()));
   result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
     result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
@@ -141,6 +142,9 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
   result.set_profile(request.profile);
+  if (request.quality) {
+    result.set_quality(*ValueOf<wan::v1::Quality>(NameOf(*request.quality)));
+  }
   if (request.vae_precision) {
     result.set_vae_precision(*ValueOf<wan::v1::VaePrecision>(NameOf(*request.vae_precision)));
   }

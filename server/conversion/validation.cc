@@ -179,6 +179,10 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
     violations.push_back({"solver", absl::StrCat("must be ", ValuesOf<wan::v1::Solver>(), ", got ",
                                                  static_cast<int>(request.solver()))});
   }
+  if (!wan::v1::Quality_IsValid(request.quality())) {
+    violations.push_back({"quality", absl::StrCat("must be ", ValuesOf<wan::v1::Quality>(),
+                                                  ", got ", static_cast<int>(request.quality()))});
+  }
   if (!wan::v1::VaePrecision_IsValid(request.vae_precision())) {
     violations.push_back(
         {"vae_precision", absl::StrCat("must be ", ValuesOf<wan::v1::VaePrecision>(), ", got ",

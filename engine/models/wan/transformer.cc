@@ -134,7 +134,8 @@ class WanTransformer final : public RankTransformer {
       std::span<const at::Tensor> contexts, const WorkGate& gate) override;
 
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text, const WorkGate& gate) override;
+                                     const TextConditioning& text, const WorkGate& gate,
+                                     const ForwardPolicy& policy) override;
 
  private:
   int64_t head_dim() const { return config_.dim / config_.num_heads; }
@@ -240,7 +241,8 @@ absl::StatusOr<std::shared_ptr<const TextConditioning>> WanTransformer::PrepareT
 absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                                                    const at::Tensor& timestep,
                                                    const TextConditioning& text,
-                                                   const WorkGate& gate) {
+                                                   const WorkGate& gate,
+                                                   const ForwardPolicy& /*policy*/) {
   BlockMarks* const marks = std::exchange(marks_, nullptr);
   if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
   const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);

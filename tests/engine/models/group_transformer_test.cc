@@ -204,9 +204,10 @@ class ThrowsOnce final : public RankTransformer {
     return inner_->PrepareText(contexts, gate);
   }
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text, const WorkGate& gate) override {
+                                     const TextConditioning& text, const WorkGate& gate,
+                                     const ForwardPolicy& policy) override {
     if (std::exchange(throws_, false)) throw std::runtime_error("this rank has no memory");
-    return inner_->Forward(latents, timestep, text, gate);
+    return inner_->Forward(latents, timestep, text, gate, policy);
   }
   int64_t WeightBytes() const override { return inner_->WeightBytes(); }
   void ShareTokens(Communicator* peers) override { inner_->ShareTokens(peers); }

@@ -50,8 +50,8 @@ class ConstantFlow final : public VideoTransformer {
   }
 
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
-                                     const TextConditioning& text,
-                                     const WorkGate& /*gate*/) override {
+                                     const TextConditioning& text, const WorkGate& /*gate*/,
+                                     const ForwardPolicy& /*policy*/) override {
     batches.push_back(latents.size(0));
     timesteps.push_back(timestep.clone());
     inputs.push_back(latents.select(0, 0).clone());

@@ -7,6 +7,10 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/ops/rounded_attention.h"
+#include "engine/ops/rounded_linear.h"
+#include "engine/ops/rounding.h"
+
 namespace wan {
 
 struct CudaOps {
@@ -20,9 +24,26 @@ struct CudaOps {
   bool (*gate_residual_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                              const at::Tensor& scale, const at::Tensor& shift,
                              const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
+  // The same, rounded (gate_residual_norm.h); `y` undefined: nothing is added to x before the norm.
+  bool (*rounded_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
+                       double eps, const RoundedRows& out) = nullptr;
   // rms_norm_rope.h
   bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
                         const at::Tensor& rotary) = nullptr;
+
+  // rounding.h
+  bool (*round_rows)(const at::Tensor& x, const RoundedRows& out) = nullptr;
+  // rounded_linear.h. Needs compute capability 9.0.
+  bool (*rounded_linear)(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
+                         Activation activation, at::Tensor& out) = nullptr;
+  // rounded_attention.h, for heads for which RoundsAttention is true. The rounding has no other
+  // version on a GPU and always succeeds. `averaged` are the keys whose mean is subtracted.
+  void (*round_queries)(const at::Tensor& query, const RoundedHeads& out) = nullptr;
+  void (*round_keys)(const at::Tensor& key, const at::Tensor& averaged,
+                     const RoundedHeads& out) = nullptr;
+  bool (*rounded_attention)(const RoundedHeads& query, const RoundedHeads& key,
+                            const at::Tensor& value, at::Tensor& out) = nullptr;
 
   // Returns ten times the major plus the minor number of a GPU's compute capability, for example
   // 90.

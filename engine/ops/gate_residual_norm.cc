@@ -1,5 +1,6 @@
 #include "engine/ops/gate_residual_norm.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/record_function.h>
 
 #include <vector>
@@ -19,6 +20,19 @@ void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x
     if (kernel != nullptr && kernel(y, gate, x, scale, shift, index, eps, out)) return;
   }
   GateResidualNormReference(y, gate, x, scale, shift, index, eps, out);
+}
+
+void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                      const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
+                      double eps, const RoundedRows& out) {
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::gate_residual_norm", (std::vector<c10::IValue>{y, gate}));
+  if (x.is_cuda()) {
+    const auto kernel = GetCudaOps().rounded_norm;
+    if (kernel != nullptr && kernel(y, gate, x, scale, shift, index, eps, out)) return;
+  }
+  at::Tensor norm = at::empty_like(x);
+  GateResidualNormReference(y, gate, x, scale, shift, index, eps, norm);
+  RoundRowsReference(norm, out);
 }
 
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,

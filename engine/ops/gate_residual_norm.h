@@ -6,6 +6,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/ops/rounding.h"
+
 namespace wan {
 
 // y [rows, dim] fp32 or bf16; x [rows, dim] fp32, updated in place; gate [n, dim] fp32, or
@@ -14,6 +16,11 @@ namespace wan {
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
+
+// Does the same and rounds the norm to `out` (rounding.h), which may be RoundedIn(y, dim).
+void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
+                      const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
+                      double eps, const RoundedRows& out);
 
 // A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,

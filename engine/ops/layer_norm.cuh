@@ -4,6 +4,9 @@
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <type_traits>
+
+#include "engine/ops/rounding.cuh"
 #include "engine/ops/row_kernel.cuh"
 
 namespace wan {
@@ -19,6 +22,7 @@ struct LayerNormArguments {
   RowTable scale;
   RowTable shift;
   const int32_t* index = nullptr;  // nullptr if all tables have one row
+  float* row_scales = nullptr;     // of a rounded output
 };
 
 // Y is the dtype of y, which is added to x before the norm; void if there is none. `y` and `out`
@@ -28,6 +32,8 @@ __global__ void __launch_bounds__(kMaxThreads)
     LayerNormKernel(LayerNormArguments args, const Y* y, Out* out) {
   __shared__ float shared_sum[1][kWarp];
   __shared__ float shared_squares[1][kWarp];
+  __shared__ float shared_largest[kWarp];
+  constexpr bool kRounds = std::is_same_v<Out, __nv_fp8_e4m3>;
 
   const int64_t row = blockIdx.x;
   const int column = threadIdx.x * kVector;
@@ -68,24 +74,43 @@ __global__ void __launch_bounds__(kMaxThreads)
   BlockSum(squares, shared_squares);
   const float inverse = rsqrtf(squares[0] / static_cast<float>(args.dim) + args.eps);
 
-  if (!active) return;
-  const Vector scale = LoadRowOf(args.scale, i, column);
-  const Vector shift = LoadRowOf(args.shift, i, column);
-  Vector result;
+  if (!kRounds && !active) return;
+  Vector result[1] = {};
+  if (active) {
+    const Vector scale = LoadRowOf(args.scale, i, column);
+    const Vector shift = LoadRowOf(args.shift, i, column);
 #pragma unroll
-  for (int k = 0; k < kVector; ++k) {
-    result.values[k] = (x.values[k] - mean) * inverse * scale.values[k] + shift.values[k];
+    for (int k = 0; k < kVector; ++k) {
+      result[0].values[k] = (x.values[k] - mean) * inverse * scale.values[k] + shift.values[k];
+    }
   }
-  StoreVector(out + row * args.out_stride + column, result);
+  if constexpr (kRounds) {
+    StoreRounded(result, static_cast<int>(args.dim), shared_largest, out + row * args.out_stride,
+                 args.row_scales + row);
+  } else {
+    StoreVector(out + row * args.out_stride + column, result[0]);
+  }
 }
 
 // Whether x, tables and out meet the requirements of both operators.
 inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
-                              const at::Tensor& index, const at::Tensor& out) {
+                              const at::Tensor& index) {
   const int64_t dim = x.size(1);
   return HasVectorRows(x) && x.scalar_type() == at::kFloat && RowFitsBlock(dim) &&
-         IsRowTable(scale, index, dim) && IsRowTable(shift, index, dim) && HasVectorRows(out) &&
+         IsRowTable(scale, index, dim) && IsRowTable(shift, index, dim);
+}
+
+inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                              const at::Tensor& index, const at::Tensor& out) {
+  return SupportsLayerNorm(x, scale, shift, index) && HasVectorRows(out) &&
          out.sizes() == x.sizes();
+}
+
+// Whether `y` and `gate`, which may be undefined, can be added to x.
+inline bool SupportsResidual(const at::Tensor& x, const at::Tensor& y, const at::Tensor& gate,
+                             const at::Tensor& index) {
+  return HasVectorRows(y) && y.sizes() == x.sizes() &&
+         (!gate.defined() || IsRowTable(gate, index, x.size(1)));
 }
 
 inline LayerNormArguments MakeLayerNormArguments(const at::Tensor& x, const at::Tensor& scale,

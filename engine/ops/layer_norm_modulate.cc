@@ -1,5 +1,6 @@
 #include "engine/ops/layer_norm_modulate.h"
 
+#include <ATen/ops/empty_like.h>
 #include <ATen/ops/layer_norm.h>
 #include <ATen/record_function.h>
 
@@ -16,6 +17,22 @@ void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::T
     if (kernel != nullptr && kernel(x, scale, shift, index, eps, out)) return;
   }
   LayerNormModulateReference(x, scale, shift, index, eps, out);
+}
+
+void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                       const at::Tensor& index, double eps, const RoundedRows& out) {
+  RECORD_USER_SCOPE("wan::layer_norm_modulate");
+  if (x.is_cuda()) {
+    const auto kernel = GetCudaOps().rounded_norm;
+    at::Tensor unchanged = x;
+    if (kernel != nullptr &&
+        kernel(/*y=*/{}, /*gate=*/{}, unchanged, scale, shift, index, eps, out)) {
+      return;
+    }
+  }
+  at::Tensor norm = at::empty_like(x);
+  LayerNormModulateReference(x, scale, shift, index, eps, norm);
+  RoundRowsReference(norm, out);
 }
 
 void LayerNormModulateReference(const at::Tensor& x, const at::Tensor& scale,

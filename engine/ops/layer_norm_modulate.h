@@ -7,6 +7,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include "engine/ops/rounding.h"
+
 namespace wan {
 
 // x [rows, dim] fp32; scale and shift [n, dim] fp32, each with one row for all or one row per value
@@ -16,6 +18,10 @@ namespace wan {
 // `scale` is the full factor: it includes the 1 of upstream's 1 + scale.
 void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                        const at::Tensor& index, double eps, at::Tensor& out);
+
+// Does the same and rounds the norm to `out` (rounding.h).
+void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
+                       const at::Tensor& index, double eps, const RoundedRows& out);
 
 // A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void LayerNormModulateReference(const at::Tensor& x, const at::Tensor& scale,

@@ -100,6 +100,24 @@ __device__ inline void BlockSum(float (&sums)[kCount], float (*shared)[kWarp]) {
   }
 }
 
+// Returns the largest of the block's numbers, which are not negative, to every thread. `shared` has
+// one number per warp and is used by no other call.
+__device__ inline float BlockMaximum(float value, float* shared) {
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  const int lane = threadIdx.x % kWarp;
+  if (lane == 0) shared[threadIdx.x / kWarp] = value;
+  __syncthreads();
+  value = lane < static_cast<int>(blockDim.x) / kWarp ? shared[lane] : 0.0f;
+#pragma unroll
+  for (int distance = kWarp / 2; distance > 0; distance /= 2) {
+    value = fmaxf(value, __shfl_xor_sync(0xffffffffu, value, distance));
+  }
+  return value;
+}
+
 // Threads of a block for rows of `dim` values.
 inline int ThreadsForRow(int64_t dim) {
   return static_cast<int>((dim / kVector + kWarp - 1) / kWarp * kWarp);

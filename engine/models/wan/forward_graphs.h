@@ -32,11 +32,12 @@ struct ForwardShape {
   int64_t batch = 0;
   TokenGrid grid{};
   TimestepRows rows;
+  bool eight_bits = false;  // ForwardPolicy
 
   // Values of timesteps need not be equal.
   bool IsLike(const ForwardShape& other) const {
     return batch == other.batch && grid == other.grid && rows.index == other.rows.index &&
-           rows.timesteps.size() == other.rows.timesteps.size();
+           rows.timesteps.size() == other.rows.timesteps.size() && eight_bits == other.eight_bits;
   }
 };
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
+#include <ATen/ops/sub.h>
 #include <ATen/ops/tensor.h>
 #include <ATen/ops/zeros.h>
 
@@ -27,6 +28,9 @@
 #include "engine/ops/linear.h"
 #include "engine/ops/rms_norm_rope.h"
 #include "engine/ops/rotary_table.h"
+#include "engine/ops/rounded_attention.h"
+#include "engine/ops/rounded_linear.h"
+#include "engine/ops/rounding.h"
 #include "engine/ops/sinusoidal_embedding.h"
 
 namespace wan {
@@ -61,7 +65,10 @@ class WanTextConditioning final : public TextConditioning {
 
   int64_t batch() const override { return batch_; }
 
-  int64_t Bytes() const override { return static_cast<int64_t>(layers.nbytes()); }
+  int64_t Bytes() const override {
+    return static_cast<int64_t>(layers.nbytes()) +
+           (change.defined() ? static_cast<int64_t>(change.nbytes()) : 0);
+  }
 
   const VideoTransformer* owner() const { return owner_; }
   // Unique among all texts.
@@ -70,6 +77,9 @@ class WanTextConditioning final : public TextConditioning {
 
   // Keys and values of all blocks: [blocks, B, text_len, 2, heads, head_dim].
   at::Tensor layers;
+  // What the blocks of the last forward that kept it added to the residual stream: fp32 [rows,
+  // dim]. Forwards change it, one at a time.
+  mutable at::Tensor change;
 
  private:
   static uint64_t NextId() {
@@ -89,13 +99,64 @@ struct Activations {
   at::Tensor residual;  // fp32 [rows, dim]
   at::Tensor narrow;    // [rows, dim]: input of a part, then its output
   at::Tensor wide;      // bytes for the widest tensor inside a part
+  // Instead of `narrow`, the input of a part that takes 8 bits; in the same memory. Undefined
+  // otherwise.
+  RoundedRows rounded;
+
+  bool rounds() const { return rounded.codes.defined(); }
 };
+
+// Normalises the residual stream for the next part, after adding the last part's output to it.
+void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& factor,
+               const at::Tensor& shift, const at::Tensor& index, double eps) {
+  if (acts.rounds()) {
+    GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.rounded);
+  } else {
+    GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.narrow);
+  }
+}
+
+RoundedRows Rounded(const at::Tensor& weight) {
+  RoundedRows result = MakeRounded(weight.size(0), weight.size(1), weight.device());
+  RoundRows(weight, result);
+  return result;
+}
+
+// Multiplies a part's input, which NextInput has made.
+void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activation activation,
+                   at::Tensor& out) {
+  if (acts.rounds()) {
+    RoundedLinear(acts.rounded, Rounded(linear.weight), linear.bias, activation, out);
+  } else if (activation == Activation::kGeluTanh) {
+    LinearGelu(acts.narrow, linear.weight, linear.bias, out);
+  } else {
+    Linear(acts.narrow, linear.weight, linear.bias, out);
+  }
+}
+
+// Multiplies a value inside a part, whose memory is used for the rounding, and leaves the result in
+// acts.narrow.
+void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts) {
+  if (!acts.rounds()) {
+    Linear(x, linear.weight, linear.bias, acts.narrow);
+    return;
+  }
+  const RoundedRows rounded = RoundedIn(x, x.size(1));
+  RoundRows(x, rounded);
+  RoundedLinear(rounded, Rounded(linear.weight), linear.bias, Activation::kNone, acts.narrow);
+}
 
 // Returns the first rows * columns elements of `memory` as a matrix.
 at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::ScalarType dtype) {
   const int64_t bytes = rows * columns * static_cast<int64_t>(at::elementSize(dtype));
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
+
+// What a forward does with the blocks, and the text's tensor for it.
+struct ForwardChange {
+  BlockUse use = BlockUse::kCompute;
+  at::Tensor* kept = nullptr;  // set if `use` is not kCompute
+};
 
 void End(BlockStep step, BlockMarks* marks) {
   if (marks != nullptr) marks->End(static_cast<size_t>(step));
@@ -140,6 +201,11 @@ class WanTransformer final : public RankTransformer {
  private:
   int64_t head_dim() const { return config_.dim / config_.num_heads; }
 
+  // Returns the group of weights that is used after that of `block`.
+  size_t NextVideoGroup(size_t block) const {
+    return weights_.VideoGroup((block + 1) % weights_.blocks.size());
+  }
+
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
   // Returns the rotary table of `grid`'s tokens.
@@ -154,7 +220,15 @@ class WanTransformer final : public RankTransformer {
   // unless that is null.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
-                                     BlockMarks* marks) const;
+                                     BlockMarks* marks, const ForwardChange& change) const;
+
+  // Computes all blocks on acts.residual, except the last addition to it: that of acts.narrow times
+  // the returned gate. The first block's weights must be in use.
+  absl::StatusOr<at::Tensor> ComputeBlocks(const ForwardShape& shape, const ForwardInputs& inputs,
+                                           const SharedTokens& shared, const at::Tensor& index,
+                                           const at::Tensor& time, ComponentWeights* weights,
+                                           Activations& acts, BlockGate& gate,
+                                           BlockMarks* marks) const;
 
   // Returns the time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
@@ -166,7 +240,8 @@ class WanTransformer final : public RankTransformer {
                              BlockGate& gate, BlockMarks* marks) const;
   // Computes attention over queries, keys and values side by side, [B, n, 3, heads, head_dim]. If
   // it has several parts, passes the gate between them.
-  absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
+  // With `eight_bits` rounds queries and keys where they stand.
+  absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, bool eight_bits, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts, BlockMarks* marks) const;
   void FeedForward(const TransformerBlockWeights& block, Activations& acts,
@@ -242,7 +317,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                                                    const at::Tensor& timestep,
                                                    const TextConditioning& text,
                                                    const WorkGate& gate,
-                                                   const ForwardPolicy& /*policy*/) {
+                                                   const ForwardPolicy& policy) {
   BlockMarks* const marks = std::exchange(marks_, nullptr);
   if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
   const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);
@@ -269,14 +344,15 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
           .to(device_, /*non_blocking=*/true);
   inputs.text = conditioning->layers;
-  const ForwardShape shape{batch, grid, *timestep_rows};
+  const ForwardShape shape{batch, grid, *timestep_rows, policy.eight_bits};
   inputs.index = IndexOf(*std::move(timestep_rows), conditioning->tables());
   inputs.rotary = RotaryOf(grid, conditioning->tables());
 
   const double flops = TransformerForwardFlops(config_, tokens, batch);
   if (!records_ || peers_ != nullptr || flops > kMostGraphedFlops || !weights_.memory->IsUp() ||
-      marks != nullptr) {
-    return Compute(shape, inputs, weights_.memory.get(), gate, marks);
+      marks != nullptr || policy.blocks != BlockUse::kCompute) {
+    return Compute(shape, inputs, weights_.memory.get(), gate, marks,
+                   {policy.blocks, &conditioning->change});
   }
   // A graph needs all weights to have arrived and been patched.
   weights_.memory->UseAll();
@@ -284,40 +360,30 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       {shape, conditioning->id(), weights_.memory->Placement(),
        static_cast<int64_t>(ForwardBytes(config_, tokens, batch, at::elementSize(dtype_)))},
       inputs, [&](const ForwardInputs& recorded) {
-        return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}, /*marks=*/nullptr)
+        return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}, /*marks=*/nullptr,
+                       /*change=*/{})
             .value();
       });
   if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
   return flow;
 }
 
-// NOLINTNEXTLINE(readability-function-size)
 absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    const ForwardInputs& inputs,
                                                    ComponentWeights* weights, const WorkGate& gate,
-                                                   BlockMarks* marks) const {
-  const auto& [batch, grid, timestep_rows] = shape;
+                                                   BlockMarks* marks,
+                                                   const ForwardChange& change) const {
+  const int64_t batch = shape.batch;
+  const TokenGrid& grid = shape.grid;
   const int64_t tokens = grid[0] * grid[1] * grid[2];
   const SharedTokens shared(peers_, tokens, config_.num_heads, fewest_overlapped_tokens_);
-  const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
-  // The last operator of the previous block already needs a block's modulation, so Use is called
-  // before it.
-  const size_t count = weights_.blocks.size();
-  const auto use_block = [&](size_t block) {
-    if (weights == nullptr) return;
-    weights->Use(weights_.VideoGroup(block), weights_.VideoGroup((block + 1) % count));
-  };
-  use_block(0);
+  const bool reuses = change.use == BlockUse::kReuse;
+  // Makes the weights outside the blocks ready as well.
+  if (weights != nullptr && reuses) weights->Use(0, 0);
+  if (weights != nullptr && !reuses) weights->Use(weights_.VideoGroup(0), NextVideoGroup(0));
   const at::Tensor time = EmbedTime(inputs.sinusoids);
-  // Six vectors per timestep, to which every block adds its own six.
-  const at::Tensor time_modulation =
-      at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
-          .view({-1, 6, config_.dim});
-  const auto modulation_of = [&](size_t block) {
-    return at::add(time_modulation, weights_.blocks[block].modulation);
-  };
 
   const int64_t rows = batch * shared.tokens();
   const int64_t widest = std::max(3 * config_.dim, config_.ffn_dim);
@@ -329,14 +395,63 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   acts.residual =
       at::linear(shared.OwnRows(ToPatches(inputs.latents, grid, config_.patch_size), batch),
                  weights_.patch_embedding.weight, weights_.patch_embedding.bias);
-  acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
-  BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch), shared.ranks());
+  // The head is fp32 and adds the time embedding, not its projection, to its own vectors.
+  const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
+  const at::Tensor head_factor = head_table.select(1, 1);
+  const at::Tensor head_shift = head_table.select(1, 0);
+  at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
+  if (reuses) {
+    if (!change.kept->defined() || change.kept->sizes() != acts.residual.sizes()) {
+      return absl::InvalidArgumentError("the text has kept no change for latents of this shape");
+    }
+    acts.residual.add_(*change.kept);
+    LayerNormModulate(acts.residual, head_factor, head_shift, index, config_.eps, head_input);
+  } else {
+    const bool keeps = change.use == BlockUse::kComputeAndKeep;
+    const at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
+    acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
+    if (shape.eight_bits) acts.rounded = RoundedIn(acts.narrow, config_.dim);
+    BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch), shared.ranks());
+    const absl::StatusOr<at::Tensor> last_gate =
+        ComputeBlocks(shape, inputs, shared, index, time, weights, acts, block_gate, marks);
+    if (!last_gate.ok()) return last_gate.status();
+    GateResidualNorm(acts.narrow, *last_gate, acts.residual, head_factor, head_shift, index,
+                     config_.eps, head_input);
+    if (keeps) *change.kept = at::sub_out(before, acts.residual, before);
+  }
+  const absl::StatusOr<at::Tensor> patches =
+      shared.AllRows(at::linear(head_input, weights_.head.weight, weights_.head.bias), batch);
+  if (!patches.ok()) return patches.status();
+  return FromPatches(*patches, grid, config_.patch_size);
+}
+
+// NOLINTNEXTLINE(readability-function-size)
+absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
+    const ForwardShape& shape, const ForwardInputs& inputs, const SharedTokens& shared,
+    const at::Tensor& index, const at::Tensor& time, ComponentWeights* weights, Activations& acts,
+    BlockGate& gate, BlockMarks* marks) const {
+  const int64_t batch = shape.batch;
+  const int64_t tokens = shape.grid[0] * shape.grid[1] * shape.grid[2];
+  const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
+  const size_t count = weights_.blocks.size();
+  // Six vectors per timestep, to which every block adds its own six.
+  const at::Tensor time_modulation =
+      at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
+          .view({-1, 6, config_.dim});
+  const auto modulation_of = [&](size_t block) {
+    return at::add(time_modulation, weights_.blocks[block].modulation);
+  };
+
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
-  LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
+  if (acts.rounds()) {
+    LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.rounded);
+  } else {
+    LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
+  }
   for (size_t i = 0; i < count; ++i) {
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
@@ -349,52 +464,49 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                          BlockOperators(config_, tokens, batch, at::elementSize(dtype_)));
     }
 
-    if (absl::Status status =
-            SelfAttention(block, shared, batch, rotary, acts, block_gate, block_marks);
+    if (absl::Status status = SelfAttention(block, shared, batch, rotary, acts, gate, block_marks);
         !status.ok()) {
       return status;
     }
-    if (absl::Status status = block_gate.AfterSelfAttention(); !status.ok()) return status;
-    GateResidualNorm(acts.narrow, attention.gate, acts.residual, block.cross_norm_scale,
-                     block.cross_norm_shift, index, config_.eps, acts.narrow);
+    if (absl::Status status = gate.AfterSelfAttention(); !status.ok()) return status;
+    NextInput(acts, attention.gate, block.cross_norm_scale, block.cross_norm_shift, index,
+              config_.eps);
     End(BlockStep::kAttentionResidual, block_marks);
     CrossAttention(block, inputs.text.select(0, static_cast<int64_t>(i)), acts, block_marks);
-    GateResidualNorm(acts.narrow, /*gate=*/{}, acts.residual, feed_forward.factor,
-                     feed_forward.shift, index, config_.eps, acts.narrow);
+    NextInput(acts, /*gate=*/{}, feed_forward.factor, feed_forward.shift, index, config_.eps);
     End(BlockStep::kTextResidual, block_marks);
     FeedForward(block, acts, block_marks);
-    if (absl::Status status = block_gate.AfterFeedForward(); !status.ok()) return status;
+    if (absl::Status status = gate.AfterFeedForward(); !status.ok()) return status;
     if (i + 1 == count) break;
-    use_block(i + 1);
+    // The next operator already needs the next block's modulation.
+    if (weights != nullptr) weights->Use(weights_.VideoGroup(i + 1), NextVideoGroup(i + 1));
     End(BlockStep::kNextWeights, block_marks);
     table = modulation_of(i + 1);
     const Modulation next = ModulationAt(table, 0);
-    GateResidualNorm(acts.narrow, feed_forward.gate, acts.residual, next.factor, next.shift, index,
-                     config_.eps, acts.narrow);
+    NextInput(acts, feed_forward.gate, next.factor, next.shift, index, config_.eps);
     End(BlockStep::kFeedForwardResidual, block_marks);
   }
-
-  // The head is fp32 and adds the time embedding, not its projection, to its own vectors.
-  const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
-  at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
-  GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),
-                   head_table.select(1, 0), index, config_.eps, head_input);
-  const absl::StatusOr<at::Tensor> patches =
-      shared.AllRows(at::linear(head_input, weights_.head.weight, weights_.head.bias), batch);
-  if (!patches.ok()) return patches.status();
-  return FromPatches(*patches, grid, config_.patch_size);
+  return ModulationAt(table, 1).gate;
 }
 
-absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGate& gate) const {
-  const at::Tensor query = heads.select(2, 0);
-  const at::Tensor key = heads.select(2, 1);
+absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, bool eight_bits,
+                                               BlockGate& gate) const {
+  at::Tensor query = heads.select(2, 0);
+  at::Tensor key = heads.select(2, 1);
   const at::Tensor value = heads.select(2, 2);
   const int64_t tokens = heads.size(1);
   if (heads.size(3) == 0) return query;  // this rank has none of the heads
   const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
-  if (at_a_time >= tokens) return Attention(query, key, value);
-  static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");
+  const bool rounds = eight_bits && RoundsAttention(query, key);
+  if (!rounds && at_a_time >= tokens) return Attention(query, key, value);
   const at::Tensor mixed = at::empty(query.sizes(), query.options());
+  RoundedHeads rounded_query;
+  RoundedHeads rounded_key;
+  if (rounds) {
+    rounded_query = RoundQueries(query);
+    rounded_key = RoundKeys(key);
+  }
+  static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");
   for (int64_t i = 0; i < heads.size(0); ++i) {
     const auto video = [i](const at::Tensor& t) { return t.narrow(0, i, 1); };
     for (int64_t first = 0; first < tokens;) {
@@ -402,7 +514,12 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
       const bool last = left < at_a_time + attention_limits_.fewest_queries;
       const int64_t count = last ? left : at_a_time;
       at::Tensor part = video(mixed).narrow(1, first, count);
-      AttentionInto(video(query).narrow(1, first, count), video(key), video(value), part);
+      if (rounds) {
+        RoundedAttentionInto(rounded_query.Video(i).Queries(first, count), rounded_key.Video(i),
+                             video(value), part);
+      } else {
+        AttentionInto(video(query).narrow(1, first, count), video(key), video(value), part);
+      }
       const double flops = AttentionFlops(config_, count, tokens) *
                            static_cast<double>(heads.size(3)) /
                            static_cast<double>(config_.num_heads);
@@ -420,18 +537,17 @@ absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
                                            BlockGate& gate, BlockMarks* marks) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor packed = Carve(acts.wide, rows, 3 * config_.dim, dtype_);
-  Linear(acts.narrow, block.qkv.weight, block.qkv.bias, packed);
+  MultiplyInput(acts, block.qkv, Activation::kNone, packed);
   End(BlockStep::kQueriesKeysValues, marks);
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
   End(BlockStep::kQueryKeyNorm, marks);
-  const absl::StatusOr<at::Tensor> mixed =
-      shared.AttendByHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}),
-                           [&](const at::Tensor& heads) { return Mix(heads, gate); });
+  const absl::StatusOr<at::Tensor> mixed = shared.AttendByHeads(
+      packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}),
+      [&](const at::Tensor& heads) { return Mix(heads, acts.rounds(), gate); });
   if (!mixed.ok()) return mixed.status();
   End(BlockStep::kSelfAttention, marks);
-  Linear(mixed->reshape({rows, config_.dim}), block.attention_out.weight, block.attention_out.bias,
-         acts.narrow);
+  MultiplyOutput(mixed->reshape({rows, config_.dim}), block.attention_out, acts);
   End(BlockStep::kAttentionOutput, marks);
   return absl::OkStatus();
 }
@@ -440,7 +556,7 @@ void WanTransformer::CrossAttention(const TransformerBlockWeights& block, const 
                                     Activations& acts, BlockMarks* marks) const {
   const int64_t rows = acts.narrow.size(0);
   at::Tensor queries = Carve(acts.wide, rows, config_.dim, dtype_);
-  Linear(acts.narrow, block.cross_q.weight, block.cross_q.bias, queries);
+  MultiplyInput(acts, block.cross_q, Activation::kNone, queries);
   End(BlockStep::kTextQueries, marks);
   RmsNormRope(queries, block.cross_q_norm, config_.eps, /*rotary=*/{});
   End(BlockStep::kTextQueryNorm, marks);
@@ -448,17 +564,16 @@ void WanTransformer::CrossAttention(const TransformerBlockWeights& block, const 
       Attention(queries.view({text.size(0), -1, config_.num_heads, head_dim()}), text.select(2, 0),
                 text.select(2, 1));
   End(BlockStep::kTextAttention, marks);
-  Linear(mixed.reshape({rows, config_.dim}), block.cross_out.weight, block.cross_out.bias,
-         acts.narrow);
+  MultiplyOutput(mixed.reshape({rows, config_.dim}), block.cross_out, acts);
   End(BlockStep::kTextOutput, marks);
 }
 
 void WanTransformer::FeedForward(const TransformerBlockWeights& block, Activations& acts,
                                  BlockMarks* marks) const {
   at::Tensor hidden = Carve(acts.wide, acts.narrow.size(0), config_.ffn_dim, dtype_);
-  LinearGelu(acts.narrow, block.ffn_in.weight, block.ffn_in.bias, hidden);
+  MultiplyInput(acts, block.ffn_in, Activation::kGeluTanh, hidden);
   End(BlockStep::kFeedForwardIn, marks);
-  Linear(hidden, block.ffn_out.weight, block.ffn_out.bias, acts.narrow);
+  MultiplyOutput(hidden, block.ffn_out, acts);
   End(BlockStep::kFeedForwardOut, marks);
 }
 

@@ -11,12 +11,14 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/cuda_ops.h"
+#include "engine/ops/rounded_attention.h"
 
 namespace wan {
 namespace {
@@ -41,6 +43,16 @@ at::Tensor Hopper(const AttentionInputs& in) {
   return out;
 }
 
+// Includes a copy of queries and keys, because the rounding overwrites them.
+at::Tensor EightBits(const AttentionInputs& in) {
+  at::Tensor query = in.query.clone();
+  at::Tensor key = in.key.clone();
+  at::Tensor out = at::empty(in.query.sizes(), in.query.options());
+  const RoundedHeads queries = RoundQueries(query);
+  RoundedAttentionInto(queries, RoundKeys(key), in.value, out);
+  return out;
+}
+
 at::Tensor WithOutliers(const at::Tensor& tensor) {
   at::Tensor result = tensor.clone();
   result.select(3, 5).mul_(8);
@@ -48,22 +60,60 @@ at::Tensor WithOutliers(const at::Tensor& tensor) {
   return result;
 }
 
+// Two channels whose values are large and far from 0, as trained queries and keys have them.
+at::Tensor WithShiftedChannels(const at::Tensor& tensor) {
+  at::Tensor result = tensor.clone();
+  for (const int64_t channel : {17, 90}) result.select(3, channel).mul_(4).add_(6);
+  return result;
+}
+
 struct HardInputs {
-  const char* name;
-  AttentionInputs (*make)(const AttentionInputs& normal);
+  std::string name;
+  std::function<AttentionInputs(const AttentionInputs& normal)> make;
 };
 
-constexpr HardInputs kInputs[] = {
-    {"normal", [](const AttentionInputs& in) { return in; }},
-    {"two outlier channels",
-     [](const AttentionInputs& in) {
-       return AttentionInputs{WithOutliers(in.query), WithOutliers(in.key), in.value};
-     }},
-    {"logits nine times as wide",
-     [](const AttentionInputs& in) {
-       return AttentionInputs{in.query * 3, in.key * 3, in.value};
-     }},
-};
+// Logits of this deviation, with and without shifted channels.
+std::vector<HardInputs> InputsOfWidths() {
+  std::vector<HardInputs> inputs;
+  for (const double width : {0.25, 0.5, 1.0, 1.5, 2.0}) {
+    inputs.push_back({absl::StrCat("logits of deviation ", width), [width](const auto& in) {
+                        return AttentionInputs{in.query * width, in.key, in.value};
+                      }});
+  }
+  for (const double width : {0.25, 0.5, 1.0, 1.5, 2.0}) {
+    inputs.push_back(
+        {absl::StrCat("two shifted channels, deviation ", width), [width](const auto& in) {
+           // The channels add 2 * 4^4 / 128 to the logits' variance of 1.
+           const double factor = width / std::sqrt(126.0 / 128 + 2 * 256.0 / 128);
+           return AttentionInputs{WithShiftedChannels(in.query) * factor,
+                                  WithShiftedChannels(in.key), in.value};
+         }});
+  }
+  return inputs;
+}
+
+std::vector<HardInputs> AllInputs() {
+  std::vector<HardInputs> inputs = {
+      {"normal", [](const AttentionInputs& in) { return in; }},
+      {"two outlier channels",
+       [](const AttentionInputs& in) {
+         return AttentionInputs{WithOutliers(in.query), WithOutliers(in.key), in.value};
+       }},
+      {"logits nine times as wide",
+       [](const AttentionInputs& in) {
+         return AttentionInputs{in.query * 3, in.key * 3, in.value};
+       }},
+  };
+  for (HardInputs& more : InputsOfWidths()) inputs.push_back(std::move(more));
+  return inputs;
+}
+}
+}
+, {"logits nine times as wide", [](const AttentionInputs& in) {
+     return AttentionInputs{in.query * 3, in.key * 3, in.value};
+   }},
+}
+;
 
 }  // namespace
 
@@ -79,6 +129,9 @@ std::vector<NamedAttention> KernelsFor(const AttentionInputs& inputs) {
                                                         .keys = inputs.key.size(1),
                                                         .head_dim = inputs.query.size(3),
                                                         .compute_capability = capability});
+  if (RoundsAttention(inputs.query, inputs.key)) {
+    kernels.push_back({"of 8 bits", "eight_bit_error", &EightBits});
+  }
   constexpr int kHopperCapability = 90;
   if (capability == kHopperCapability && chosen != AttentionKernel::kHopper) {
     kernels.push_back({"our own for Hopper", "hopper_error", &Hopper});
@@ -117,7 +170,7 @@ absl::Status AddAttentionErrors(const std::vector<SelfAttentionSize>& sizes, Ses
     const at::Tensor packed = at::randn({1, tokens, 3, heads, kTransformerHeadDim},
                                         at::TensorOptions(session.device()).dtype(dtype));
     const AttentionInputs normal = {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2)};
-    for (const HardInputs& inputs : kInputs) {
+    for (const HardInputs& inputs : AllInputs()) {
       const AttentionInputs in = inputs.make(normal);
       BenchRow row{.name = absl::StrCat("error, ", inputs.name, ", ", tokens, " tokens")};
       row.figures = {{"heads", heads}, {"tokens", tokens}};

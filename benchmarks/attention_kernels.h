@@ -28,8 +28,8 @@ struct NamedAttention {
   at::Tensor (*run)(const AttentionInputs& inputs);
 };
 
-// Returns the kernels that can compute `inputs`: first the engine's choice, then, on a GPU, cuDNN's
-// and, if it is not the choice, our own for Hopper.
+// Returns the kernels that can compute `inputs`: first the engine's choice, then, on a GPU,
+// cuDNN's, that of 8 bits and, if it is not the choice, our own for Hopper.
 std::vector<NamedAttention> KernelsFor(const AttentionInputs& inputs);
 
 // Returns |actual - expected| / |expected| for the last `queries` of the first `heads` heads;
@@ -43,9 +43,10 @@ struct SelfAttentionSize {
   int64_t tokens = 0;
 };
 
-// Adds three rows per size: normal inputs, inputs with two outlier channels, and logits nine times
-// as wide. Each row has every kernel's error for the last 1,500 queries of two heads, and the
-// engine's error relative to cuDNN's.
+// Adds rows for each size: normal inputs, inputs with two outlier channels, logits nine times as
+// wide, and logits of five widths with and without two channels far from 0. Each row has every
+// kernel's error for the last 1,500 queries of two heads, and the engine's error relative to
+// cuDNN's.
 absl::Status AddAttentionErrors(const std::vector<SelfAttentionSize>& sizes, Session& session);
 
 }  // namespace wan

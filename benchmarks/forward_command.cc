@@ -29,6 +29,7 @@ struct ForwardSettings {
   bool trace = false;
   std::string residency = "resident";
   std::string compare;
+  std::string quality = "exact";
 };
 
 // Moves weights from host memory to the device, and prints how long that took.
@@ -60,6 +61,7 @@ std::string NameOf(const ForwardSettings& settings) {
   std::string name = absl::StrCat(settings.model, " ", settings.shape, " ", settings.dtype);
   if (settings.batch != 1) absl::StrAppend(&name, ", batch ", settings.batch);
   if (settings.first_frame) name += ", first frame given";
+  if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
   if (settings.residency != "resident") absl::StrAppend(&name, ", ", settings.residency);
   return name;
 }
@@ -95,7 +97,10 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   const auto text = benched.PrepareTexts(settings.batch, settings.text_rows);
   if (!text.ok()) return text.status();
   const auto forward = [&] {
-    return benched.transformer->Forward(benched.latents, benched.timestep, **text).status();
+    return benched.transformer
+        ->Forward(benched.latents, benched.timestep, **text, {},
+                  {.eight_bits = settings.quality == "high"})
+        .status();
   };
   const int64_t resident = CurrentBytes(*device);
   ResetPeakBytes(*device);
@@ -129,8 +134,12 @@ BenchCommand AddForward(CLI::App& app) {
   app.add_option(
          "--compare", settings->compare,
          "compares instead: streamed with resident weights, one batch of two texts with two "
-         "forward passes, or forward passes that can be stopped with those that cannot")
-      ->check(CLI::IsMember({"streaming", "guidance", "gate"}));
+         "forward passes, forward passes that can be stopped with those that cannot, or forward "
+         "passes of 8 bits with exact ones, block by block")
+      ->check(CLI::IsMember({"streaming", "guidance", "gate", "quality"}));
+  app.add_option("--quality", settings->quality, "high computes with 8 bits")
+      ->check(CLI::IsMember({"exact", "high"}))
+      ->capture_default_str();
   app.add_flag("--first-frame", settings->first_frame,
                "treat the first frame as given: its tokens have timestep 0");
   app.add_flag("--trace", settings->trace, "also the device's time in each operator");

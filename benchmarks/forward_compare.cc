@@ -70,6 +70,36 @@ class Comparison {
     return SameBits("a gate changes the results");
   }
 
+  absl::Status Quality() {
+    benched_.weights->BringUp();
+    const absl::StatusOr<Text> text = benched_.PrepareTexts(1, kTextRows);
+    if (!text.ok()) return text.status();
+    at::Tensor exact;
+    for (int round = 0; round <= rounds_; ++round) {
+      at::Tensor rounded;
+      const auto first = Time(**text, 1, {}, exact);
+      if (!first.ok()) return first.status();
+      const auto second = Time(**text, 1, {}, rounded, {.eight_bits = true});
+      if (!second.ok()) return second.status();
+      if (round == 0) continue;  // the first call selects kernels
+      first_.push_back(*first);
+      second_.push_back(*second);
+      apart_ = std::max(apart_, Distance(exact, rounded));
+    }
+    const int blocks = static_cast<int>(benched_.transformer->config().num_layers);
+    for (int block = 0; block < blocks; ++block) {
+      at::Tensor rounded;
+      const auto seconds =
+          Time(**text, 1, {}, rounded,
+               {.eight_bits = true, .first_rounded = block, .end_rounded = block + 1});
+      if (!seconds.ok()) return seconds.status();
+      BenchRow row{.name = absl::StrCat("8 bits in block ", block, " alone")};
+      row.figures = {{"apart_by", Distance(exact, rounded)}};
+      if (absl::Status status = session_.Add(std::move(row)); !status.ok()) return status;
+    }
+    return absl::OkStatus();
+  }
+
   absl::Status Guidance() {
     benched_.weights->BringUp();
     const auto options = at::TensorOptions(session_.device()).dtype(at::kFloat);
@@ -115,12 +145,13 @@ class Comparison {
 
  private:
   absl::StatusOr<double> Time(const TextConditioning& text, int64_t batch, const WorkGate& gate,
-                              at::Tensor& result) const {
+                              at::Tensor& result, const ForwardPolicy& policy = {}) const {
     const at::Tensor latents = benched_.latents.expand({batch, -1, -1, -1, -1});
     const at::Tensor timestep = benched_.timestep.expand({batch, -1});
     Synchronize(session_.device());
     const auto begin = std::chrono::steady_clock::now();
-    absl::StatusOr<at::Tensor> flow = benched_.transformer->Forward(latents, timestep, text, gate);
+    absl::StatusOr<at::Tensor> flow =
+        benched_.transformer->Forward(latents, timestep, text, gate, policy);
     if (!flow.ok()) return flow.status();
     Synchronize(session_.device());
     result = *std::move(flow);
@@ -164,6 +195,7 @@ absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string&
   Comparison comparison(benched, rounds, session);
   absl::Status status = what == "streaming" ? comparison.Streaming()
                         : what == "gate"    ? comparison.Gate()
+                        : what == "quality" ? comparison.Quality()
                                             : comparison.Guidance();
   if (!status.ok()) return status;
   status = session.Add(comparison.Row(absl::StrCat(name, ", ", what)));

@@ -13,6 +13,8 @@ namespace wan {
 //   streaming  resident weights against streamed ones, which must have a home on the host
 //   guidance   two forwards of one text each against one batch of both texts
 //   gate       forwards without a gate against forwards that pass one, as in a job
+//   quality    exact forwards against forwards of 8 bits; then a row for each block, with the
+//              error that 8 bits in this block alone cause
 // Adds a row for the second way: its time, the time of the first, the difference in per cent, and
 // how far the results differ. INTERNAL if streaming or a gate changes any bit.
 absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <span>
 
@@ -47,9 +48,19 @@ enum class BlockUse {
 };
 
 struct ForwardPolicy {
-  // Products of the blocks and self-attention take inputs of 8 bits (engine/ops/rounding.h).
+  // Products of the blocks and self-attention take inputs of 8 bits (engine/ops/rounding.h,
+  // rounded_attention.h).
   bool eight_bits = false;
+  // Of those, the blocks from `first_rounded` to before `end_rounded` alone.
+  int first_rounded = 0;
+  int end_rounded = std::numeric_limits<int>::max();
   BlockUse blocks = BlockUse::kCompute;
+
+  bool operator==(const ForwardPolicy& other) const = default;
+
+  bool Rounds(int block) const {
+    return eight_bits && block >= first_rounded && block < end_rounded;
+  }
 };
 
 // Not thread-safe: one call at a time.

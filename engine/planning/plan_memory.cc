@@ -98,6 +98,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
                 .records_forwards = model.records_forwards,
+                .eight_bits = plan.eight_bits,
                 .ranks = ranks};
   for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
   if (inspected.image.has_value()) {

@@ -64,8 +64,12 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes + recorded;
   const int64_t texts = job.guided ? 2 : 1;
   const LatentSize tile = TileOf(job.latents, tiles);
+  const auto rounding = [&](int64_t batch) {
+    return job.eight_bits ? RoundingBytes(job.transformer, job.tokens, batch) : 0;
+  };
   const auto step = [&](int64_t batch) {
-    return WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+    return WithMargin(held + rounding(batch) +
+                      TextConditioningBytes(job.transformer, texts, job.element_bytes) +
                       std::max(TextPreparationBytes(job.transformer, batch, job.element_bytes),
                                GroupForwardBytes(job.transformer, job.tokens, batch, job.ranks,
                                                  job.element_bytes)));
@@ -330,7 +334,10 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, const Plan
 uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   if (!job.records_forwards) return 0;
   const auto forward = [&](int64_t batch) {
-    return RecordedForwardBytes(job.transformer, job.tokens, batch, job.element_bytes);
+    const uint64_t exact =
+        RecordedForwardBytes(job.transformer, job.tokens, batch, job.element_bytes);
+    if (exact == 0 || !job.eight_bits) return exact;
+    return exact + RoundingBytes(job.transformer, job.tokens, batch);
   };
   uint64_t bytes = 0;
   for (size_t expert = 1; expert + 1 < choice.policies.size(); ++expert) {

@@ -47,6 +47,7 @@ struct MemoryJob {
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
+  bool eight_bits = false;  // GenerationPlan::eight_bits
   // The number of devices that compute a step together. The plan covers the first device; the
   // others need no more memory. With an even number, each half computes one text of a batch.
   int64_t ranks = 1;

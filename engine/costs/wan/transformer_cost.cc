@@ -123,6 +123,19 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   return walk.peak();
 }
 
+uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch) {
+  const int64_t rows = batch * tokens;
+  const int64_t columns = std::max(3 * config.dim, config.ffn_dim);
+  MemoryWalk walk;
+  const auto inputs = walk.Take(rows * kFp32);
+  const auto codes = walk.Take(columns * config.dim);
+  const auto channels = walk.Take(2 * columns * kFp32);  // scales and the bias in fp32
+  const auto outputs = walk.Take(rows * kFp32);
+  // Scales of queries and keys, and the keys' mean.
+  const auto heads = walk.Take(2 * rows * config.num_heads * kFp32 + batch * config.dim * kFp32);
+  return walk.peak();
+}
+
 uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                               int64_t element_bytes) {
   if (TransformerForwardFlops(config, tokens, batch) > kMostGraphedFlops) return 0;

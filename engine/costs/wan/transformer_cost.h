@@ -31,6 +31,10 @@ uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
+// Returns an upper bound of what a forward of 8 bits (ForwardPolicy) needs besides: the rounded
+// weights of one product, and scales. The rounded activations are where the others would be.
+uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch);
+
 // Forwards with more floating-point operations are not recorded as graphs (forward_graphs.h),
 // because launches take less time than their kernels: 3 ms against 8 ms for 30 blocks on an H200.
 inline constexpr double kMostGraphedFlops = 5e12;

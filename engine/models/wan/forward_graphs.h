@@ -12,6 +12,7 @@
 #include <memory>
 
 #include "engine/device/device_graph.h"
+#include "engine/models/video_transformer.h"
 #include "engine/models/wan/patches.h"
 #include "engine/models/wan/timestep_rows.h"
 
@@ -32,12 +33,12 @@ struct ForwardShape {
   int64_t batch = 0;
   TokenGrid grid{};
   TimestepRows rows;
-  bool eight_bits = false;  // ForwardPolicy
+  ForwardPolicy policy;
 
   // Values of timesteps need not be equal.
   bool IsLike(const ForwardShape& other) const {
     return batch == other.batch && grid == other.grid && rows.index == other.rows.index &&
-           rows.timesteps.size() == other.rows.timesteps.size() && eight_bits == other.eight_bits;
+           rows.timesteps.size() == other.rows.timesteps.size() && policy == other.policy;
   }
 };
 

@@ -99,17 +99,15 @@ struct Activations {
   at::Tensor residual;  // fp32 [rows, dim]
   at::Tensor narrow;    // [rows, dim]: input of a part, then its output
   at::Tensor wide;      // bytes for the widest tensor inside a part
-  // Instead of `narrow`, the input of a part that takes 8 bits; in the same memory. Undefined
-  // otherwise.
+  // Instead of `narrow`, the input of a part of a block that rounds; in the same memory.
   RoundedRows rounded;
-
-  bool rounds() const { return rounded.codes.defined(); }
+  bool rounds = false;
 };
 
 // Normalises the residual stream for the next part, after adding the last part's output to it.
 void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& factor,
                const at::Tensor& shift, const at::Tensor& index, double eps) {
-  if (acts.rounds()) {
+  if (acts.rounds) {
     GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.rounded);
   } else {
     GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.narrow);
@@ -125,7 +123,7 @@ RoundedRows Rounded(const at::Tensor& weight) {
 // Multiplies a part's input, which NextInput has made.
 void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activation activation,
                    at::Tensor& out) {
-  if (acts.rounds()) {
+  if (acts.rounds) {
     RoundedLinear(acts.rounded, Rounded(linear.weight), linear.bias, activation, out);
   } else if (activation == Activation::kGeluTanh) {
     LinearGelu(acts.narrow, linear.weight, linear.bias, out);
@@ -137,7 +135,7 @@ void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activat
 // Multiplies a value inside a part, whose memory is used for the rounding, and leaves the result in
 // acts.narrow.
 void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts) {
-  if (!acts.rounds()) {
+  if (!acts.rounds) {
     Linear(x, linear.weight, linear.bias, acts.narrow);
     return;
   }
@@ -151,12 +149,6 @@ at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::Sc
   const int64_t bytes = rows * columns * static_cast<int64_t>(at::elementSize(dtype));
   return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
-
-// What a forward does with the blocks, and the text's tensor for it.
-struct ForwardChange {
-  BlockUse use = BlockUse::kCompute;
-  at::Tensor* kept = nullptr;  // set if `use` is not kCompute
-};
 
 void End(BlockStep step, BlockMarks* marks) {
   if (marks != nullptr) marks->End(static_cast<size_t>(step));
@@ -217,10 +209,10 @@ class WanTransformer final : public RankTransformer {
 
   // The forward itself: only queues work on the device and copies nothing to it. Calls Use for each
   // block of `weights`; null: all weights are on the device. Marks the middle block in `marks`
-  // unless that is null.
+  // unless that is null. Keeps what the blocks add in `change`, or adds that, as the policy says.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
-                                     BlockMarks* marks, const ForwardChange& change) const;
+                                     BlockMarks* marks, at::Tensor* change) const;
 
   // Computes all blocks on acts.residual, except the last addition to it: that of acts.narrow times
   // the returned gate. The first block's weights must be in use.
@@ -344,15 +336,14 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
           .to(device_, /*non_blocking=*/true);
   inputs.text = conditioning->layers;
-  const ForwardShape shape{batch, grid, *timestep_rows, policy.eight_bits};
+  const ForwardShape shape{batch, grid, *timestep_rows, policy};
   inputs.index = IndexOf(*std::move(timestep_rows), conditioning->tables());
   inputs.rotary = RotaryOf(grid, conditioning->tables());
 
   const double flops = TransformerForwardFlops(config_, tokens, batch);
   if (!records_ || peers_ != nullptr || flops > kMostGraphedFlops || !weights_.memory->IsUp() ||
       marks != nullptr || policy.blocks != BlockUse::kCompute) {
-    return Compute(shape, inputs, weights_.memory.get(), gate, marks,
-                   {policy.blocks, &conditioning->change});
+    return Compute(shape, inputs, weights_.memory.get(), gate, marks, &conditioning->change);
   }
   // A graph needs all weights to have arrived and been patched.
   weights_.memory->UseAll();
@@ -361,7 +352,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
        static_cast<int64_t>(ForwardBytes(config_, tokens, batch, at::elementSize(dtype_)))},
       inputs, [&](const ForwardInputs& recorded) {
         return Compute(shape, recorded, /*weights=*/nullptr, /*gate=*/{}, /*marks=*/nullptr,
-                       /*change=*/{})
+                       /*change=*/nullptr)
             .value();
       });
   if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
@@ -371,15 +362,14 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
 absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
                                                    const ForwardInputs& inputs,
                                                    ComponentWeights* weights, const WorkGate& gate,
-                                                   BlockMarks* marks,
-                                                   const ForwardChange& change) const {
+                                                   BlockMarks* marks, at::Tensor* change) const {
   const int64_t batch = shape.batch;
   const TokenGrid& grid = shape.grid;
   const int64_t tokens = grid[0] * grid[1] * grid[2];
   const SharedTokens shared(peers_, tokens, config_.num_heads, fewest_overlapped_tokens_);
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
-  const bool reuses = change.use == BlockUse::kReuse;
+  const bool reuses = shape.policy.blocks == BlockUse::kReuse;
   // Makes the weights outside the blocks ready as well.
   if (weights != nullptr && reuses) weights->Use(0, 0);
   if (weights != nullptr && !reuses) weights->Use(weights_.VideoGroup(0), NextVideoGroup(0));
@@ -404,23 +394,23 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   const at::Tensor head_shift = head_table.select(1, 0);
   at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
   if (reuses) {
-    if (!change.kept->defined() || change.kept->sizes() != acts.residual.sizes()) {
+    if (!change->defined() || change->sizes() != acts.residual.sizes()) {
       return absl::InvalidArgumentError("the text has kept no change for latents of this shape");
     }
-    acts.residual.add_(*change.kept);
+    acts.residual.add_(*change);
     LayerNormModulate(acts.residual, head_factor, head_shift, index, config_.eps, head_input);
   } else {
-    const bool keeps = change.use == BlockUse::kComputeAndKeep;
+    const bool keeps = shape.policy.blocks == BlockUse::kComputeAndKeep;
     const at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
     acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
-    if (shape.eight_bits) acts.rounded = RoundedIn(acts.narrow, config_.dim);
+    if (shape.policy.eight_bits) acts.rounded = RoundedIn(acts.narrow, config_.dim);
     BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch), shared.ranks());
     const absl::StatusOr<at::Tensor> last_gate =
         ComputeBlocks(shape, inputs, shared, index, time, weights, acts, block_gate, marks);
     if (!last_gate.ok()) return last_gate.status();
     GateResidualNorm(acts.narrow, *last_gate, acts.residual, head_factor, head_shift, index,
                      config_.eps, head_input);
-    if (keeps) *change.kept = at::sub_out(before, acts.residual, before);
+    if (keeps) *change = at::sub_out(before, acts.residual, before);
   }
   const absl::StatusOr<at::Tensor> patches =
       shared.AllRows(at::linear(head_input, weights_.head.weight, weights_.head.bias), batch);
@@ -445,9 +435,10 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
     return at::add(time_modulation, weights_.blocks[block].modulation);
   };
 
+  acts.rounds = shape.policy.Rounds(0);
   at::Tensor table = modulation_of(0);
   const Modulation first = ModulationAt(table, 0);
-  if (acts.rounds()) {
+  if (acts.rounds) {
     LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.rounded);
   } else {
     LayerNormModulate(acts.residual, first.factor, first.shift, index, config_.eps, acts.narrow);
@@ -481,6 +472,7 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
     // The next operator already needs the next block's modulation.
     if (weights != nullptr) weights->Use(weights_.VideoGroup(i + 1), NextVideoGroup(i + 1));
     End(BlockStep::kNextWeights, block_marks);
+    acts.rounds = shape.policy.Rounds(static_cast<int>(i) + 1);
     table = modulation_of(i + 1);
     const Modulation next = ModulationAt(table, 0);
     NextInput(acts, feed_forward.gate, next.factor, next.shift, index, config_.eps);
@@ -542,9 +534,9 @@ absl::Status WanTransformer::SelfAttention(const TransformerBlockWeights& block,
   at::Tensor queries_keys = packed.narrow(1, 0, 2 * config_.dim);
   RmsNormRope(queries_keys, block.qk_norm, config_.eps, rotary);
   End(BlockStep::kQueryKeyNorm, marks);
-  const absl::StatusOr<at::Tensor> mixed = shared.AttendByHeads(
-      packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}),
-      [&](const at::Tensor& heads) { return Mix(heads, acts.rounds(), gate); });
+  const absl::StatusOr<at::Tensor> mixed =
+      shared.AttendByHeads(packed.view({batch, rows / batch, 3, config_.num_heads, head_dim()}),
+                           [&](const at::Tensor& heads) { return Mix(heads, acts.rounds, gate); });
   if (!mixed.ok()) return mixed.status();
   End(BlockStep::kSelfAttention, marks);
   MultiplyOutput(mixed->reshape({rows, config_.dim}), block.attention_out, acts);

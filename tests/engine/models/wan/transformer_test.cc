@@ -106,6 +106,51 @@ std::vector<std::string> NamesOf(const BlockProfile& profile) {
   return names;
 }
 
+TEST_F(TransformerTest, EightBitsAreNearTheExactFlow) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto transformer = Load("ti2v-5b/original", 0, dtype);
+    const auto text = transformer->PrepareText(std::vector{Context()}).value();
+    const auto forward = [&](const ForwardPolicy& policy) {
+      return transformer->Forward(Latents(), Timestep(700), *text, {}, policy).value();
+    };
+    const at::Tensor exact = forward({});
+    const at::Tensor rounded = forward({.eight_bits = true});
+    const double error = RelativeError(rounded, exact);
+    EXPECT_GT(error, 1e-3);
+    EXPECT_LT(error, 6e-2);
+    EXPECT_TRUE(at::equal(forward({.eight_bits = true}), rounded));
+    // Weights and memory that the forwards share stay as they were.
+    EXPECT_TRUE(at::equal(forward({}), exact));
+    const double of_one =
+        RelativeError(forward({.eight_bits = true, .first_rounded = 1, .end_rounded = 2}), exact);
+    EXPECT_GT(of_one, 1e-4);
+    EXPECT_LT(of_one, error);
+  }
+}
+
+TEST_F(TransformerTest, ReusesWhatTheBlocksHaveAdded) {
+  const auto text = transformer_->PrepareText(std::vector{Context()}).value();
+  const auto forward = [&](double timestep, BlockUse use) {
+    return transformer_->Forward(Latents(), Timestep(timestep), *text, {}, {.blocks = use});
+  };
+  EXPECT_EQ(forward(700, BlockUse::kReuse).status().code(), absl::StatusCode::kInvalidArgument);
+  const at::Tensor computed = forward(700, BlockUse::kCompute).value();
+  EXPECT_TRUE(at::equal(forward(700, BlockUse::kComputeAndKeep).value(), computed));
+  // The same blocks' change to the same latents: only its rounding differs.
+  EXPECT_LE(RelativeError(forward(700, BlockUse::kReuse).value(), computed), 1e-5);
+  // At another timestep the head differs, and the blocks would.
+  const at::Tensor later = forward(690, BlockUse::kReuse).value();
+  const at::Tensor truth = forward(690, BlockUse::kCompute).value();
+  EXPECT_LT(RelativeError(later, truth), RelativeError(computed, truth));
+  EXPECT_FALSE(at::equal(later, truth));
+  EXPECT_EQ(transformer_
+                ->Forward(RandomTensor({1, 48, 2, 4, 4}, 1), Timestep(690), *text, {},
+                          {.blocks = BlockUse::kReuse})
+                .status()
+                .code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
 TEST_F(TransformerTest, AMarkedForwardHasTheSameBitsAndEveryOperatorOfABlock) {
   const std::vector<at::Tensor> contexts{Context(9, 2), Context(30, 3)};
   const auto text = transformer_->PrepareText(contexts).value();

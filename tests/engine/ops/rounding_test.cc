@@ -1,0 +1,182 @@
+#include "engine/ops/rounding.h"
+
+#include <ATen/TensorOperators.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/equal.h>
+#include <ATen/ops/gelu.h>
+#include <ATen/ops/linear.h>
+#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/tensor.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "engine/ops/gate_residual_norm.h"
+#include "engine/ops/layer_norm_modulate.h"
+#include "engine/ops/rounded_attention.h"
+#include "engine/ops/rounded_linear.h"
+#include "tests/engine/golden_tensors.h"
+#include "tests/engine/random_tensor.h"
+
+namespace wan {
+namespace {
+
+// Half a step of e4m3, which has three bits after the first.
+constexpr double kLargestError = 1.0 / 16;
+// The root mean square of the rounding error of normal numbers.
+constexpr double kUsualError = 2.65e-2;
+
+RoundedRows Round(const at::Tensor& x) {
+  RoundedRows out = MakeRounded(x.size(0), x.size(1), x.device());
+  RoundRows(x, out);
+  return out;
+}
+
+TEST(RoundingTest, ScalesEachRowToTheWholeRange) {
+  const at::Tensor x = at::tensor({1.0, -2.0, 0.5, 0.0, 1000.0, 500.0}, at::kFloat).view({2, 3});
+  const RoundedRows rounded = Round(x);
+  EXPECT_TRUE(at::equal(rounded.scales, at::tensor({2.0 / 448, 1000.0 / 448}, at::kFloat)));
+  EXPECT_TRUE(
+      at::equal(rounded.codes.to(at::kFloat),
+                at::tensor({224.0, -448.0, 112.0, 0.0, 448.0, 224.0}, at::kFloat).view({2, 3})));
+}
+
+TEST(RoundingTest, LosesAtMostASixteenthOfAValue) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = RandomTensor({40, 512}, 1, dtype);
+    const at::Tensor back = Round(x).ToFloat();
+    const at::Tensor wide = x.to(at::kFloat);
+    // Values below the smallest normal number of e4m3 keep an absolute precision instead.
+    const at::Tensor smallest = wide.abs().amax(1, true) / (448 * 64);
+    const at::Tensor allowed = at::maximum(wide.abs(), smallest) * kLargestError * 1.0001;
+    EXPECT_TRUE(((back - wide).abs() <= allowed).all().item().toBool());
+    EXPECT_NEAR(RelativeError(back, wide), kUsualError, 2e-3);
+  }
+}
+
+TEST(RoundingTest, RoundsWhereAMatrixStands) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = RandomTensor({9, 64}, 2, dtype);
+    const RoundedRows apart = Round(x);
+    const RoundedRows inside = RoundedIn(x, 64);
+    RoundRows(x, inside);
+    EXPECT_EQ(inside.codes.const_data_ptr(), x.const_data_ptr());
+    EXPECT_TRUE(at::equal(inside.ToFloat(), apart.ToFloat()));
+  }
+}
+
+TEST(RoundingTest, KeepsZerosAndShowsWhatIsNotFinite) {
+  const float nan = std::numeric_limits<float>::quiet_NaN();
+  const float infinity = std::numeric_limits<float>::infinity();
+  const at::Tensor x = at::tensor({0.f, 0.f, 1.f, nan, infinity, 1.f}, at::kFloat).view({3, 2});
+  const RoundedRows rounded = Round(x);
+  EXPECT_TRUE(at::equal(rounded.ToFloat()[0], x[0]));
+  const at::Tensor weight = RandomTensor({4, 2}, 3);
+  at::Tensor out = at::empty({3, 4});
+  RoundedLinear(rounded, Round(weight), at::zeros({4}), Activation::kNone, out);
+  EXPECT_TRUE((out[0] == 0).all().item().toBool());
+  EXPECT_FALSE(out[1].isfinite().any().item().toBool());
+  EXPECT_FALSE(out[2].isfinite().any().item().toBool());
+}
+
+TEST(RoundingTest, NormsAreRoundedAsTheyAre) {
+  constexpr double kEps = 1e-6;
+  const at::Tensor scale = RandomTensor({1, 64}, 4);
+  const at::Tensor shift = RandomTensor({1, 64}, 5);
+  const at::Tensor gate = RandomTensor({1, 64}, 6);
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    at::Tensor x = RandomTensor({7, 64}, 7);
+    at::Tensor plain_x = x.clone();
+    at::Tensor plain = at::empty({7, 64});
+    LayerNormModulate(x, scale, shift, {}, kEps, plain);
+    const RoundedRows rounded = MakeRounded(7, 64, at::kCPU);
+    LayerNormModulate(x, scale, shift, {}, kEps, rounded);
+    EXPECT_TRUE(at::equal(rounded.ToFloat(), Round(plain).ToFloat()));
+
+    at::Tensor y = RandomTensor({7, 64}, 8, dtype);
+    GateResidualNorm(y, gate, plain_x, scale, shift, {}, kEps, plain);
+    const RoundedRows inside = RoundedIn(y, 64);
+    GateResidualNorm(y, gate, x, scale, shift, {}, kEps, inside);
+    EXPECT_TRUE(at::equal(x, plain_x));
+    EXPECT_TRUE(at::equal(inside.ToFloat(), Round(plain).ToFloat()));
+  }
+}
+
+TEST(RoundedLinearTest, MultipliesTheRoundedValues) {
+  const at::Tensor x = RandomTensor({11, 96}, 9);
+  const at::Tensor weight = RandomTensor({32, 96}, 10);
+  const at::Tensor bias = RandomTensor({32}, 11);
+  const RoundedRows rounded = Round(x);
+  const RoundedRows rounded_weight = Round(weight);
+  const at::Tensor expected = at::linear(rounded.ToFloat(), rounded_weight.ToFloat(), bias);
+  at::Tensor out = at::empty({11, 32});
+  RoundedLinear(rounded, rounded_weight, bias, Activation::kNone, out);
+  EXPECT_LE(RelativeError(out, expected), 1e-6);
+  RoundedLinear(rounded, rounded_weight, bias, Activation::kGeluTanh, out);
+  EXPECT_LE(RelativeError(out, at::gelu(expected, "tanh")), 1e-6);
+  // Both inputs lose 2.65 %.
+  EXPECT_NEAR(RelativeError(expected, at::linear(x, weight, bias)), 3.75e-2, 5e-3);
+}
+
+struct Heads {
+  at::Tensor query, key, value;  // [B, n, heads, head_dim]
+};
+
+// As the transformer has them: parts of one packed product.
+Heads Packed(int64_t batch, int64_t tokens, int64_t heads, int64_t head_dim) {
+  const at::Tensor packed = RandomTensor({batch, tokens, 3, heads, head_dim}, 12);
+  return {packed.select(2, 0), packed.select(2, 1), packed.select(2, 2)};
+}
+
+at::Tensor Exact(const Heads& in) {
+  return at::scaled_dot_product_attention(in.query.transpose(1, 2), in.key.transpose(1, 2),
+                                          in.value.transpose(1, 2))
+      .transpose(1, 2)
+      .contiguous();
+}
+
+at::Tensor Rounded(Heads in) {
+  at::Tensor out = at::empty(in.query.sizes(), in.query.options());
+  const RoundedHeads query = RoundQueries(in.query);
+  RoundedAttentionInto(query, RoundKeys(in.key), in.value, out);
+  return out;
+}
+
+TEST(RoundedAttentionTest, IsNearTheExactOne) {
+  for (const int64_t head_dim : {12, 64, 128}) {
+    const Heads in = Packed(2, 500, 3, head_dim);
+    const at::Tensor exact = Exact(in);
+    EXPECT_LE(RelativeError(Rounded(in), exact), 2e-2) << head_dim;
+  }
+}
+
+TEST(RoundedAttentionTest, OutliersAndMeansCostLittle) {
+  Heads in = Packed(1, 600, 2, 128);
+  in.query.select(3, 17).mul_(4).add_(6);
+  in.key.select(3, 17).mul_(4).add_(6);
+  in.query.mul_(0.4);
+  const at::Tensor exact = Exact(in);
+  EXPECT_LE(RelativeError(Rounded(in), exact), 3e-2);
+}
+
+TEST(RoundedAttentionTest, PartsOfTheQueriesGiveTheSame) {
+  Heads in = Packed(1, 300, 2, 64);
+  at::Tensor whole = at::empty(in.query.sizes(), in.query.options());
+  const RoundedHeads query = RoundQueries(in.query);
+  const RoundedHeads key = RoundKeys(in.key);
+  RoundedAttentionInto(query, key, in.value, whole);
+  at::Tensor part = at::empty({1, 44, 2, 64});
+  RoundedAttentionInto(query.Queries(256, 44), key, in.value, part);
+  EXPECT_LE(RelativeError(part, whole.narrow(1, 256, 44)), 1e-6);
+}
+
+TEST(RoundedAttentionTest, ZerosAttendToAllAlike) {
+  Heads in = Packed(1, 200, 1, 32);
+  in.query.zero_();
+  const at::Tensor mean = in.value.mean(1, true).expand(in.query.sizes());
+  EXPECT_LE(RelativeError(Rounded(in), mean), 1e-6);
+}
+
+}  // namespace
+}  // namespace wan

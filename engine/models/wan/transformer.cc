@@ -32,20 +32,21 @@
 namespace wan {
 namespace {
 
-// Shift, factor and gate of one norm and the part after it; one row per distinct timestep.
+// Shift, factor and gate of one norm and of the block part after it; one row per distinct timestep.
 struct Modulation {
   at::Tensor shift;
   at::Tensor factor;
-  at::Tensor gate;  // undefined for the head
+  at::Tensor gate;  // undefined for the transformer's head
 };
 
-// `table` is [timesteps, 3 * k, dim]; returns its three vectors number `k`.
+// `table` is [timesteps, 3 * k, dim]. Returns its vectors 3 * k, 3 * k + 1 and 3 * k + 2 as shift,
+// factor and gate.
 Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
 }
 
-// Tables that depend on a video's tokens but not on the step. The job's texts own them, so they are
-// freed with the texts.
+// Tables that depend on a video's tokens but not on the step. The job's texts own these tables,
+// which are freed with the texts.
 struct TokenTables {
   TokenGrid grid{};
   at::Tensor rotary;
@@ -64,7 +65,7 @@ class WanTextConditioning final : public TextConditioning {
   int64_t Bytes() const override { return static_cast<int64_t>(layers.nbytes()); }
 
   const VideoTransformer* owner() const { return owner_; }
-  // Unique among all texts.
+  // Unique among all prepared texts.
   uint64_t id() const { return id_; }
   TokenTables& tables() const { return *tables_; }
 
@@ -83,12 +84,12 @@ class WanTextConditioning final : public TextConditioning {
   const std::shared_ptr<TokenTables> tables_;
 };
 
-// The activations of one forward. Each takes hundreds of megabytes for a long video, so all blocks
-// reuse them.
+// The activations of one forward. Each tensor takes hundreds of megabytes for a long video, so all
+// blocks reuse them.
 struct Activations {
   at::Tensor residual;  // fp32 [rows, dim]
-  at::Tensor narrow;    // [rows, dim]: input of a part, then its output
-  at::Tensor wide;      // bytes for the widest tensor inside a part
+  at::Tensor narrow;    // [rows, dim]: the input of a block part, then its output
+  at::Tensor wide;      // memory for the widest tensor inside a block part
 };
 
 // Returns the first rows * columns elements of `memory` as a matrix.
@@ -141,16 +142,16 @@ class WanTransformer final : public RankTransformer {
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
-  // Returns the rotary table of `grid`'s tokens.
+  // Returns the rotary table for the tokens of `grid`.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
-  // Returns `rows` as an index on the device, undefined if there is one timestep. It is kept,
-  // because the same tokens share a timestep in every step.
+  // Returns `rows` as an index on the device; undefined if there is only one timestep. The index is
+  // kept in `tables`, because in every step the same tokens share a timestep.
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
-  // The forward itself: only queues work on the device and copies nothing to it. Calls Use for each
-  // block of `weights`; null: all weights are on the device. Marks the middle block in `marks`
-  // unless that is null.
+  // Computes the forward: queues work on the device and copies nothing to it. Calls Use for each
+  // block of `weights`; null means that all weights are on the device. Marks the middle block's
+  // operators in `marks` unless that is null.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
                                      BlockMarks* marks) const;
@@ -158,13 +159,14 @@ class WanTransformer final : public RankTransformer {
   // Returns the time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
-  // Each part takes its normalised and modulated input from acts.narrow and leaves its result
-  // there. `rotary` has one row per token of this rank; `marks` is null except in the marked block.
+  // Each of the three block parts takes its normalised and modulated input from acts.narrow and
+  // leaves its result there. `rotary` has one row per token of this rank; `marks` is null except in
+  // the marked block.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
-  // Computes attention over queries, keys and values side by side, [B, n, 3, heads, head_dim]. If
-  // it has several parts, passes the gate between them.
+  // Computes attention over queries, keys and values that lie side by side, [B, n, 3, heads,
+  // head_dim]. A long attention is computed in several parts, and Mix passes the gate between them.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts, BlockMarks* marks) const;
@@ -178,12 +180,12 @@ class WanTransformer final : public RankTransformer {
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
-  const std::unique_ptr<ForwardGraphs> graphs_;  // null: no recording
+  const std::unique_ptr<ForwardGraphs> graphs_;  // null: forwards are not recorded
   bool records_ = false;
   Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
-  BlockMarks* marks_ = nullptr;    // marks of the next forward; null: none
+  BlockMarks* marks_ = nullptr;    // where the next forward marks its operators; null: nowhere
 
-  // The tables of the last prepared texts, as long as those live.
+  // The tables of the last prepared texts, for as long as those texts live.
   std::weak_ptr<TokenTables> tables_;
 };
 
@@ -262,7 +264,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
 
   ForwardInputs inputs;
   inputs.latents = latents.to(device_);
-  // Copy without waiting: a wait would leave the device idle while the first kernels are launched.
+  // Copy without waiting: otherwise the device would be idle while the first kernels are launched.
   inputs.sinusoids =
       SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
           .to(device_, /*non_blocking=*/true);
@@ -276,7 +278,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       marks != nullptr) {
     return Compute(shape, inputs, weights_.memory.get(), gate, marks);
   }
-  // A graph needs all weights to have arrived and been patched.
+  // Before a graph is recorded or replayed, all weights must have arrived and been patched.
   weights_.memory->UseAll();
   at::Tensor flow = graphs_->Run(
       {shape, conditioning->id(), weights_.memory->Placement(),
@@ -300,8 +302,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
-  // The last operator of the previous block already needs a block's modulation, so Use is called
-  // before it.
+  // The last operator of a block already needs the next block's modulation, so Use is called before
+  // that operator.
   const size_t count = weights_.blocks.size();
   const auto use_block = [&](size_t block) {
     if (weights == nullptr) return;
@@ -309,7 +311,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   };
   use_block(0);
   const at::Tensor time = EmbedTime(inputs.sinusoids);
-  // Six vectors per timestep, to which every block adds its own six.
+  // Six modulation vectors per timestep; every block adds its own six to them.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
           .view({-1, 6, config_.dim});
@@ -339,8 +341,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
-    // The middle block is typical: the last has no successor, and the first may wait for the
-    // embeddings.
+    // The middle block is marked because it is typical: the last block has no successor, and the
+    // first may wait for the embeddings.
     BlockMarks* const block_marks = i == (count - 1) / 2 ? marks : nullptr;
     if (block_marks != nullptr) {
       block_marks->Begin(device_, static_cast<int>(i), static_cast<int>(batch),
@@ -372,7 +374,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     End(BlockStep::kFeedForwardResidual, block_marks);
   }
 
-  // The head is fp32 and adds the time embedding, not its projection, to its own vectors.
+  // The head is computed in fp32 and adds the time embedding itself, not its projection, to its own
+  // vectors.
   const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
   at::Tensor head_input = Carve(acts.wide, rows, config_.dim, at::kFloat);
   GateResidualNorm(acts.narrow, ModulationAt(table, 1).gate, acts.residual, head_table.select(1, 1),
@@ -388,7 +391,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, BlockGat
   const at::Tensor key = heads.select(2, 1);
   const at::Tensor value = heads.select(2, 2);
   const int64_t tokens = heads.size(1);
-  if (heads.size(3) == 0) return query;  // this rank has none of the heads
+  if (heads.size(3) == 0) return query;  // this rank computes none of the heads
   const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
   if (at_a_time >= tokens) return Attention(query, key, value);
   static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");

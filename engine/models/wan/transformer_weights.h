@@ -1,5 +1,5 @@
-// The weights of the transformer as Forward() uses them. This file alone decides which are in the
-// model's dtype and which in fp32.
+// The transformer's weights in the form in which Forward() uses them. Only this file decides which
+// weights have the model's dtype and which are fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -50,15 +50,16 @@ struct TransformerWeights {
   at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
   LinearWeights head;          // fp32 [patch * out_channels, dim]
 
-  // Owns the memory of all tensors above. Its groups: weights outside the blocks; per block, those
-  // of PrepareText (cross_kv, cross_k_norm); per block, the rest.
+  // Owns the memory of all tensors above. Its groups are: the weights outside the blocks; then, for
+  // each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each block, the
+  // rest.
   std::shared_ptr<ComponentWeights> memory;
   size_t TextGroup(size_t block) const { return 1 + block; }
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
-// Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
-// Check the loader's status for errors.
+// Loads the weights. Matrices of the blocks and of the text projection have the loader's dtype. The
+// caller must check the loader's status for errors.
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config);
 
 }  // namespace wan

@@ -1,11 +1,11 @@
 // Attention (attention.h) in bf16 for heads of 128 channels on compute capability 9.0.
 //
 // A cluster of two blocks works on 256 queries of one head and passes over all keys and values, 176
-// at a time, keeping a running softmax. In a block one thread loads tiles by TMA, each block half a
-// tile for both, and two warp groups of 64 queries compute. The warp groups take turns: while one
-// uses the tensor cores, the other computes exponentials. In its turn a group computes the scores
-// of one tile and the outputs of the previous one. Blocks are persistent; neighbouring clusters
-// have the same head, so its keys and values come from L2.
+// at a time, keeping a running softmax. Each of the two blocks loads half of every tile for both of
+// them: one thread loads by TMA, and two warp groups of 64 queries each compute. The warp groups
+// take turns: while one uses the tensor cores, the other computes exponentials. In its turn a group
+// computes the scores of one tile and the outputs of the previous one. Blocks are persistent.
+// Neighbouring clusters work on the same head, so they find its keys and values in the L2 cache.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -36,17 +36,17 @@ constexpr int kGroupRows = 64;
 constexpr int kBlockRows = kGroups * kGroupRows;
 constexpr int kClusterRows = kClusterBlocks * kBlockRows;
 constexpr int kThreads = (1 + kGroups) * kWarpGroup;
-constexpr int kStages = 2;  // tiles of keys in shared memory, and as many of values
+constexpr int kStages = 2;  // tiles of keys in shared memory at a time, and as many tiles of values
 
-// TMA swizzles rows of at most 128 bytes, so a tile is two boxes of 64 columns.
+// TMA swizzles rows of at most 128 bytes, so a tile consists of two boxes of 64 columns.
 constexpr int kBoxColumns = 64;
 constexpr uint32_t kRowBytes = kBoxColumns * 2;
 constexpr uint32_t kQueryBox = kGroupRows * kRowBytes;
-constexpr uint32_t kQueryBytes = 2 * kQueryBox;  // bytes of a group's queries
+constexpr uint32_t kQueryBytes = 2 * kQueryBox;  // bytes of one warp group's queries
 constexpr uint32_t kTileBox = kKeys * kRowBytes;
 constexpr uint32_t kTileBytes = 2 * kTileBox;
 
-// Shared memory: queries, keys, values, barriers.
+// Shared memory holds, in this order, queries, keys, values, and these barriers.
 struct Barriers {
   uint64_t query_full[kGroups], query_empty[kGroups];
   uint64_t key_full[kStages], key_empty[kStages];
@@ -58,13 +58,14 @@ constexpr uint32_t kValuesAt = kKeysAt + kStages * kTileBytes;
 constexpr uint32_t kBarriersAt = kValuesAt + kStages * kTileBytes;
 constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlignment;
 
-// Registers per thread of the loading and the computing warps; 168 at launch: 24 + 2 * 240 <= 3 *
-// 168.
+// Registers per thread of the loading warps and of the computing warps. At launch each thread has
+// 168: 24 + 2 * 240 <= 3 * 168.
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
-// Products with the values that are issued before the wait for the scores, and those that remain
-// when the other group may begin. The search for the maximum runs between the other products.
+// kStepsAhead products with the values are issued before the wait for the scores. kStepsLeft of
+// them remain when the other warp group may begin. The search for the maximum runs between the
+// remaining products.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 constexpr int kSearchSlots = kSteps - kStepsAhead;
@@ -77,11 +78,11 @@ struct Problem {
   int row_tiles;  // tiles of kClusterRows queries per head
   int tiles;      // tiles over all heads and batch entries
   int key_tiles;
-  float scale;  // scale of the scores, times log2(e)
+  float scale;  // the scores' scale, multiplied by log2(e)
 };
 
 struct Tile {
-  int row, head, batch;  // `row` is the block's first query
+  int row, head, batch;  // `row` is the first query of the block
 };
 
 __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int rank) {
@@ -91,7 +92,7 @@ __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int ran
           group - batch * problem.heads, batch};
 }
 
-// The stage of the next tile in the ring of kStages, and the parity of its phase.
+// The stage (of kStages) that the next tile uses, and the parity of that stage's phase.
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -125,14 +126,15 @@ struct SharedMemory {
   for (int i = 0; i < kStages; ++i) {
     BarrierInit(WAN_BARRIER(key_full, i), 1);
     BarrierInit(WAN_BARRIER(value_full, i), 1);
-    // A block's loads fill both blocks, so it waits until both are done with the stage.
+    // A block's loads write to the shared memory of both blocks, so it waits until both are done
+    // with the stage.
     BarrierInit(WAN_BARRIER(key_empty, i), kWarps * kGroups * kClusterBlocks);
     BarrierInit(WAN_BARRIER(value_empty, i), kWarps * kGroups * kClusterBlocks);
   }
   BarrierInitFence();
 }
 
-// The loop of a block's loading thread.
+// The loop of the thread that loads a block's tiles.
 [[maybe_unused]] __device__ __forceinline__ void LoadTiles(const Problem& problem,
                                                            const SharedMemory& shared, int rank,
                                                            int first, int step) {
@@ -147,7 +149,8 @@ struct SharedMemory {
   };
   for (int tile = first; tile < problem.tiles; tile += step) {
     const Tile at = Locate(problem, tile, rank);
-    // Loads tiles in order of use: from the last to the first, values one tile later than keys.
+    // Loads tiles in the order of their use: from the last to the first, values one tile later than
+    // keys.
 #pragma unroll 1
     for (int i = problem.key_tiles - 1; i >= -1; --i) {
       if (i >= 0) {
@@ -178,8 +181,8 @@ struct SharedMemory {
   }
 }
 
-// Writes a group's 64 rows, except those beyond the last query. Four threads hold pairs of a row's
-// values and exchange them, so that each writes 16 bytes at a time.
+// Writes a warp group's 64 rows of the result, except rows beyond the last query. Four threads hold
+// pairs of values of a row. They exchange values so that each can write 16 bytes at a time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {
@@ -200,7 +203,8 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
         const int i = 16 * j + 4 * k + 2 * half;
         v[k] = PackBf16(out[i] * inverse, out[i + 1] * inverse);
       }
-      // Transposes four by four values in two steps.
+      // Exchanges between four threads in two steps, like the transposition of a four by four
+      // matrix.
 #pragma unroll
       for (int k = 0; k < 4; k += 2) {
         const uint32_t got = __shfl_xor_sync(~0u, quad & 1 ? v[k] : v[k + 1], 1);
@@ -219,7 +223,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
   }
 }
 
-// The loop of a warp group that computes: `group` 0 or 1 of a block.
+// The loop of a warp group that computes; `group` is its number in the block, 0 or 1.
 [[maybe_unused]] __device__ __forceinline__ void ComputeTiles(const Problem& problem,
                                                               const SharedMemory& shared, int rank,
                                                               int first, int step, int group) {
@@ -227,7 +231,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
   const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
   const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
   const uint64_t value_matrix = MatrixAt(shared.Values(), kTileBox);
-  // Lane 0 of a warp arrives in block 0 of the cluster, lane 1 in block 1.
+  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
   const uint32_t barriers = shared.Barrier(0, 0);
   const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
   const auto release = [&](uint32_t empty) {
@@ -263,7 +267,7 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // Begin with the last tile of keys, the only one that may be incomplete.
+    // Begin with the last tile of keys, because only that one may be incomplete.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();
@@ -293,8 +297,8 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
       ProductFence();
       multiply_keys();
       BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
-      // A warp that issues a product stalls until earlier ones are nearly done, so search for the
-      // maximum between products.
+      // A warp that issues a product stalls until its earlier products are nearly done. So the
+      // search for the maximum runs between products.
       ProductFence();
 
 #pragma unroll
@@ -341,13 +345,13 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
     value.Next();
     WriteRows(problem, at, group, out, inverse0, inverse1);
   }
-  // Consume the other group's last arrival, so that none stays pending.
+  // Wait for the other group's last arrival, so that no arrival stays pending.
   if (group == 0) take_turn();
 }
 
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
     AttentionKernel(const __grid_constant__ Problem problem) {
-  // The kernel is empty on other architectures.
+  // On architectures other than sm_90a the kernel is empty.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ uint8_t memory[];
   const SharedMemory shared{(SharedAddress(memory) + kSwizzleAlignment - 1) &
@@ -355,7 +359,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
   const int rank = blockIdx.x % kClusterBlocks;
   const int first = blockIdx.x / kClusterBlocks;
   const int step = gridDim.x / kClusterBlocks;
-  // The shuffle tells the compiler that the value is uniform in a warp.
+  // The shuffle tells the compiler that `group` is the same in all threads of a warp.
   const int group = __shfl_sync(~0u, threadIdx.x / kWarpGroup, 0);
   if (threadIdx.x == 0) InitBarriers(shared);
   ClusterSync();
@@ -367,14 +371,14 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
     ComputeTiles(problem, shared, rank, first, step, group - 1);
   }
-  // The other block may still write to this one's shared memory and arrive at its barriers.
+  // Wait: the other block may still write to this block's shared memory and arrive at its barriers.
   ClusterSync();
 #endif
 }
 
 // Makes a TMA descriptor of [batch, rows, heads, 128] for boxes of `box_rows` rows of half a head;
-// rows beyond the tensor read as zeros. Returns false if the driver refuses, for example strides
-// that are not multiples of 16 bytes.
+// rows beyond the tensor read as zeros. Returns false if the driver refuses, for example because a
+// stride is not a multiple of 16 bytes.
 bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& map) {
   static const EncodeTensorMap encode = FindEncodeTensorMap();
   // The driver checks the stride of a dimension of size 1, although it is never used.

@@ -1,5 +1,5 @@
-// Compares two ways to compute the same forward, alternating, so that clocks and heat are equal for
-// both.
+// Compares two ways to compute the same forward. They alternate, so that clocks and heat are equal
+// for both.
 #pragma once
 
 #include <string>
@@ -14,7 +14,7 @@ namespace wan {
 //   guidance   two forwards of one text each against one batch of both texts
 //   gate       forwards without a gate against forwards that pass one, as in a job
 // Adds a row for the second way: its time, the time of the first, the difference in per cent, and
-// how far the results differ. INTERNAL if streaming or a gate changes any bit.
+// how far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
 absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,
                                      const BenchedTransformer& benched, int rounds,
                                      Session& session);

@@ -62,8 +62,8 @@ struct BenchRow {
   // Session::Add sets the following fields.
   std::string command;
   std::string device;  // for example "NVIDIA H200"; for a CPU the processor's name
-  // The result of FloorSeconds for the work. If it was set before, it is kept: a row made of parts
-  // has the sum of their floors.
+  // The result of FloorSeconds for the work. If ceiling_seconds was set before, it is kept: a row
+  // made of parts has the sum of their floors.
   std::optional<double> ceiling_seconds;
 
   // Returns the time of the call divided by ceiling_seconds; 1 is the best possible result.

@@ -15,7 +15,7 @@ namespace wan {
 // second.
 class CardWatch {
  public:
-  // `device` must outlive the watch. If it is null, all figures are absent.
+  // `device` must outlive the watch. If `device` is null, all figures are absent.
   explicit CardWatch(const NvmlDevice* device);
   ~CardWatch();
   CardWatch(const CardWatch&) = delete;

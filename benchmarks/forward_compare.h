@@ -1,5 +1,5 @@
-// Compares two ways to compute the same forward. They alternate, so that clocks and heat are equal
-// for both.
+// Compares two ways to compute the same forward. The two ways alternate, so that clocks and heat
+// are equal for both.
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// Measures the gain of several devices that compute one step together. They compute the forwards
-// with and without the prompt in parallel, or divide the tokens of one forward.
+// Measures the gain of several devices that compute one step together. The devices compute the
+// forwards with and without the prompt in parallel, or divide the tokens of one forward.
 //
 //   wan_bench group --device cuda:0 --device cuda:1 --shape 832x480x81 --shape 1280x720x81
 #include <ATen/ops/cat.h>

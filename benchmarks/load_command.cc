@@ -1,12 +1,12 @@
-// Measures how fast weights are copied from the page cache to a device. It stores a transformer's
-// tensors in one file, and loads that file several times.
+// Measures how fast weights are copied from the page cache to a device. The command stores a
+// transformer's tensors in one file, and loads that file several times.
 //
 //   wan_bench load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
 //   wan_bench load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
 //
 // With --threads or --chunk, the command also uploads the bytes of the file unchanged to memory
-// that exists already, once for each combination. That shows which combination is best, and whether
-// reading or converting takes the time.
+// that exists already, once for each combination. The result shows which combination is best, and
+// whether reading or converting takes the time.
 //
 // The file is sparse, so it takes no disk space; after the first load its pages are in the page
 // cache.

@@ -49,8 +49,8 @@ struct MemoryRow {
   uint64_t process = 0;
   // How many times the allocator had to release blocks before it found memory.
   int64_t retries = 0;
-  // How many times decoding began. If it is more than one, memory ran out and decoding began again
-  // in tiles.
+  // How many times decoding began. If decoding began more than once, memory ran out and decoding
+  // began again in tiles.
   int decodings = 0;
 
   uint64_t Peak() const;

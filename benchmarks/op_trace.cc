@@ -13,7 +13,7 @@
 #include "engine/device/device_moment.h"
 
 namespace wan {
-// These types are not in an unnamed namespace, because OpTrace::State has members of them.
+// Call is not in an unnamed namespace, because OpTrace::State has members of this type.
 namespace op_trace {
 
 struct Call {

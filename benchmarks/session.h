@@ -37,8 +37,8 @@ struct SessionOptions {
 struct Repetition {
   int warmup = 0;   // number of calls before the measurement
   int repeats = 1;  // number of calls that are measured
-  // If it is above 0, it replaces `repeats`: as many calls are measured as take this many seconds,
-  // after a third as many more warm-up calls.
+  // If `seconds` is above 0, it replaces `repeats`: as many calls are measured as take this many
+  // seconds, after a third as many more warm-up calls.
   double seconds = 0;
 };
 
@@ -64,9 +64,9 @@ class Session {
   // Prints a line that only people read: on stdout if rows are a table, on stderr if they are JSON.
   void Note(const std::string& line) const;
 
-  // Measures calls that queue work on the device. They run back to back for at least `seconds`,
-  // after a third as many warm-up calls, because a card reaches its power limit and temperature
-  // only under load. The row has only its name, the mean time and the card's state.
+  // Measures calls that queue work on the device. The calls run back to back for at least
+  // `seconds`, after a third as many warm-up calls, because a card reaches its power limit and
+  // temperature only under load. The row has only its name, the mean time and the card's state.
   BenchRow Sustain(const std::string& name, double seconds, const std::function<void()>& call);
 
   // Measures calls one by one, and waits for the device after each. The row has only its name, the

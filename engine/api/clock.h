@@ -14,8 +14,8 @@ class Clock {
  public:
   virtual ~Clock() = default;
 
-  // Returns the wall-clock time. Use it for timestamps that people and other machines read. It
-  // jumps when somebody sets the machine's clock.
+  // Returns the wall-clock time. Use it for timestamps that people and other machines read. This
+  // time jumps when somebody sets the machine's clock.
   virtual absl::Time Now() const = 0;
 
   // Returns the nanoseconds of a clock that never jumps, counted from an arbitrary moment. Use
@@ -24,8 +24,8 @@ class Clock {
 
   // Blocks until `condition` holds or Now() reaches `deadline`, and returns whether the condition
   // holds. If somebody sets the wall clock meanwhile, the wait takes that into account within a
-  // second. The caller must hold `mutex`. It is released during the wait and held again on return,
-  // as with absl::Mutex::AwaitWithDeadline.
+  // second. The caller must hold `mutex`. The mutex is released during the wait and held again on
+  // return, as with absl::Mutex::AwaitWithDeadline.
   virtual bool AwaitUntil(absl::Mutex& mutex, const absl::Condition& condition,
                           absl::Time deadline) = 0;
 

@@ -23,9 +23,9 @@ struct GpuUsage {
       sm_occupancy_percent;  // resident warps; GPM measures this and the next two figures
   std::optional<double> tensor_activity_percent;  // share of time in which tensor cores computed
   std::optional<double> dram_bandwidth_percent;   // share of the highest bandwidth that was used
-  // Energy and mean power of the whole card. They come from the energy counter if it was read often
-  // enough, otherwise from the power that the driver reports, which may be a mean of the last
-  // second. The peak is the highest power that the driver reported.
+  // Energy and mean power of the whole card. Energy and power come from the energy counter if it
+  // was read often enough, otherwise from the power that the driver reports, which may be a mean of
+  // the last second. The peak is the highest power that the driver reported.
   std::optional<double> energy_joules;
   std::optional<double> power_watts;
   std::optional<double> power_peak_watts;
@@ -64,8 +64,8 @@ struct DeviceSample {
   std::optional<double> dram_bandwidth_percent;
   std::vector<std::string> throttle_reasons;  // why clocks were reduced in that time
   std::optional<int> processes;               // processes with compute contexts on the GPU
-  // Sums since the monitor's construction. They only grow, so any number of readers may compute
-  // differences of them. They are the card's energy, the seconds in which SMs were active (the
+  // Sums since the monitor's construction. The sums only grow, so any number of readers may compute
+  // differences of them. The sums are the card's energy, the seconds in which SMs were active (the
   // integral of SM activity), and the seconds in which clocks were reduced, in total and for each
   // reason.
   std::optional<double> energy_joules;
@@ -108,7 +108,7 @@ class ResourceProbe {
 
 // The figures of one device of a group for one measurement.
 struct DeviceUse {
-  // These three are as in DeviceSample.
+  // Name and id of the device, as in DeviceSample.
   std::string device;
   std::string name;
   std::string uuid;
@@ -138,7 +138,8 @@ class DeviceReader {
   virtual std::vector<DeviceSample> Sample() = 0;
 };
 
-// A point of a timeline. Its means cover the interval from `start` to the start of the next point.
+// A point of a timeline. The means of a point cover the interval from `start` to the start of the
+// next point.
 struct TimelinePoint {
   absl::Time start;
   double seconds = 0;

@@ -65,8 +65,8 @@ struct DeviceDescription {
   // The libraries that compute, with their versions, for example "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
   SystemFacts system = {};
-  // Floating-point operations per second that jobs on this kind of device reach at least. It serves
-  // for estimates before anything is measured; 0: unknown.
+  // Floating-point operations per second that jobs on this kind of device reach at least. The rate
+  // serves for estimates before anything is measured; 0: unknown.
   double assumed_rate = 0;
 };
 

@@ -22,7 +22,7 @@ struct Exchanged {
 class ExchangeMeter {
  public:
   // A function that returns how many seconds the device has waited, or nullopt while it is still
-  // waiting. It may throw if the device is lost; then the wait is not counted.
+  // waiting. The function may throw if the device is lost; then the wait is not counted.
   using Wait = std::function<std::optional<double>()>;
 
   void CountSent(uint64_t bytes);
@@ -30,7 +30,7 @@ class ExchangeMeter {
   // any thread until it returns a number.
   void CountWait(Wait wait);
 
-  // Returns the sums. They include all waits that have finished.
+  // Returns the sums. The sums include all waits that have finished.
   Exchanged Read();
 
  private:

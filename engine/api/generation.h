@@ -77,35 +77,35 @@ struct StagePlan {
   // Floating-point operations; a multiplication with an addition counts as two. Absent if they do
   // not determine how long the stage takes.
   std::optional<double> flops;
-  // Upper bounds of the stage's device memory, in bytes. Both are 0 if memory is not planned, or if
-  // the stage uses no device memory.
+  // Upper bounds of the stage's device memory, in bytes. Both bounds are 0 if memory is not
+  // planned, or if the stage uses no device memory.
   uint64_t weight_bytes = 0;
   uint64_t activation_bytes = 0;  // activations and workspaces of libraries
   uint64_t workspace_bytes = 0;   // the part of activation_bytes that libraries keep
   // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
-  // way to files, activations of components on the CPU. It is 0 if memory is not planned.
+  // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
   uint64_t host_bytes = 0;
 };
 
 // The tokens of a request's texts (engine/pipeline/prepared_request.h).
 struct PreparedRequest;
 
-// The fewest decoded frames that may wait for their encoder. They are two chunks of four, which is
-// enough for decoding and encoding to overlap.
+// The fewest decoded frames that may wait for their encoder. Two chunks of four frames are enough
+// for decoding and encoding to overlap.
 inline constexpr int kLeastQueuedFrames = 8;
 
 // Everything that is decided about a job before its work starts. MakePlan (engine/planning/plan.h)
 // computes it from request, model and device alone. Validation, admission, estimates of remaining
 // time and the pipeline read the plan; no other code computes any of this.
 struct GenerationPlan {
-  // The request with every optional field set, the seed drawn and the size exact. If it is planned
-  // again, the result is the same plan.
+  // The request with every optional field set, the seed drawn and the size exact. If this request
+  // is planned again, the result is the same plan.
   GenerationRequest request;
   VideoShape shape;                   // the size of the finished video
   std::vector<int64_t> latent_shape;  // [C, T, H, W]
   int64_t tokens = 0;                 // transformer tokens of one forward
-  // Whether a step's forwards with and without the prompt run as one batch of two. That is faster
-  // for small videos, whose single forward does not fill the device.
+  // Whether a step's forwards with and without the prompt run as one batch of two. A batch is
+  // faster for small videos, whose single forward does not fill the device.
   bool batched_guidance = false;
   // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1 do
   // not. So it is false if all scales are 1, and for few-step checkpoints, whose weights have
@@ -140,8 +140,8 @@ struct GenerationPlan {
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
   // The tokens of the texts, which planning makes and the job uses. Only the job decodes the image.
-  // A queued job keeps no plan: each attempt makes its own. It is null in a plan that no engine
-  // made.
+  // A queued job keeps no plan: each attempt makes its own. The pointer is null in a plan that no
+  // engine made.
   std::shared_ptr<const PreparedRequest> prepared;
 
   // Returns whether frames are decoded. A request for latents alone does not need that.

@@ -3,9 +3,9 @@
 
 namespace wan {
 
-// The choice applies to every job of an engine. A batch needs more memory than one forward. If it
-// does not fit the device or the host, the plan runs two forwards instead of refusing the job.
-// GenerationPlan::batched_guidance has the choice for a job. The choice changes videos only by
+// The choice applies to every job of an engine. A batch needs more memory than one forward. If a
+// batch does not fit the device or the host, the plan runs two forwards instead of refusing the
+// job. GenerationPlan::batched_guidance has the choice for a job. The choice changes videos only by
 // rounding. A step without guidance has a single forward.
 enum class GuidanceBatching {
   // One batch if that is faster: for small videos, and in a group with an even number of devices,

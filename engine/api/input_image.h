@@ -17,7 +17,7 @@ struct Color {
 };
 
 // Describes the image of a request as it was read. Engine::CheckImage returns it when a job is
-// created. It is stored with the job, so that the job's owner sees what was done.
+// created. The server stores it with the job, so that the job's owner sees what was done.
 struct InputImage {
   std::string format;  // "PNG", "JPEG" or "WebP"
   int width = 0;       // pixels of the image as it is displayed, after rotation

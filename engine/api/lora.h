@@ -24,7 +24,7 @@ struct LoraSource {
 inline constexpr double kMaxLoraScale = 10;
 inline constexpr size_t kMaxLorasOfRequest = 8;
 
-// A LoRA that a request uses. It adds scale * alpha / rank * B A to the model's weights.
+// A LoRA that a request uses. The LoRA adds scale * alpha / rank * B A to the model's weights.
 struct LoraScale {
   std::string name;
   double scale = 1;  // from -kMaxLoraScale to kMaxLoraScale; 0 changes nothing

@@ -37,7 +37,7 @@ class SavepointKeeper {
   // stop request, if a step has ended since the last savepoint.
   virtual bool WantsWhenStopped() = 0;
 
-  // Stores the savepoint. It replaces the earlier one once it is safe on disk.
+  // Stores the savepoint. The new savepoint replaces the earlier one once it is safe on disk.
   virtual void Keep(Savepoint savepoint) = 0;
 
   // The engine calls it if the savepoint from Load cannot be used, with the reason. The job then

@@ -56,8 +56,8 @@ constexpr int64_t ElementBytes(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kBf16 ? 2 : 4;
 }
 
-// Returns whether a GPU computes with fp16 values in this precision. Their range ends at 65504, so
-// results may become infinite or NaN.
+// Returns whether a GPU computes with fp16 values in this precision. The range of fp16 ends at
+// 65504, so results may become infinite or NaN.
 constexpr bool MayLeaveFp16(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
 }

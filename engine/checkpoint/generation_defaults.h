@@ -12,9 +12,9 @@
 
 namespace wan {
 
-// If there is no such file, returns nullopt without a problem. If it has unknown fields or wrong
-// types, appends every problem and returns nullopt. Planning checks whether the model accepts the
-// values. Thread-safe.
+// If there is no such file, returns nullopt without a problem. If the file has unknown fields or
+// wrong types, appends every problem and returns nullopt. Planning checks whether the model accepts
+// the values. Thread-safe.
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems);
 

@@ -26,9 +26,9 @@ struct LoraPair {
 class LoraAlpha {
  public:
   // Reads the settings of `file` from its metadata and from the adapter_config.json at
-  // `config_path`, which may be empty. If neither has any, alpha equals the rank. DATA_LOSS if
-  // settings have wrong types or contradict each other; UNIMPLEMENTED if the file holds an adapter
-  // other than LoRA.
+  // `config_path`, which may be empty. If neither has any settings, alpha equals the rank.
+  // DATA_LOSS if settings have wrong types or contradict each other; UNIMPLEMENTED if the file
+  // holds an adapter other than LoRA.
   static absl::StatusOr<LoraAlpha> Read(const TensorFile& file, const std::string& config_path);
 
   // Returns the factor of the product up * down: alpha / rank, or alpha / sqrt(rank) for

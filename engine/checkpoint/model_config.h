@@ -78,9 +78,9 @@ struct FewStepConfig {
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;
 };
 
-// A checkpoint's own defaults for requests. They exist if it was trained for other sizes or
-// schedules than its family's published checkpoint. A field that is not set falls back to the
-// family's default.
+// A checkpoint's own defaults for requests. A checkpoint has its own defaults if it was trained for
+// other sizes or schedules than its family's published checkpoint. A field that is not set falls
+// back to the family's default.
 struct GenerationDefaults {
   std::optional<int> width;  // width in pixels
   std::optional<int> height;

@@ -46,8 +46,8 @@ class WeightSource {
   // Returns the tensor with this canonical name; nullptr if there is none.
   virtual const TensorInfo* Find(std::string_view name) const = 0;
 
-  // Returns the bytes of one of this source's tensors. They are a view of the mapped file, or a
-  // copy if they are not aligned in the file. The bytes stay valid as long as `owner` lives, even
+  // Returns the bytes of one of this source's tensors. The bytes are a view of the mapped file, or
+  // a copy if they are not aligned in the file. The bytes stay valid as long as `owner` lives, even
   // if the source does not. Read them with TensorBytes::Read: access through the view raises SIGBUS
   // if somebody has truncated the file. NOT_FOUND for an unknown name, FAILED_PRECONDITION if the
   // source is synthetic.

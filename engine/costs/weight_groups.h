@@ -32,8 +32,8 @@ struct PackedWeight {
 // The bytes of device memory that the groups of a component take.
 struct WeightFootprint {
   uint64_t bytes = 0;
-  // These two count if weights are streamed: the bytes of the first group, which stays on the
-  // device while the component works, and those of the largest other group.
+  // For streamed weights: the bytes of the first group, which stays on the device while the
+  // component works, and those of the largest other group.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
 };

@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// A recording of work. Its kernels use the addresses of the recording. So destroy the graph before
+// A recording of work. The kernels use the addresses of the recording. So destroy the graph before
 // any of that memory moves.
 class DeviceGraph {
  public:

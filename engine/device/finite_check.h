@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// It checks one tensor at a time by the sum of its values, which is finite only if every value is.
-// A check costs one kernel and a copy of four bytes. If the sum exceeds fp32's range (about 3e38),
-// the tensor counts as not finite; no model comes near such a sum. Not thread-safe. Exceptions of
-// LibTorch pass through.
+// The object checks one tensor at a time by the sum of its values, which is finite only if every
+// value is. A check costs one kernel and a copy of four bytes. If the sum exceeds fp32's range
+// (about 3e38), the tensor counts as not finite; no model comes near such a sum. Not thread-safe.
+// Exceptions of LibTorch pass through.
 class FiniteCheck {
  public:
   FiniteCheck() = default;

@@ -4,7 +4,7 @@
 namespace wan {
 
 // Call it after the CUDA plug-in is loaded and before the first product and attention; on a CPU it
-// changes nothing. Only one thread at a time may call it. It changes two settings:
+// changes nothing. Only one thread at a time may call it. The function changes two settings:
 //
 // Matrix products in fp32 are exact: they do not use TF32. In bf16 and fp16 they round only their
 // inputs and their result. By default, cuBLAS may also round partial sums of a long product

@@ -12,9 +12,9 @@ namespace wan {
 int HostCopyThreads();
 
 // Returns an uninitialised kByte tensor of shape [bytes] on the CPU. For a CUDA device the memory
-// is pinned, so that copies run at the link's full rate while the device computes. It uses large
-// pages if the kernel offers them. Throws c10::OutOfMemoryError if the machine does not give the
-// memory. Thread-safe.
+// is pinned, so that copies run at the link's full rate while the device computes. The memory uses
+// large pages if the kernel offers them. Throws c10::OutOfMemoryError if the machine does not give
+// the memory. Thread-safe.
 at::Tensor AllocateHostMemory(int64_t bytes, at::Device device);
 
 }  // namespace wan

@@ -32,9 +32,9 @@ struct CudaPlugin {
   int (*limit_memory)(int device, size_t bytes) = nullptr;
   // Sets up LibTorch's allocator for GPU memory. Call it before anything is allocated on a GPU.
   void (*prepare_allocator)() = nullptr;
-  // These two lock (pin) and unlock pages of host memory for copies to and from every GPU. They use
-  // the context of `device`. Otherwise CUDA would create a context on GPU 0, which takes 518 MiB
-  // there.
+  // lock_host locks (pins) pages of host memory for copies to and from every GPU; unlock_host
+  // unlocks them. Both use the context of `device`. Otherwise CUDA would create a context on GPU 0,
+  // which takes 518 MiB there.
   int (*lock_host)(int device, void* memory, size_t bytes) = nullptr;
   int (*unlock_host)(int device, void* memory) = nullptr;
   // Waits for the GPU and clears errors that do not last. Returns 0 if the GPU still works.

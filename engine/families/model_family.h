@@ -36,7 +36,7 @@ struct SamplingDefaults {
   std::string_view negative_prompt;
 };
 
-// Those dimensions of a published transformer that do not follow from its VAE and its text encoder.
+// The dimensions of a published transformer that do not follow from its VAE and its text encoder.
 struct PublishedSize {
   int64_t dim = 0;
   int64_t ffn_dim = 0;
@@ -73,7 +73,7 @@ struct ModelFamily {
 // The negative prompt that upstream uses for all models (wan/configs/shared_config.py).
 extern const std::string_view kUpstreamNegativePrompt;
 
-// Returns all rows, in the order of FamilyId. They live until the process ends.
+// Returns all rows, in the order of FamilyId. The rows live until the process ends.
 std::span<const ModelFamily> ModelFamilies();
 
 // Returns the row of the family `id`.

@@ -24,13 +24,13 @@ absl::Status Absent(std::string_view file, std::string_view what);
 absl::Status Unsupported(std::string_view file, std::string_view what);
 
 // Returns DATA_LOSS if `bytes`, the beginning of a file, look like another kind of file than
-// `expected`, for example like a Git LFS pointer. If it returns OK, the rest of the file may still
-// be wrong.
+// `expected`, for example like a Git LFS pointer. If the function returns OK, the rest of the file
+// may still be wrong.
 absl::Status CheckNotForeign(std::string_view file, std::span<const std::byte> bytes,
                              FileContent expected);
 
-// Combines `problems`, of which there must be at least one, into one status. It has the code of the
-// first problem, the messages of the first three, and the number of the others.
+// Combines `problems`, of which there must be at least one, into one status. The result has the
+// code of the first problem, the messages of the first three, and the number of the others.
 absl::Status Summarise(std::span<const absl::Status> problems);
 
 // Makes untrusted text suitable for a message: escapes control characters and non-ASCII characters,

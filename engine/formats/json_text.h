@@ -23,8 +23,8 @@ absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
 // Reads typed fields of an object and collects all problems, so that one pass over the object finds
-// all of them. A field that is absent, null, of another type or out of range adds a problem. Its
-// value is then the zero value of its type. Not thread-safe.
+// all of them. A field that is absent, null, of another type or out of range adds a problem. The
+// value of such a field is the zero value of its type. Not thread-safe.
 class JsonFields {
  public:
   // Messages call the object's file `file`. Both arguments must outlive the reader.

@@ -29,8 +29,8 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // The bytes that the file had when it was opened. They serve to select pieces for Read. Do not
-  // access them: that raises SIGBUS if somebody has truncated the file since.
+  // The bytes that the file had when it was opened. These spans serve to select pieces for Read. Do
+  // not access them: that raises SIGBUS if somebody has truncated the file since.
   std::span<const std::byte> bytes() const { return bytes_; }
   // Returns the version that the file had when it was opened.
   const FileVersion& version() const { return version_; }

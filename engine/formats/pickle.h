@@ -1,6 +1,6 @@
-// Reads Python pickles, but not all of them. It supports only the opcodes and the names that state
-// dicts use, and builds plain data from them. It never imports or calls anything that the pickle
-// names.
+// Reads Python pickles, but not all of them. The reader supports only the opcodes and the names
+// that state dicts use, and builds plain data from them. The reader never imports or calls anything
+// that the pickle names.
 #pragma once
 
 #include <cstddef>
@@ -43,16 +43,16 @@ struct PickleValue {
 // Returns the word for the kind in messages: "none", "tuple" and so on. Thread-safe.
 std::string_view PickleKindName(PickleValue::Kind kind);
 
-// The result of ReadPickle. It owns all values of the pickle. Several values may share one, and a
-// dict may contain itself, as the pickle says.
+// The result of ReadPickle. The object owns all values of the pickle. Several values may share one,
+// and a dict may contain itself, as the pickle says.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-// Reads a pickle of protocol 2, the protocol that torch.save uses. It supports None, bools,
-// integers of up to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids. It
-// also supports collections.OrderedDict, whose attributes are dropped;
+// Reads a pickle of protocol 2, the protocol that torch.save uses. The reader supports None, bools,
+// integers of up to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids. The
+// reader also supports collections.OrderedDict, whose attributes are dropped;
 // torch._utils._rebuild_tensor_v2 and _rebuild_parameter, which become kCall; and torch's storage
 // types, which become kName. DATA_LOSS for anything else; the message names the opcode or the
 // global name, and its position. Messages begin with `where`. Thread-safe.

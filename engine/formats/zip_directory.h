@@ -1,5 +1,5 @@
-// Reads the directory of a zip archive that torch.save wrote. Its records are not compressed, so
-// their bytes are views of the mapped archive. All functions are thread-safe.
+// Reads the directory of a zip archive that torch.save wrote. Such an archive's records are not
+// compressed, so their bytes are views of the mapped archive. All functions are thread-safe.
 #pragma once
 
 #include <cstddef>

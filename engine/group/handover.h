@@ -37,7 +37,7 @@ class Handover {
     return std::exchange(thing_, std::nullopt);
   }
 
-  // Wakes both threads. Their calls, and all later ones, return false or nullopt.
+  // Wakes both threads. The calls of both threads, and all later ones, return false or nullopt.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;

@@ -17,9 +17,9 @@ namespace wan {
 // as the object. Only one thread at a time may call Run.
 class RankThreads {
  public:
-  // A rank's work. It is called with the rank's number, on the rank's thread.
+  // A rank's work. Run calls it with the rank's number, on the rank's thread.
   using Work = std::function<absl::Status(int rank)>;
-  // It is called on the thread of a rank that has failed, before Run returns.
+  // Run calls it on the thread of a rank that has failed, before Run returns.
   using OnFailure = std::function<void(const absl::Status&)>;
 
   explicit RankThreads(int ranks);

@@ -1,5 +1,5 @@
-// Reports how much memory a model's jobs need on a card, and where their weights are. It loads no
-// weights and needs no device.
+// Reports how much memory a model's jobs need on a card, and where their weights are. Making the
+// report loads no weights and needs no device.
 #pragma once
 
 #include <cstdint>

@@ -35,15 +35,15 @@ struct MeasuredImage {
   int64_t decoding_bytes = 0;  // upper bound of the bytes that DecodeImage takes
 };
 
-// Reads the properties of a PNG, JPEG or WebP file without decoding its pixels. It reads each byte
-// at most once and needs a bounded amount of memory. It accepts every file that DecodeImage
-// accepts, and reports the same facts. It also accepts files with damaged or missing pixels. Its
-// errors are among those of DecodeImage.
+// Reads the properties of a PNG, JPEG or WebP file without decoding its pixels. The function reads
+// each byte at most once and needs a bounded amount of memory. The function accepts every file that
+// DecodeImage accepts, and reports the same facts. The function also accepts files with damaged or
+// missing pixels. All errors are among those of DecodeImage.
 absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
 
 // Decodes as DecodeImage does, with the same facts and errors, but keeps no pixels. For the largest
-// pictures this takes about a second. It takes less than 1 MiB of memory for most pictures, and
-// never more than the decoder itself needs (docs/operate/limits.md).
+// pictures this takes about a second. Such a check takes less than 1 MiB of memory for most
+// pictures, and never more than the decoder itself needs (docs/operate/limits.md).
 absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& background = {},
                                       const ImageLimits& limits = {});
 

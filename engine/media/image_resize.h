@@ -9,11 +9,11 @@
 
 namespace wan {
 
-// Returns the size of the video that TI2V-5B makes of an image of `width` x `height`. Its sides are
-// multiples of `multiple`, its area is at most `area` pixels, and its aspect ratio is near the
-// image's. There are two candidates: in one the width is rounded down first, in the other the
-// height. The one whose ratio is nearer wins; on a tie, the second one wins. Returns {0, 0} if a
-// side would be shorter than `multiple`. All arguments must be above 0.
+// Returns the size of the video that TI2V-5B makes of an image of `width` x `height`. The sides of
+// the video are multiples of `multiple`, its area is at most `area` pixels, and its aspect ratio is
+// near the image's. There are two candidates: in one the width is rounded down first, in the other
+// the height. The one whose ratio is nearer wins; on a tie, the second one wins. Returns {0, 0} if
+// a side would be shorter than `multiple`. All arguments must be above 0.
 ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
 
 // Returns the size of the video that I2V-A14B makes of the image: the sides of a rectangle with the

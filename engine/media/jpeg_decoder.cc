@@ -34,8 +34,8 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // Reads the file up to its first scan, and chooses the form of the output. If it returns false,
-  // message() has the reason.
+  // Reads the file up to its first scan, and chooses the form of the output. If the function
+  // returns false, message() has the reason.
   bool ReadHeader(std::string_view bytes) {
     if (setjmp(errors_.escape) != 0) return false;
     jpeg_create_decompress(&cinfo_);

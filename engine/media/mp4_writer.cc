@@ -41,9 +41,10 @@ SwsContextPtr MakeScaler(const VideoFormat& format) {
 }
 
 // The index is written at the front of the file, so that players can start before they have the
-// whole file. Its content is known only at the end. If the number of frames is given, space for the
-// index is reserved: for each frame 8 bytes for its time, 4 for its size, 4 if it is a keyframe,
-// and 12 and 8 if it is a chunk of its own. Otherwise the muxer moves all pictures at the end.
+// whole file. The content of the index is known only at the end. If the number of frames is given,
+// space for the index is reserved: for each frame 8 bytes for its time, 4 for its size, 4 if it is
+// a keyframe, and 12 and 8 if it is a chunk of its own. Otherwise the muxer moves all pictures at
+// the end.
 std::pair<const char*, std::string> IndexOption(const VideoFormat& format) {
   constexpr int64_t kIndexBytes = 2048;
   constexpr int64_t kFrameIndexBytes = 36;

@@ -42,7 +42,7 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads the file up to its pixels. If it returns false, message() has the reason.
+  // Reads the file up to its pixels. If the function returns false, message() has the reason.
   bool ReadHeader();
 
   // Sets the form of the output: samples of 8 bits; red, green, blue and, if the file has it,

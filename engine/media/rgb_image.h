@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// The longest side, in pixels, that the functions for images accept. It is libjpeg's limit.
+// The longest side, in pixels, that the functions for images accept. libjpeg has this limit.
 inline constexpr int kMaxImageSide = 65500;
 
 struct ImageSize {

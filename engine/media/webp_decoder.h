@@ -13,7 +13,7 @@ namespace wan {
 // The file must have WebP's signature. Errors are those of DecodeImage. Call CheckWebp and
 // DecodeWebp only if the size that MeasureWebp returns is within the limits.
 
-// Reads the headers of the file and of its chunks, and returns its properties. It refuses
+// Reads the headers of the file and of its chunks, and returns its properties. The function refuses
 // animations, because a caller wants one frame and could not tell which one it would get.
 absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes);
 

@@ -5,9 +5,9 @@
 
 namespace wan {
 
-// Returns how many threads encode H.264 for frames of this height. It is libx264's default on 16
-// processors. The number must not depend on the machine, because the encoded bytes depend on it:
-// each thread encodes a frame and sees only parts of other frames.
+// Returns how many threads encode H.264 for frames of this height. The number is libx264's default
+// on 16 processors. The number must not depend on the machine, because the encoded bytes depend on
+// it: each thread encodes a frame and sees only parts of other frames.
 int H264Threads(int height);
 
 // Returns the most bytes that a writer was measured to take, for frames of `frame_pixels` pixels in

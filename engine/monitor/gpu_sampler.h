@@ -129,8 +129,8 @@ class GpuSampler {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // If it is time, each function reads the driver and returns the slice between this reading and
-  // the previous one.
+  // When a reading is due, each function reads the driver and returns the slice between this
+  // reading and the previous one.
   std::optional<GpuIntegrals::GpmSlice> TickGpm();
   std::optional<GpuIntegrals::EnergySlice> TickEnergy();
   // `has_energy` tells whether the card has an energy counter; then its power need not be

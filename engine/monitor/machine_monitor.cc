@@ -136,8 +136,8 @@ class MachineMonitor::Probe final : public ResourceProbe {
   }
 
   // Adds a reading of the memory to this probe. The kernel's peak is that of the process's whole
-  // life. It must not be reset, because others read it. If the peak has grown, it did so during
-  // this probe, and is exact.
+  // life. The kernel's peak must not be reset, because others read it. If the peak has grown, it
+  // did so during this probe, and is exact.
   void Fold(const ProcessMemory& memory) {
     uint64_t most = memory.resident_bytes;
     if (memory.peak_resident_bytes > life_peak_before_) most = memory.peak_resident_bytes;

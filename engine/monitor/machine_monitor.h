@@ -1,5 +1,5 @@
-// The DeviceMonitor for a real machine. It reads /proc and the allocator when it is asked. A
-// GpuSampler provides the figures of the driver.
+// The DeviceMonitor for a real machine. The monitor reads /proc and the allocator when it is asked.
+// A GpuSampler provides the figures of the driver.
 #pragma once
 
 #include <cstdint>

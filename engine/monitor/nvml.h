@@ -1,5 +1,5 @@
-// Reads NVIDIA's management library (NVML). It is loaded at run time, so that the program also
-// starts without a driver.
+// Reads NVIDIA's management library (NVML). The library is loaded at run time, so that the program
+// also starts without a driver.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +66,7 @@ class NvmlDevice {
   virtual GpmMetrics Between(const GpmSample& from, const GpmSample& to) const = 0;
 };
 
-// Whether GPM measures SM activity. If it is off, no function of GPM is called, as on a card
+// Whether GPM measures SM activity. If GPM is off, none of its functions is called, as on a card
 // without GPM.
 enum class GpmUse { kOn, kOff };
 

@@ -47,8 +47,8 @@ std::optional<ProcessMemory> ReadProcessMemory();
 // Returns the processor's name; empty if it is unknown.
 std::string ReadCpuName();
 
-// The Parse functions take the content of files of the kernel. They are separate, so that tests can
-// call them.
+// The Parse functions take the content of files of the kernel. The Parse functions are separate, so
+// that tests can call them.
 std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat);
 std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat);
 std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo);

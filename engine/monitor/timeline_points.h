@@ -1,5 +1,5 @@
-// Collects the points of a timeline, of which there are never more than a fixed number. It has no
-// thread and reads no clock.
+// Collects the points of a timeline, of which there are never more than a fixed number. The object
+// has no thread and reads no clock.
 #pragma once
 
 #include <vector>

@@ -19,8 +19,8 @@ namespace {
 constexpr int64_t kLargestCudnnHead = 128;
 constexpr int64_t kCudnnHeadMultiple = 8;
 
-// The Hopper kernel supports only heads of kHopperHead channels. It was measured to be faster than
-// cuDNN from kFewestHopperKeys keys on.
+// The Hopper kernel supports only heads of kHopperHead channels. The kernel was measured to be
+// faster than cuDNN from kFewestHopperKeys keys on.
 constexpr int kHopperCapability = 90;
 constexpr int64_t kHopperHead = 128;
 constexpr int64_t kFewestHopperKeys = 1024;

@@ -182,7 +182,8 @@ struct SharedMemory {
 }
 
 // Writes a warp group's 64 rows of the result, except rows beyond the last query. Four threads hold
-// pairs of values of a row. They exchange values so that each can write 16 bytes at a time.
+// pairs of values of a row. The four threads exchange values so that each can write 16 bytes at a
+// time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {

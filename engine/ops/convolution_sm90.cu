@@ -1,5 +1,6 @@
-// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32. It is a
-// matrix product whose rows are pixels; sums are fp32. convolution_sm90.cuh has the kernel.
+// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32. The kernel
+// computes a matrix product whose rows are pixels; sums are fp32. convolution_sm90.cuh has its
+// code.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>

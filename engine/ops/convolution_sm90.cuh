@@ -176,7 +176,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
 }
 
 // Four lanes hold one row of the matrix: each has two neighbouring values in each of four runs of
-// eight columns. They exchange values so that each lane holds one whole run.
+// eight columns. The four lanes exchange values so that each lane holds one whole run.
 __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
 #pragma unroll
   for (int distance = 1; distance <= 2; distance *= 2) {

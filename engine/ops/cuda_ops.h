@@ -11,7 +11,7 @@
 namespace wan {
 
 struct CudaOps {
-  // The kernel of AttentionInto (attention.h). It needs compute capability 9.0.
+  // The kernel of AttentionInto (attention.h). The kernel needs compute capability 9.0.
   bool (*attention)(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                     at::Tensor& out) = nullptr;
   // The contract is in layer_norm_modulate.h.

@@ -1,6 +1,7 @@
-// A convolution fused with its neighbours in the autoencoders. Its input may be in several pieces.
-// Bias and an addend are added before the only rounding. The result may be spread over neighbouring
-// frames or pixels. Without the Hopper kernel, each of these would be a separate pass over memory.
+// A convolution fused with its neighbours in the autoencoders. The convolution's input may be in
+// several pieces. Bias and an addend are added before the only rounding. The result may be spread
+// over neighbouring frames or pixels. Without the Hopper kernel, each of these would be a separate
+// pass over memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,11 +15,12 @@ namespace wan {
 enum class Spread {
   // The channels of one pixel.
   kNone,
-  // Two frames: for i = 0 and 1, channels i * C ... (i + 1) * C - 1 belong to result frame 2 t + i.
+  // Two frames: for i = 0 and 1, channels from i * C to (i + 1) * C - 1 belong to result frame 2 t
+  // + i.
   kFrames,
-  // A cell of 2 x 2 pixels: for i = 0 to 3, channels i * C ... (i + 1) * C - 1 belong to row i / 2
-  // and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, it reads
-  // the input starting at row y - 1 + r and column x - 1 + c.
+  // A cell of 2 x 2 pixels: for i = 0 to 3, channels from i * C to (i + 1) * C - 1 belong to row i
+  // / 2 and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, it
+  // reads the input starting at row y - 1 + r and column x - 1 + c.
   kPixels,
 };
 
@@ -46,8 +48,8 @@ struct FusedConvolution {
 inline constexpr int64_t kFusedChannelBytes = 64;
 
 // Returns whether ConvolveFused has a kernel for weights of this dtype, shape and device;
-// `allow_tf32` as in Convolution. If it returns false, use ordinary convolutions: they are faster
-// than the reference.
+// `allow_tf32` as in Convolution. If the function returns false, use ordinary convolutions: they
+// are faster than the reference.
 bool HasFusedConvolution(const at::Tensor& weight, Spread spread, bool allow_tf32);
 
 // Returns whether Spread::kPixels supports an addend with this many channels.

@@ -15,7 +15,8 @@ void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
 
-// An implementation in plain ATen. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel
+// with it.
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                                const at::Tensor& scale, const at::Tensor& shift,
                                const at::Tensor& index, double eps, at::Tensor& out);

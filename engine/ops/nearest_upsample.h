@@ -9,7 +9,7 @@
 namespace wan {
 
 // Turns x [1, time_factor * C, T, H, W] into [1, C, T * time_factor, 2 H, 2 W] in
-// ConvolutionLayout. Result frame t * time_factor + i has channels i * C ... (i + 1) * C - 1 of
+// ConvolutionLayout. Result frame t * time_factor + i has channels i * C to (i + 1) * C - 1 of
 // frame t, and every pixel is repeated two by two.
 at::Tensor NearestUpsample(const at::Tensor& x, int64_t time_factor);
 

@@ -1,5 +1,5 @@
-// The softmax of attention_sm90.cu. It works on 64 rows of scores in a warp group's registers, one
-// tile of keys at a time.
+// The softmax of attention_sm90.cu. The code works on 64 rows of scores in a warp group's
+// registers, one tile of keys at a time.
 //
 // The tensor cores wait for this code, and each of a GPU's warp schedulers has only one warp that
 // runs it. So the code must have few instructions, and none that depends on the one directly before
@@ -63,9 +63,9 @@ __device__ __forceinline__ float RowSum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// It works on registers of the caller: the scores, which become exponentials; the probabilities in
-// bf16, laid out for the product with the values; and the outputs so far. In members with two
-// elements, [0] belongs to the thread's upper row and [1] to the row eight below.
+// The class works on registers of the caller: the scores, which become exponentials; the
+// probabilities in bf16, laid out for the product with the values; and the outputs so far. In
+// members with two elements, [0] belongs to the thread's upper row and [1] to the row eight below.
 class OnlineSoftmax {
  public:
   // Scores are multiplied by `scale`, which includes log2(e).

@@ -1,6 +1,6 @@
 // Wrappers for the sm_90a instructions that attention_sm90.cu and convolution_sm90.cuh use:
-// barriers in shared memory, TMA copies and warp-group products. It can only be included in device
-// code.
+// barriers in shared memory, TMA copies and warp-group products. This header can only be included
+// in device code.
 #pragma once
 
 #include <cuda.h>

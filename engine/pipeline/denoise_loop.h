@@ -31,8 +31,8 @@ struct DenoiseInputs {
   at::Tensor prompt_embeds;           // [L, text_dim]
   at::Tensor negative_prompt_embeds;  // [L', text_dim]; undefined if the plan is not guided
   // For image to video: normalised latents [C, 1, H, W] of the given first frame; otherwise
-  // undefined. They replace latent frame 0 before the first step and after every step. The tokens
-  // of that frame have timestep 0 (upstream's WanTI2V.i2v).
+  // undefined. These latents replace latent frame 0 before the first step and after every step. The
+  // tokens of that frame have timestep 0 (upstream's WanTI2V.i2v).
   at::Tensor first_frame_latents;
   // Channels [C', T, H, W] that are appended to the latents in every forward (upstream's "y");
   // undefined if the model takes none.
@@ -54,14 +54,14 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 // the first step whose expert is warm reports a block_profile. Returns CANCELLED after a stop
 // request, because every forward passes `gate`.
 //
-// `finite` checks the latents of each step. If they are not finite, the step fails with the verdict
-// of `finite`, which may concern an earlier check, and `on_step` is not called.
+// `finite` checks the latents of each step. If the latents are not finite, the step fails with the
+// verdict of `finite`, which may concern an earlier check, and `on_step` is not called.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
-// Returns the noise for a seed in fp32. It is what upstream's generator,
+// Returns the noise for a seed in fp32. The noise is what upstream's generator,
 // torch.Generator(device).manual_seed(seed), draws first.
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
 

@@ -1,4 +1,4 @@
-// Runs the denoising steps of one job to their end. It starts from the noise or from an earlier
+// Runs the denoising steps of one job to their end. A run starts from the noise or from an earlier
 // attempt's savepoint, and repeats a step in which memory ran out.
 #pragma once
 

@@ -26,7 +26,7 @@ struct Expert {
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: there are no LoRAs
-  // The device of `weights`. It is the model's device, unless a group gives its experts different
+  // The device of `weights`. This is the model's device, unless a group gives its experts different
   // ones.
   c10::Device device = c10::kCPU;
   // One replica for each other device on which `transformer` computes.

@@ -10,8 +10,8 @@
 namespace wan {
 namespace {
 
-// Returns the image as [3, h, w] in [-1, 1]. It does what torchvision's to_tensor and then (x -
-// 0.5) / 0.5 do, in upstream's order, because the order decides the last bit.
+// Returns the image as [3, h, w] in [-1, 1]. The function does what torchvision's to_tensor and
+// then (x - 0.5) / 0.5 do, in upstream's order, because the order decides the last bit.
 at::Tensor ToSignedUnit(const RgbImage& image) {
   // Casting const away is safe, because the view does not outlive the copy below.
   return at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3},

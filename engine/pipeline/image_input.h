@@ -17,7 +17,7 @@ namespace wan {
 // An encoded image, as members of DenoiseInputs; exactly one of the two is defined.
 struct EncodedImage {
   at::Tensor first_frame_latents;  // set for ImageRole::kFirstFrame
-  // Set for ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. Its first channels are a
+  // Set for ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. The first channels are a
   // mask that is 1 in the first latent frame. The others are the latents of a video that begins
   // with the image and goes on with grey frames (zeros in [-1, 1]).
   at::Tensor condition;

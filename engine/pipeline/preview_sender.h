@@ -32,9 +32,9 @@ class PreviewSender {
           return absl::OkStatus();
         }) {}
 
-  // Sends a preview if one is due after this step. It shows the first frame of the clean latents
-  // that the step predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST),
-  // DATA_LOSS (NOT_FINITE), or OK.
+  // Sends a preview if one is due after this step. The preview shows the first frame of the clean
+  // latents that the step predicts. Returns CANCELLED after a stop request, UNAVAILABLE
+  // (DEVICE_LOST), DATA_LOSS (NOT_FINITE), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:

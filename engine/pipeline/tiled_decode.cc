@@ -10,9 +10,8 @@
 namespace wan {
 namespace {
 
-// Returns the weights of a tile's pixels along one axis. They rise over the overlap with the
-// previous tile and fall over the overlap with the next, so that the weights of all tiles add up to
-// 1.
+// Returns the weights of a tile's pixels along one axis. The weights rise over the overlap with the
+// previous tile and fall over the overlap with the next, so that those of all tiles add up to 1.
 at::Tensor Fade(const std::vector<TileSpan>& tiles, size_t index, int64_t scale) {
   const TileSpan& tile = tiles[index];
   at::Tensor weights = at::ones({tile.size * scale}, at::kFloat);

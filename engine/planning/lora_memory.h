@@ -19,7 +19,7 @@ struct LoraFootprint {
 LoraFootprint FootprintOf(const LoraFile& file);
 
 // Returns the bytes of device memory that WeightPatch::Apply (engine/weights/lora_patch.cc) needs
-// for these LoRAs together; 0 if there are none. That memory is freed after each group of weights:
+// for these LoRAs together; 0 if there are none. This memory is freed after each group of weights:
 // no LoRA stays on the device.
 uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras);
 

@@ -19,8 +19,8 @@ struct HostLimits {
   uint64_t available_bytes = 0;
   // True on a CPU device, where weights and activations fill host memory.
   bool is_device = false;
-  // These two describe the job's model: its bytes of weights on the device (used only if
-  // is_device), and the bytes of each component's copy in host memory (empty: no copies).
+  // For the job's model: its bytes of weights on the device (used only if is_device), and the bytes
+  // of each component's copy in host memory (empty: no copies).
   uint64_t weights_on_device = 0;
   std::vector<uint64_t> copies;
   // Weights of other models, in the order in which they would be moved to host memory.

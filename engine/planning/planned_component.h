@@ -13,8 +13,8 @@ struct PlannedComponent {
   ModelComponent component = ModelComponent::kTransformer;
   ResidencyPolicy policy = ResidencyPolicy::kResident;  // the policy that the operator configured
   uint64_t bytes = 0;
-  // These two count if weights are streamed: the bytes that stay on the device while the component
-  // works, and the bytes of the largest part that is streamed.
+  // For streamed weights: the bytes that stay on the device while the component works, and the
+  // bytes of the largest part that is streamed.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
   // True if the group's first device, for which the plan is made, does not have these weights.

@@ -50,7 +50,7 @@ struct PlannedModel {
   // False: every device has both experts, and all devices compute every step together.
   bool divides_experts = false;
 
-  // Returns the values of fields that a request does not set. They are the checkpoint's own
+  // Returns the values of fields that a request does not set. The values are the checkpoint's own
   // defaults; otherwise those of a few-step checkpoint (Euler through its timesteps, without
   // guidance); otherwise the family's. Model, prompt and seed stay unset.
   GenerationRequest Defaults() const;

@@ -31,8 +31,8 @@ constexpr double kReadShare = 2.5;
 constexpr uint64_t kStagedBytes = uint64_t{512} << 20;
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
-// How many operations a card computes while its link copies a byte. These two cards have the lowest
-// ratios: an H100 with 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
+// How many operations a card computes while its link copies a byte. Two cards have the lowest
+// ratios: an H100 with 500 TFLOP/s and 50 GB/s, and an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
 
 // Adds 1 %, because allocators round sizes up and libraries need a little memory.

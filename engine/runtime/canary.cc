@@ -46,8 +46,8 @@ constexpr double kEpsilon = 1e-6;
 constexpr double kToleranceBf16 = 3e-2;
 constexpr double kToleranceFp32 = 3e-3;
 
-// Returns a wave of numbers that is the same for every device, because the CPU computes it. Its
-// period divides no dimension of a shape.
+// Returns a wave of numbers that is the same for every device, because the CPU computes it. The
+// wave's period divides no dimension of a shape.
 at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double amplitude) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;

@@ -11,10 +11,10 @@
 namespace wan {
 
 // Runs a block of a small transformer and two causal convolutions with fixed weights on `device` in
-// `dtype`. They use the same operators and libraries as jobs. The call takes milliseconds, plus the
-// time in which the libraries start. UNAVAILABLE (DEVICE_LOST) if the result differs from the CPU's
-// fp32 result by more than rounding explains, if two runs give different results, or if the device
-// fails.
+// `dtype`. Block and convolutions use the same operators and libraries as jobs. The call takes
+// milliseconds, plus the time in which the libraries start. UNAVAILABLE (DEVICE_LOST) if the result
+// differs from the CPU's fp32 result by more than rounding explains, if two runs give different
+// results, or if the device fails.
 absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype);
 
 // Compares the results `first` and `second` of two runs with each other and with `expected`.

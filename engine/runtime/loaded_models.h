@@ -15,8 +15,8 @@
 
 namespace wan {
 
-// Thread-safe. A model lives as long as somebody holds a pointer to it. Its weights have locks of
-// their own.
+// Thread-safe. A model lives as long as somebody holds a pointer to it. A model's weights have
+// locks of their own.
 class LoadedModels {
  public:
   using Visitor =
@@ -24,7 +24,7 @@ class LoadedModels {
 
   // Returns the model `name`; FAILED_PRECONDITION (MODEL_NOT_READY) if no such model is loaded.
   absl::StatusOr<std::shared_ptr<LoadedModel>> Find(std::string_view name) const;
-  // Adds a model. It replaces a model of the same name.
+  // Adds a model. The new model replaces a model of the same name.
   void Put(const std::string& name, std::shared_ptr<LoadedModel> model);
   // Removes a model and returns it; NOT_FOUND if no such model is loaded.
   absl::StatusOr<std::shared_ptr<LoadedModel>> Take(std::string_view name);

@@ -233,8 +233,8 @@ absl::Status MemoryArbiter::PrepareDevice(const GenerationPlan& plan, const Load
 }
 
 void MemoryArbiter::RecordMemory(Recorder& recorder) const {
-  // Call the recorder only after the visit. Its sinks take locks of the server, and threads that
-  // hold these locks ask this engine for its models.
+  // Call the recorder only after the visit. The recorder's sinks take locks of the server, and
+  // threads that hold these locks ask this engine for its models.
   std::vector<Sample> samples;
   models_.ForEach([&](const std::string& name, const std::shared_ptr<LoadedModel>& model) {
     for (size_t i = 0; i < model->weights.size(); ++i) {

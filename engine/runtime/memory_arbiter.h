@@ -86,9 +86,9 @@ class MemoryArbiter {
   // RESOURCE_EXHAUSTED if the host has too little memory left to park `bytes` of weights.
   absl::Status CheckRoomToPark(uint64_t bytes) const;
   // Moves the weights of models other than `model` off the device until `needed_bytes` fit there.
-  // Weights are copied to host memory as long as that leaves `host_bytes` to the job. If it would
-  // leave less, weights that no configured policy keeps in host memory are dropped; their model's
-  // next job reads them again.
+  // Weights are copied to host memory as long as that leaves `host_bytes` to the job. If a copy
+  // would leave less, weights that no configured policy keeps in host memory are dropped; their
+  // model's next job reads them again.
   absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes,
                           const std::stop_token& stop);
 

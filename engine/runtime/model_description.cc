@@ -27,7 +27,7 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
           DTypeLabel(dtype)};
 }
 
-// Adds the peers' names to a description. Its bytes already count all replicas.
+// Adds the peers' names to a description. The description's bytes already count all replicas.
 ComponentDescription WithPeers(ComponentDescription description,
                                const std::vector<c10::Device>& peers) {
   for (const c10::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());

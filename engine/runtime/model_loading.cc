@@ -87,8 +87,8 @@ class LoadingPart {
   double start_;
 };
 
-// Moves what a Load function returned to `slot`. If it returned an error, which names file and
-// tensor, prefixes the component's name.
+// Moves what a Load function returned to `slot`. If the Load function returned an error, which
+// names file and tensor, prefixes the component's name.
 template <typename Loaded, typename Part>
 absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>> loaded,
                   std::unique_ptr<Part>& slot) {

@@ -1,8 +1,9 @@
 // The noise levels of a denoising run. This header does not need LibTorch, because planning uses
 // it. All functions are thread-safe.
 //
-// A flow model is trained on x(sigma) = (1 - sigma) * clean + sigma * noise. It predicts the flow,
-// noise - clean. A run starts at sigma 1 or just below, which is pure noise, and ends at sigma 0.
+// A flow model is trained on x(sigma) = (1 - sigma) * clean + sigma * noise. The model predicts the
+// flow, noise - clean. A run starts at sigma 1 or just below, which is pure noise, and ends at
+// sigma 0.
 #pragma once
 
 #include <span>

@@ -17,15 +17,15 @@ namespace wan {
 // A compiled map from short sequences of characters to their replacements. Immutable and
 // thread-safe.
 //
-// It matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. A
+// The map matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. A
 // grapheme of fewer than six bytes that *begins* with a key is replaced as a whole by the
 // replacement of the shortest such key; the rest of the grapheme is lost (a superscript two with an
 // accent becomes "2"). In all other graphemes, each code point is looked up alone.
 class Charsmap {
  public:
-  // Parses compiled rules. They consist of the size of the trie in bytes (32 bits, little endian),
-  // the trie (a Darts-clone double array), and the replacements, each of which ends with NUL. If
-  // the rules are empty, nothing is replaced. DATA_LOSS if the parts do not fit together.
+  // Parses compiled rules. Compiled rules consist of the size of the trie in bytes (32 bits, little
+  // endian), the trie (a Darts-clone double array), and the replacements, each of which ends with
+  // NUL. If the rules are empty, nothing is replaced. DATA_LOSS if the parts do not fit together.
   static absl::StatusOr<Charsmap> Parse(std::string_view compiled);
 
   // Returns the text after all rules were applied once. Bytes that are not valid UTF-8 become

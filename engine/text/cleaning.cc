@@ -96,8 +96,8 @@ std::optional<Text> FindUpperCasedEntity(TextView reference) {
 std::optional<Text> FindEntity(TextView reference) {
   if (reference[1] == '#') {
     Text value = UnescapeHtml(reference);
-    // If a ';' is left, either only a part was a number ("&#12a;"), or the value is ';'. Both stay
-    // as they are.
+    // If a ';' is left, either only a part was a number ("&#12a;"), or the value is ';'. Both kinds
+    // of reference stay as they are.
     if (value.find(U';') != Text::npos) return std::nullopt;
     return value;
   }

@@ -14,8 +14,8 @@ namespace wan {
 char32_t Windows1252FromC1(char32_t c1);
 
 // Returns the one or two characters of an entity; nullopt if there is no entity with this name.
-// `name` does not include the '&'. It includes the ';' if the name in the standard does: "amp;" and
-// "amp" are names, "hellip" is not. Upper and lower case are different.
+// `name` does not include the '&'. `name` includes the ';' if the name in the standard does: "amp;"
+// and "amp" are names, "hellip" is not. Upper and lower case are different.
 std::optional<std::u32string> FindHtmlEntity(std::string_view name);
 
 // Resolves every reference once: numbers with or without ';', names, and text that begins with a

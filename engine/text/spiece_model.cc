@@ -67,8 +67,8 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
   }
-  // The rules and the settings of the trainer follow the pieces. If they are missing, the file was
-  // cut between two pieces, although it can be parsed.
+  // The rules and the settings of the trainer follow the pieces. If rules and settings are missing,
+  // the file was cut between two pieces, although it can be parsed.
   if (!proto.has_trainer_spec() || !proto.has_normalizer_spec()) {
     return absl::DataLossError(absl::StrCat(
         "tokenizer file '", path, "' (", content->size(),

@@ -1,4 +1,4 @@
-// Those parts of a SentencePiece model file that a tokenizer needs.
+// The parts of a SentencePiece model file that a tokenizer needs.
 #pragma once
 
 #include <string>

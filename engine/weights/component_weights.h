@@ -220,7 +220,7 @@ class ComponentWeights {
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Reads the unpatched bits of the groups, which must have device memory, from the checkpoint. If
-  // it throws, the groups are torn.
+  // the function throws, the groups are torn.
   void ReadBase(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepHostCopyLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -1,6 +1,6 @@
-// Copies tensors from files to a device. Its threads read files into pinned buffers. While one
-// buffer is copied to the device, the next is filled, possibly with bytes of the next tensor. At no
-// time is a whole tensor in host memory.
+// Copies tensors from files to a device. Threads of the object read files into pinned buffers.
+// While one buffer is copied to the device, the next is filled, possibly with bytes of the next
+// tensor. At no time is a whole tensor in host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,8 +24,8 @@ namespace wan {
 
 struct UploadSettings {
   int threads = HostCopyThreads();
-  // The size of a buffer. If it were smaller, threads would wait for the driver's lock, which each
-  // start of a copy takes.
+  // The size of a buffer. If a buffer were smaller, threads would wait for the driver's lock, which
+  // each start of a copy takes.
   int64_t chunk_bytes = int64_t{4} << 20;
   int buffers = 4;  // buffers per thread
 };
@@ -98,8 +98,8 @@ class StagedUpload {
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;
-  // The items that were queued since the last Arrive. They are in a deque, because threads hold
-  // pointers to them.
+  // The items that were queued since the last Arrive. The items are in a deque, because threads
+  // hold pointers to them.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
   // Where the next byte to read is: an item and the offset in it.
   size_t next_item_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -47,7 +47,7 @@ class WeightFeed {
   // until the queued copies are done. After a stop request no further piece is queued.
   WeightFeed(WeightMover& mover, std::vector<Copy> copies, WeightMover::Mark after,
              std::stop_token stop, const FeedLimits& limits);
-  // The destructor calls End(). It does not wait for the device.
+  // The destructor calls End(). The destructor does not wait for the device.
   ~WeightFeed();
   WeightFeed(const WeightFeed&) = delete;
   WeightFeed& operator=(const WeightFeed&) = delete;

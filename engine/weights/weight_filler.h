@@ -24,10 +24,10 @@ at::ScalarType ToScalarType(DType dtype);
 // them only with Change(). Files are read with system calls, not through their mapping. So a
 // truncated file gives DATA_LOSS, whereas a mapping would raise SIGBUS.
 //
-// A synthetic source has no stored bytes. Its tensors are filled on the device with random numbers
-// (matrices are scaled by 1/sqrt(fan in)) or, for norm weights, with ones. The numbers depend only
-// on the tensor's name and shape, on the source's seed and on the kind of device. On a CPU the
-// numbers of very large tensors repeat.
+// A synthetic source has no stored bytes. The tensors of a synthetic source are filled on the
+// device with random numbers (matrices are scaled by 1/sqrt(fan in)) or, for norm weights, with
+// ones. The numbers depend only on the tensor's name and shape, on the source's seed and on the
+// kind of device. On a CPU the numbers of very large tensors repeat.
 class WeightFiller {
  public:
   // `source` and `mover` must outlive this object. After a stop request status() is CANCELLED, and

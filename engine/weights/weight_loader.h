@@ -20,9 +20,9 @@
 
 namespace wan {
 
-// It is used only while a component is built. Get() always returns a tensor, so constructors need
-// no error handling. status() keeps the first error; whoever builds the component checks it at the
-// end. Not thread-safe.
+// The loader is used only while a component is built. Get() always returns a tensor, so
+// constructors need no error handling. status() keeps the first error; whoever builds the component
+// checks it at the end. Not thread-safe.
 //
 // Every tensor is written only once, into its final memory, and registered with the component's
 // ComponentWeights. On a GPU values arrive asynchronously. Read them only after Finish(), and
@@ -62,7 +62,7 @@ class WeightLoader {
   void BeginGroup();
 
   // Ends the loading; no other call may follow. Waits until the values have arrived, and returns
-  // the component's weights. Their values are complete if status() is OK.
+  // the component's weights. All values are complete if status() is OK.
   std::shared_ptr<ComponentWeights> Finish();
 
   // Returns the bytes of all tensors loaded so far.

@@ -32,8 +32,8 @@ class WeightMover {
   virtual Mark MarkCompute() = 0;
 
   // Queues a copy of `host` to `device` that begins once the mark `after` is passed; returns the
-  // mark after the copy. Both are kByte tensors of the same size, and must live until the copy is
-  // done.
+  // mark after the copy. `host` and `device` are kByte tensors of the same size, and must live
+  // until the copy is done.
   virtual Mark CopyToDevice(const at::Tensor& host, const at::Tensor& device,
                             const Mark& after) = 0;
 

@@ -18,7 +18,7 @@ Share PieceOfHeads(const Share& heads, int64_t piece, int64_t pieces) {
   return {heads.first + ends[piece], ends[piece + 1] - ends[piece]};
 }
 
-// It walks over one forward pass in order. NOLINTNEXTLINE(readability-function-size)
+// The function walks over one forward pass in order. NOLINTNEXTLINE(readability-function-size)
 uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                             int64_t ranks, int64_t element_bytes, int64_t fewest_overlapped) {
   ranks = std::min(ranks, tokens);

@@ -1,9 +1,9 @@
 // What the transformer costs, computed from its dimensions alone: groups of weights, memory during
-// computation, floating-point operations. All functions are pure and need no LibTorch. They mirror
-// transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor, so change both
-// together; tests/engine/costs/wan/transformer_cost_test.cc compares them with what the code
-// allocates. All sizes are in bytes; `element_bytes` is the size of one element of the compute
-// dtype.
+// computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor,
+// so change both together; tests/engine/costs/wan/transformer_cost_test.cc compares them with what
+// the code allocates. All sizes are in bytes; `element_bytes` is the size of one element of the
+// compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -34,8 +34,8 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
                       int64_t element_bytes);
 
 // A forward with more floating-point operations than this is not recorded as a graph
-// (forward_graphs.h). Its launches take less time than its kernels, 3 ms against 8 ms for 30 blocks
-// on an H200, so a graph would gain nothing.
+// (forward_graphs.h). The launches of such a forward take less time than its kernels, 3 ms against
+// 8 ms for 30 blocks on an H200, so a graph would gain nothing.
 inline constexpr double kMostGraphedFlops = 5e12;
 
 // Returns the device memory that a recorded forward of this size keeps: its inputs with a copy of
@@ -76,7 +76,7 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
                                           int64_t batch, int64_t element_bytes);
 
 // Returns the sums of BlockOperators for each class of operators, in the order in which classes
-// first run. Their operations add up to TransformerBlockFlops.
+// first run. The operations of all classes add up to TransformerBlockFlops.
 std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
                                                     int64_t batch, int64_t element_bytes);
 

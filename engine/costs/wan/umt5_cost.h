@@ -1,6 +1,6 @@
 // What the text encoder costs, computed from its dimensions alone: groups of weights, memory during
-// computation, floating-point operations. All functions are pure and need no LibTorch. They mirror
-// engine/models/wan/umt5.cc tensor by tensor, so change both together;
+// computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror engine/models/wan/umt5.cc tensor by tensor, so change both together;
 // tests/engine/costs/wan/umt5_cost_test.cc compares them with what the code allocates. All sizes
 // are in bytes; `element_bytes` is the size of one element of the compute dtype.
 #pragma once

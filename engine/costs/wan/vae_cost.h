@@ -1,9 +1,9 @@
 // What the autoencoders cost, computed from their dimensions alone: groups of weights, memory
-// during computation, floating-point operations. All functions are pure and need no LibTorch. They
-// mirror vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by tensor, so
-// change both together; tests/engine/costs/wan/vae_cost_test.cc compares them with what the code
-// allocates. All sizes are in bytes; `element_bytes` is the size of one element of the compute
-// dtype.
+// during computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by
+// tensor, so change both together; tests/engine/costs/wan/vae_cost_test.cc compares them with what
+// the code allocates. All sizes are in bytes; `element_bytes` is the size of one element of the
+// compute dtype.
 #pragma once
 
 #include <cstdint>

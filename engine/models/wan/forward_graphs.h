@@ -26,8 +26,8 @@ struct ForwardInputs {
   at::Tensor index;      // index of each token's timestep, or undefined; depends only on the shape
 };
 
-// The properties that decide which kernels a forward runs. They include the number of timesteps and
-// which tokens have which timestep.
+// The properties that decide which kernels a forward runs. The properties include the number of
+// timesteps and which tokens have which timestep.
 struct ForwardShape {
   int64_t batch = 0;
   TokenGrid grid{};

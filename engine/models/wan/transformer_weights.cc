@@ -37,8 +37,8 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
   return table;
 }
 
-// Loads the weights that compute the text's keys and values. They are used only before the first
-// step. They have a group of their own, so that with streamed weights no step loads them.
+// Loads the weights that compute the text's keys and values. These weights are used only before the
+// first step. They have a group of their own, so that no step loads them if weights are streamed.
 void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
                   TransformerBlockWeights& block) {
   loader.BeginGroup();

@@ -50,9 +50,9 @@ struct TransformerWeights {
   at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
   LinearWeights head;          // fp32 [patch * out_channels, dim]
 
-  // Owns the memory of all tensors above. Its groups are: the weights outside the blocks; then, for
-  // each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each block, the
-  // rest.
+  // Owns the memory of all tensors above. The groups of weights are: those outside the blocks;
+  // then, for each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each
+  // block, the rest.
   std::shared_ptr<ComponentWeights> memory;
   size_t TextGroup(size_t block) const { return 1 + block; }
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }

@@ -1,4 +1,5 @@
-// The decoder of the Wan autoencoders, one latent frame at a time. It implements a half of vae.h.
+// The decoder of the Wan autoencoders, one latent frame at a time. The decoder implements a half of
+// vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

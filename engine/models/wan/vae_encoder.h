@@ -1,5 +1,5 @@
-// The encoder of the Wan autoencoders, one chunk of frames at a time. It implements a half of
-// vae.h.
+// The encoder of the Wan autoencoders, one chunk of frames at a time. The encoder implements a half
+// of vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>

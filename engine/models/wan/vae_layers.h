@@ -47,8 +47,8 @@ class VaeWeights {
 
   virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
-  // Returns KernelOverEnlargement (fused_convolution.h) of a kernel. It is computed from the fp32
-  // values, so these must have arrived.
+  // Returns KernelOverEnlargement (fused_convolution.h) of a kernel. The result is computed from
+  // the fp32 values, so these must have arrived.
   virtual at::Tensor GetEnlarged(const std::string& name) = 0;
 };
 
@@ -140,8 +140,8 @@ class CachedConv3d {
   // Stores the last frames of x for the next chunk, without computing the convolution.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // These work like CausalConv3d's functions of the same name, for callers that write the window's
-  // frames themselves.
+  // OpenWindow and Run work like CausalConv3d's functions of the same name, for callers that write
+  // the window's frames themselves.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 

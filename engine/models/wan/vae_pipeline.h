@@ -29,10 +29,11 @@ struct VaePipelineRank {
 // The source and destination of one decoding.
 struct VaePipelineWork {
   int64_t chunks = 0;
-  // Returns a chunk's latents on the last rank's device. It is called on that rank's thread.
+  // Returns a chunk's latents on the last rank's device. The function is called on that rank's
+  // thread.
   std::function<at::Tensor(int64_t chunk)> latents;
   // Receives a chunk's frames as VaeDecoder::DecodeChunk returns them, on the first rank's device.
-  // It is called on the caller's thread. If it returns false, decoding ends.
+  // It is called on the caller's thread. If the function returns false, decoding ends.
   std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
 };
 

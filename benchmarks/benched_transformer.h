@@ -25,7 +25,7 @@ struct BenchedTransformer {
 
   // Returns `texts` random texts with `rows` tokens each, on the device of the latents.
   std::vector<at::Tensor> RandomTexts(int64_t texts, int64_t rows) const;
-  // Does the same, and prepares the texts for the transformer.
+  // Returns such texts, prepared for the transformer.
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
                                                                        int64_t rows) const;
   // Returns the work of one forward.

@@ -21,7 +21,7 @@ class CardWatch {
   CardWatch(const CardWatch&) = delete;
   CardWatch& operator=(const CardWatch&) = delete;
 
-  // Stops the thread and returns the summary of all samples. Call it only once.
+  // Stops the thread and returns the summary of all samples. Call the function only once.
   CardState Finish();
 
  private:
@@ -29,7 +29,7 @@ class CardWatch {
 
   const NvmlDevice* const device_;
   absl::Notification ended_;
-  CardState state_;  // only the thread uses it while it runs
+  CardState state_;  // used only by the watch's thread while that runs
   std::thread thread_;
 };
 

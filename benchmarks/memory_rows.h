@@ -54,8 +54,8 @@ struct MemoryRow {
   int decodings = 0;
 
   uint64_t Peak() const;
-  // Returns true if the job was refused. Also returns true if it succeeded within the limit and the
-  // estimates of all stages are right.
+  // Returns true if the job was refused. Also returns true if the job succeeded within the limit
+  // and the estimates of all stages are right.
   bool IsRight() const;
 };
 

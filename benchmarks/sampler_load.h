@@ -12,9 +12,9 @@ namespace wan {
 
 // The cost of one sampler is too small to be seen in the time of a job. A few samplers cost a
 // multiple of that. Many cost even more, because they wait for each other. As long as the object
-// lives, each of `count` monitors samples `device` on a thread of its own. Each has a timeline and
-// a stage open, as a server has while a job runs. These monitors have no allocator probe, because
-// only one may exist, and that one is the engine's.
+// lives, each of `count` monitors samples `device` on a thread of its own. Each monitor has a
+// timeline and a stage open, as a server has while a job runs. These monitors have no allocator
+// probe, because only one may exist, and that one is the engine's.
 class SamplerLoad {
  public:
   SamplerLoad(c10::Device device, int count);

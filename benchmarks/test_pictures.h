@@ -13,7 +13,7 @@ namespace wan {
 
 enum class PictureKind {
   kClean,  // moving edges and gradients
-  kGrain,  // the same, plus noise of eight levels in every pixel
+  kGrain,  // as kClean, plus noise of eight levels in every pixel
   kNoise,  // random bytes, like the video of a model with random weights
 };
 

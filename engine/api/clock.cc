@@ -14,14 +14,14 @@ namespace {
 
 // The longest time until the clock notices that the wall clock was set.
 constexpr absl::Duration kLook = absl::Seconds(1);
-// The delay before the next try to wake a waiter whose mutex is locked. The try is seldom needed,
-// because the release of a mutex also wakes its waiters.
+// The delay before the next try to wake a waiter whose mutex is locked. Such a try is seldom
+// needed, because the release of a mutex also wakes its waiters.
 constexpr absl::Duration kAgain = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Hours(1);
 
 // absl::Mutex waits until a wall-clock time: if the clock is set back a day, a wait of a second
-// lasts a day. So threads here wait only for their condition. One more thread, which sleeps on the
-// clock that never jumps, wakes each waiter at its time.
+// lasts a day. So threads here wait only for their condition, without a deadline. One more thread,
+// which sleeps on the clock that never jumps, wakes each waiter at its time.
 class Waker {
  public:
   // Does what Clock::AwaitUntil describes. `jumps` tells whether somebody can set the clock.

@@ -83,7 +83,7 @@ struct DeviceCanary {
 // the first.
 struct Omission {
   std::optional<OutputKind> output;  // the missing file; absent if previews are missing
-  absl::Status status;               // why it is missing
+  absl::Status status;               // why the file or the previews are missing
 };
 
 // Receives the results that a generation produces before it ends. The engine calls the functions on

@@ -66,7 +66,7 @@ struct VideoShape {
 
 // One planned denoising step.
 struct StepPlan {
-  double timestep = 0;  // the timestep, from 0 to 1000
+  double timestep = 0;  // timestep of the step, from 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
   double guidance_scale = 0;
 };

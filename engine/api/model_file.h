@@ -18,7 +18,7 @@ struct FileVersion {
 
   // Returns the version of an open file, or the system's error. Any thread may call the function.
   static absl::StatusOr<FileVersion> Of(int descriptor);
-  // Does the same for a path, and follows links. NOT_FOUND if the file does not exist;
+  // Returns the version of the file at `path`; follows links. NOT_FOUND if the file does not exist;
   // FAILED_PRECONDITION if it is not a regular file.
   static absl::StatusOr<FileVersion> Of(const std::string& path);
 

@@ -1,6 +1,6 @@
-// The model families, components and experts. Each has one name, which is used on the wire, in
-// settings, in file layouts and in metric labels. Code compares these types; names are only for
-// input and output. All functions are pure, and any thread may call them.
+// The model families, components and experts. Each of these types has one name per value, which is
+// used on the wire, in settings, in file layouts and in metric labels. Code compares these types;
+// names are only for input and output. All functions are pure, and any thread may call them.
 #pragma once
 
 #include <array>

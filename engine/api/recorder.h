@@ -26,7 +26,7 @@ namespace wan {
 struct StepFacts {
   int step = 0;         // index of the step, from 0
   int total = 0;        // number of steps of the job
-  double timestep = 0;  // the timestep, from 0 to 1000
+  double timestep = 0;  // timestep of the step, from 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
 };
 

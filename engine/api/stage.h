@@ -1,4 +1,4 @@
-// The stages of a job and of loading a model. Each has one name, taken from the benchmark's
+// The stages of a job and of loading a model. Each stage has one name, taken from the benchmark's
 // reports, which is used on the wire, in logs and in metric labels. Code compares these types;
 // names are only for input and output. All functions are pure, and any thread may call them.
 #pragma once
@@ -16,11 +16,11 @@ enum class StageKind {
   kI2vPreprocess,
   kT5Encoding,
   kVaeEncoding,
-  kStepLoading,  // occurs once per denoising step
+  kStepLoading,  // this stage occurs once per denoising step
   // Part of kStepLoading: merges the job's LoRAs into weights that are on the device, or removes
   // those of the previous job.
   kLoraMerging,
-  kStepInference,  // occurs once per denoising step
+  kStepInference,  // this stage occurs once per denoising step
   kVaeDecoding,
   kVideoEncoding,
   kQueueWait,

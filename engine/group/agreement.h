@@ -19,9 +19,9 @@ class Agreement {
   // during the call.
   void Begin(std::stop_token stop);
 
-  // Returns whether the ranks go on after `point`, a number that each rank counts from 0. OK: they
-  // go on. CANCELLED: a stop was requested before the first rank arrived. Otherwise: the failure of
-  // a rank.
+  // Returns whether the ranks go on after `point`, a number that each rank counts from 0. OK means
+  // that the ranks go on. CANCELLED means that a stop was requested before the first rank arrived.
+  // Any other status is the failure of a rank.
   absl::Status At(int64_t point);
 
   // Reports that the calling rank cannot go on. Later calls of At return the failure that was

@@ -28,7 +28,7 @@ struct StoredHeader {
 struct StoredImage {
   int width = 0;
   int height = 0;
-  int channels = 3;  // as StoredHeader has it
+  int channels = 3;  // samples per pixel, as in StoredHeader
   std::vector<uint8_t> pixels;
 };
 
@@ -36,7 +36,7 @@ inline constexpr uint8_t kOpaque = 255;
 
 struct BlendedImage {
   RgbImage image;
-  bool had_transparency = false;  // true: some pixel was not opaque
+  bool had_transparency = false;  // true: the stored picture had transparent pixels
 };
 
 // Blends the picture over `background`. Each sample becomes (c * a + b * (255 - a)) / 255, rounded,

@@ -38,7 +38,7 @@ class AllocatorProbe {
   // Returns the current bytes and the peaks since the last call of this function, and resets the
   // peaks.
   virtual AllocatorBytes ReadAndResetPeak() = 0;
-  // Returns the same without resetting the peaks.
+  // Returns the current bytes and the peaks, without resetting the peaks.
   virtual AllocatorBytes Read() = 0;
 };
 
@@ -56,7 +56,7 @@ class MachineMonitor final : public DeviceMonitor {
 
   // Starts a thread that calls Tick() 20 times a second as long as the monitor lives. Without that
   // thread, figures of the GPU are absent, timelines have no points, and the memory of the process
-  // is read only when a probe starts and ends. Call it only once.
+  // is read only when a probe starts and ends. Call the function only once.
   void StartSampling();
 
   // Takes one sample. The thread calls it; tests may call it instead.

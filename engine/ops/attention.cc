@@ -34,8 +34,8 @@ AttentionKernel KernelFor(const at::Tensor& query, const at::Tensor& key) {
                                 .compute_capability = ComputeCapability(query.device())});
 }
 
-// Copies the tensor if its rows are not aligned. The copy's rows are, because a head has a multiple
-// of 8 channels.
+// Copies the tensor if its rows are not aligned. The copy has aligned rows, because a head has a
+// multiple of 8 channels.
 at::Tensor WithAlignedRows(const at::Tensor& tensor) {
   return HasAlignedRows(tensor) ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
 }

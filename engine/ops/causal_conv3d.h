@@ -46,8 +46,8 @@ class CausalConv3d {
  public:
   // `weight` is [out, in, kt, kh, kw] with kh and kw odd, `bias` [out]. The result has the input's
   // height and width, and one frame for each `time_stride` input frames (at most kt). `allow_tf32`
-  // as in Convolution. Where HasFusedConvolution allows it, a 3x3x3 `weight` may be fp16 and `bias`
-  // fp32: windows are fp16 then, and results fp32.
+  // has the meaning that it has in Convolution. Where HasFusedConvolution allows it, a 3x3x3
+  // `weight` may be fp16 and `bias` fp32: windows are fp16 then, and results fp32.
   CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride, bool allow_tf32);
 
   // The number of earlier frames that the convolution reads: kt - time_stride.
@@ -66,8 +66,8 @@ class CausalConv3d {
   // already.
   at::Tensor operator()(const at::Tensor& x, at::Tensor& history) const;
 
-  // Does the same with Spread::kFrames (fused_convolution.h); the result is [1, out / 2, 2 *
-  // frames, height, width]. Call it only if SpreadsFrames() is true.
+  // Opens, fills and runs a window for x with Spread::kFrames (fused_convolution.h); the result is
+  // [1, out / 2, 2 * frames, height, width]. Call it only if SpreadsFrames() is true.
   bool SpreadsFrames() const { return spreads_frames_; }
   at::Tensor SpreadFrames(const at::Tensor& x, at::Tensor& history) const;
 

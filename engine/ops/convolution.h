@@ -60,7 +60,7 @@ class Convolution {
   at::Tensor bias_over_pixels_;  // bias_ as [out, 1, ...], which can be added to an output
   std::vector<int64_t> stride_;
   std::vector<int64_t> padding_;
-  std::vector<int64_t> dilation_;  // all 1
+  std::vector<int64_t> dilation_;  // dilation of each dimension, always 1
   bool allow_tf32_;
   bool fused_;  // whether AddTo can use a fused kernel (fused_convolution.h)
 };

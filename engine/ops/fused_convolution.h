@@ -15,11 +15,11 @@ namespace wan {
 enum class Spread {
   // The channels of one pixel.
   kNone,
-  // Two frames: for i = 0 and 1, channels from i * C to (i + 1) * C - 1 belong to result frame 2 t
-  // + i.
+  // Two frames: for i = 0 and 1, channels from i * C to (i + 1) * C - 1 belong to result frame
+  // 2 t + i.
   kFrames,
-  // A cell of 2 x 2 pixels: for i = 0 to 3, channels from i * C to (i + 1) * C - 1 belong to row i
-  // / 2 and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, it
+  // A cell of 2 x 2 pixels: for i = 0 to 3, channels from i * C to (i + 1) * C - 1 belong to row
+  // i / 2 and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, it
   // reads the input starting at row y - 1 + r and column x - 1 + c.
   kPixels,
 };

@@ -89,8 +89,8 @@ __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uin
       : "memory");
 }
 
-// Does the same for every block of the cluster whose bit in `blocks` is set; the box arrives at
-// `to` and `barrier` of each of these blocks.
+// Copies the box to every block of the cluster whose bit in `blocks` is set; it arrives at `to` and
+// `barrier` of each of these blocks.
 __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap* map,
                                                  uint32_t barrier, int c0, int c1, int c2, int c3,
                                                  uint16_t blocks) {

@@ -36,7 +36,7 @@ class StepParts {
     ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
   }
 
-  // Adds the parts to the step's span as its AddPart. Call it once the device has done all parts.
+  // Adds the parts to the step's span. Call it once the device has done all parts.
   void AddTo(Span& span) const {
     const DeviceMoment* before = &start_;
     for (const Ended& part : ends_) {

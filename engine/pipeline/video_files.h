@@ -39,8 +39,8 @@ class VideoFiles {
 
  private:
   bool IsOptional(const OutputFile& output) const { return &output != outputs_.data(); }
-  // If the output is optional, tells the observer that it is lost and returns OK. Otherwise returns
-  // `status`.
+  // If the output is optional, tells the observer that it is lost and returns OK. If the output is
+  // not optional, returns `status`.
   absl::Status GoOnWithout(const OutputFile& output, const absl::Status& status);
 
   const GenerationPlan& plan_;

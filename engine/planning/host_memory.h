@@ -28,9 +28,9 @@ struct HostForLoading {
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              const HostForLoading& host);
 
-// Checks the same. If the host has no room, it changes `policies`: components whose configured
-// policy is kAuto get kDisk, so that each job reads them again. The status is that of the most
-// frugal policies; if it is an error, `policies` is unchanged.
+// Checks the host's memory as CheckHostMemory does. If the host has no room, it changes `policies`:
+// components whose configured policy is kAuto get kDisk, so that each job reads them again. The
+// status is that of the most frugal policies; if it is an error, `policies` is unchanged.
 absl::Status FitHostMemory(const PlannedModel& model, const HostForLoading& host,
                            std::vector<ResidencyPolicy>& policies);
 

@@ -14,7 +14,7 @@ struct LoraFootprint {
   int64_t factor_elements = 0;   // elements of both matrices of a term
   int64_t factor_bytes = 0;      // bytes of both matrices in the file's dtype
   int64_t part_elements = 0;     // elements of a changed tensor that are changed at a time
-  int64_t difference_bytes = 0;  // bytes of a part of a difference, in the file's dtype
+  int64_t difference_bytes = 0;  // bytes of the part of a difference that is added at a time
 };
 LoraFootprint FootprintOf(const LoraFile& file);
 

@@ -124,8 +124,8 @@ std::string GiB(uint64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-// Binary search. Returns the last value from 0 to `limit` for which the monotone predicate holds;
-// -1 if it never holds.
+// Searches by bisection. Returns the last value from 0 to `limit` for which the monotone predicate
+// holds; -1 if it never holds.
 template <typename Predicate>
 int64_t LastWhere(int64_t limit, const Predicate& holds) {
   int64_t below = -1;

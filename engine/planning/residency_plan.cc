@@ -131,7 +131,8 @@ uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
 }
 
 // Returns the host memory of savepoints. There may be three: one that is being made, one that waits
-// and one that is being written. Each holds the latents and the history of a second-order solver.
+// and one that is being written. A savepoint holds the latents and the history of a second-order
+// solver.
 uint64_t SavepointBytes(const MemoryJob& job) {
   constexpr int64_t kSavepoints = 3;
   constexpr int64_t kTensors = 4;

@@ -19,8 +19,8 @@ inline constexpr int64_t kSmallestTile = 20;
 // Returns the size of the largest tile in a grid.
 LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
 
-// Returns the grids to try, in this order, if whole frames do not fit. Each has smaller tiles than
-// the one before.
+// Returns the grids to try, in this order, if whole frames do not fit. Each grid has smaller tiles
+// than the one before.
 std::vector<TileGrid> TileGrids(const LatentSize& latents);
 
 }  // namespace wan

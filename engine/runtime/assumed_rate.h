@@ -10,7 +10,7 @@ namespace wan {
 // that whole jobs reach. Unknown cards are assumed to be slow.
 double AssumedGpuRate(std::string_view name, std::string_view dtype);
 
-// Returns the same for a CPU of which jobs may use `cores` cores.
+// Returns the floating-point operations per second for a CPU of which jobs may use `cores` cores.
 double AssumedCpuRate(int cores, std::string_view dtype);
 
 }  // namespace wan

@@ -75,8 +75,8 @@ std::string DigestOf(const at::Tensor& values) {
   return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
 }
 
-// Returns a hash of a file's bytes. Program and plug-in belong to what identifies the setup,
-// because other code may give other bits.
+// Returns a hash of a file's bytes. The hashes of program and plug-in are part of a setup, because
+// other code may give other bits.
 std::string FingerprintOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);

@@ -32,7 +32,7 @@ struct LoadedReplicas {
   std::unique_ptr<VideoAutoencoder> vae;  // null: this device does not decode
 };
 
-// Starts one thread per other device. Each loads the components that `planned` assigns to its
+// Starts one thread per other device. A thread loads the components that `planned` assigns to its
 // device, while the calling thread loads to the first device. The destructor stops loading that is
 // not finished.
 class ReplicaLoading {
@@ -47,7 +47,7 @@ class ReplicaLoading {
 
   // Waits for the threads. Returns, for each device in order, one replica per expert; null if the
   // device does not have that expert. Errors are those of LoadWanTransformer, LoadWanVae and
-  // CatchTorchErrors, with the device's name. Call it only once.
+  // CatchTorchErrors, with the device's name. Call the function only once.
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
@@ -59,7 +59,7 @@ class ReplicaLoading {
   const LoadOptions& options_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
-  std::vector<LoadedReplicas> replicas_;  // each thread writes only its own entry
+  std::vector<LoadedReplicas> replicas_;  // each loading thread writes only its own entry
   std::vector<absl::Status> statuses_;
   std::vector<std::thread> threads_;
 };

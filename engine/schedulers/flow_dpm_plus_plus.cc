@@ -26,7 +26,7 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const float h = to.lambda - from.lambda;
     const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;
-    // The step is of first order if there is no history, and if it leads to sigma 0, where second
+    // A step is of first order if there is no history, and if it leads to sigma 0, where second
     // order is undefined.
     if (step > 0 && step + 1 < steps()) {
       const NoiseLevel before(sigma(step - 1));

@@ -12,7 +12,7 @@ namespace {
 struct Entity {
   std::string_view name;
   char32_t first;
-  char32_t second;  // 0 for most entities, which stand for one character
+  char32_t second;  // second character; 0 for most entities
 };
 
 // The entities, sorted by the bytes of their names.

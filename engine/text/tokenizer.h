@@ -41,8 +41,8 @@ class Tokenizer {
   Tokenizer& operator=(const Tokenizer&) = delete;
 
   // Returns the ids of a text that CleanPrompt returned, followed by the end mark. The ids are
-  // never padded. If the text is longer, they are cut to `max_tokens` ids (at least 1), including
-  // the end mark. Bytes that are not valid UTF-8 count as U+FFFD.
+  // never padded. A longer text is cut to `max_tokens` ids (at least 1), including the end mark.
+  // Bytes that are not valid UTF-8 count as U+FFFD.
   std::vector<int64_t> Encode(std::string_view cleaned, int max_tokens = kMaxTokens) const;
 
   // Returns how many ids the whole text has, including the end mark; Encode cuts the text if there

@@ -30,7 +30,7 @@ struct UploadSettings {
   int buffers = 4;  // buffers per thread
 };
 
-// Each is a sum over all threads, in seconds.
+// All times are sums over the threads, in seconds.
 struct UploadTimes {
   double reading = 0;
   double queueing = 0;  // time in calls that start copies

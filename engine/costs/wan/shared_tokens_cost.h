@@ -25,7 +25,7 @@ int64_t ExchangePieces(int64_t tokens, int64_t fewest_overlapped = kFewestOverla
 Share PieceOfHeads(const Share& heads, int64_t piece, int64_t pieces);
 
 // Returns the most device memory that any rank holds, including its result, in a forward of `batch`
-// videos of `tokens` tokens that `ranks` ranks share. With one rank this is ForwardBytes.
+// videos of `tokens` tokens that `ranks` ranks share. With one rank the result equals ForwardBytes.
 uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                             int64_t ranks, int64_t element_bytes,
                             int64_t fewest_overlapped = kFewestOverlappedTokens);

@@ -140,8 +140,9 @@ uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, i
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
   const auto dim = static_cast<double>(config.dim);
   const auto rows = static_cast<double>(batch * tokens);
-  // Operations per row. First the self-attention with its four projections; then the attention to
-  // the text with its two projections, and the two products of the feed-forward layers.
+  // These are the operations per row. First the self-attention with its four projections; then the
+  // attention to the text with its two projections, and the two products of the feed-forward
+  // layers.
   const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
   const double rest_per_row =
       4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);

@@ -33,8 +33,8 @@ struct VaeArithmetic {
   bool fused = false;
 };
 
-// Return the same for the given arithmetic, including the 16-bit copies of weights that the pass
-// makes.
+// Return the device memory of decoding or encoding in the given arithmetic, including the 16-bit
+// copies of weights that the pass makes.
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size,
                        const VaeArithmetic& arithmetic);
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,

@@ -47,7 +47,7 @@ class ChunkOutlet {
   };
 
   FiniteCheck& CheckOf(int64_t chunk) { return checks_[static_cast<size_t>(chunk % 2)]; }
-  // Waits until the device has computed the chunk. Returns the same as Add.
+  // Waits until the device has computed the chunk. Returns true, false or an error, as Add does.
   absl::StatusOr<bool> Judge(Pending pending);
   absl::Status HandOn(at::Tensor decoded);
 

@@ -56,8 +56,8 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
 
 absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                                          const WorkGate& gate) const {
-  // Only a shortcut needs the stage's input later. Otherwise it is freed right after use, as in the
-  // last and largest stage.
+  // Only a shortcut needs the stage's input later. Without a shortcut, the input is freed right
+  // after use, as in the last and largest stage.
   if (index == 0 && has_shortcut_) state.shortcut = state.x;
   const int64_t width = state.x.size(1);
   state.x = blocks_[index].Forward(state.x, cache);

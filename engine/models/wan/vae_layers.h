@@ -180,8 +180,8 @@ class ResidualBlock {
 };
 
 // Returns the floating-point operations of a residual block whose result is `y`, for
-// WorkGate::Pass. Each is counted twice, because products in TF32 take a GPU about twice as long as
-// in bf16.
+// WorkGate::Pass. Each operation is counted twice, because products in TF32 take a GPU about twice
+// as long as in bf16.
 double WorkOfResidualBlock(int64_t in, const at::Tensor& y);
 
 // Single-head self-attention over the pixels of each frame; adds its result to its input.

@@ -1,6 +1,6 @@
-// Decodes one video on several devices. Each has some of the decoder's layers and works on one
-// chunk while the next device works on the previous chunk. Each layer sees the same tensors as on
-// one device, so the frames have the same bits.
+// Decodes one video on several devices. Each device has some of the decoder's layers and works on
+// one chunk while the next device works on the previous chunk. Each layer sees the same tensors as
+// on one device, so the frames have the same bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>

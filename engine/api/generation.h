@@ -102,7 +102,7 @@ struct GenerationPlan {
   // is planned again, the result is the same plan.
   GenerationRequest request;
   VideoShape shape;                   // the size of the finished video
-  std::vector<int64_t> latent_shape;  // [C, T, H, W]
+  std::vector<int64_t> latent_shape;  // dimensions [C, T, H, W]
   int64_t tokens = 0;                 // transformer tokens of one forward
   // Whether a step's forwards with and without the prompt run as one batch of two. A batch is
   // faster for small videos, whose single forward does not fill the device.

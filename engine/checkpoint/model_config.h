@@ -60,8 +60,8 @@ struct VaeConfig {
       0;  // side of the patches of pixels that are folded into channels; 1 in the 2.1 VAE
   int64_t stride_spatial = 0;        // rows, and columns, of pixels for each latent
   int64_t stride_temporal = 0;       // video frames for each latent frame after the first
-  std::vector<double> latents_mean;  // [z_dim]; the transformer's latents are (z - mean) / std
-  std::vector<double> latents_std;   // [z_dim]
+  std::vector<double> latents_mean;  // z_dim values; the transformer's latents are (z - mean) / std
+  std::vector<double> latents_std;   // z_dim values
 
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };

@@ -28,8 +28,8 @@ struct DenoiseState {
 
 struct DenoiseInputs {
   const GenerationPlan& plan;
-  at::Tensor prompt_embeds;           // [L, text_dim]
-  at::Tensor negative_prompt_embeds;  // [L', text_dim]; undefined if the plan is not guided
+  at::Tensor prompt_embeds;           // shape [L, text_dim]
+  at::Tensor negative_prompt_embeds;  // shape [L', text_dim]; undefined if the plan is not guided
   // For image to video: normalised latents [C, 1, H, W] of the given first frame; otherwise
   // undefined. These latents replace latent frame 0 before the first step and after every step. The
   // tokens of that frame have timestep 0 (upstream's WanTI2V.i2v).

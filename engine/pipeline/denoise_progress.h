@@ -16,7 +16,7 @@ namespace wan {
 // A job's state between two steps. Nobody changes its tensors, so copies may share them.
 struct DenoiseProgress {
   int steps_done = 0;
-  at::Tensor latents;               // fp32 [C, T, H, W]
+  at::Tensor latents;               // fp32, shape [C, T, H, W]
   std::vector<at::Tensor> history;  // has the meaning of FlowSolverState::history
 
   // Returns a copy whose tensors are on `device`.

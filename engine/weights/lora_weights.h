@@ -20,9 +20,9 @@ class LoraWeights {
   // down are undefined. All matrices are in host memory and have the file's dtypes.
   struct Term {
     std::string target;
-    at::Tensor up;          // [rows, rank]
-    at::Tensor down;        // [rank, columns]
-    at::Tensor difference;  // [rows, columns]
+    at::Tensor up;          // shape [rows, rank]
+    at::Tensor down;        // shape [rank, columns]
+    at::Tensor difference;  // shape [rows, columns]
     double factor = 1;
   };
 

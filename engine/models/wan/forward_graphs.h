@@ -19,8 +19,8 @@ namespace wan {
 
 // The inputs of a forward other than the weights. All tensors are on the device.
 struct ForwardInputs {
-  at::Tensor latents;    // fp32 [B, C, F, H, W]
-  at::Tensor sinusoids;  // fp32 [timesteps, freq_dim]
+  at::Tensor latents;    // fp32, shape [B, C, F, H, W]
+  at::Tensor sinusoids;  // fp32, shape [timesteps, freq_dim]
   at::Tensor text;       // keys and values of all blocks
   at::Tensor rotary;     // from RotaryTable; depends only on the shape
   at::Tensor index;      // index of each token's timestep, or undefined; depends only on the shape

@@ -49,7 +49,7 @@ class SharedTokens {
  private:
   // Heads that arrive from other ranks while another piece is computed.
   struct HeadsOnTheirWay {
-    at::Tensor packed;  // [tokens, batch, 3, heads of the piece, head_dim]
+    at::Tensor packed;  // shape [tokens, batch, 3, heads of the piece, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
   struct TokensOnTheirWay {

@@ -87,8 +87,8 @@ class WanTextConditioning final : public TextConditioning {
 // The activations of one forward. Each tensor takes hundreds of megabytes for a long video, so all
 // blocks reuse them.
 struct Activations {
-  at::Tensor residual;  // fp32 [rows, dim]
-  at::Tensor narrow;    // [rows, dim]: the input of a block part, then its output
+  at::Tensor residual;  // fp32, shape [rows, dim]
+  at::Tensor narrow;    // shape [rows, dim]: the input of a block part, then its output
   at::Tensor wide;      // memory for the widest tensor inside a block part
 };
 

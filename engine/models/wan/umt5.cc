@@ -23,13 +23,13 @@ namespace {
 constexpr double kEps = 1e-6;
 
 struct Umt5Block {
-  at::Tensor attention_norm;  // fp32 [dim]
-  at::Tensor qkv;             // [3 * heads * head_dim, dim]: queries, keys, values
-  at::Tensor attention_out;   // [dim, heads * head_dim]
-  at::Tensor position_bias;   // [heads, buckets]
-  at::Tensor ffn_norm;        // fp32 [dim]
-  at::Tensor ffn_in;          // [2 * ffn_dim, dim]: gate, value
-  at::Tensor ffn_out;         // [dim, ffn_dim]
+  at::Tensor attention_norm;  // fp32, shape [dim]
+  at::Tensor qkv;             // shape [3 * heads * head_dim, dim]: queries, keys, values
+  at::Tensor attention_out;   // shape [dim, heads * head_dim]
+  at::Tensor position_bias;   // shape [heads, buckets]
+  at::Tensor ffn_norm;        // fp32, shape [dim]
+  at::Tensor ffn_in;          // shape [2 * ffn_dim, dim]: gate, value
+  at::Tensor ffn_out;         // shape [dim, ffn_dim]
 };
 
 class Umt5 final : public TextEncoder {
@@ -57,9 +57,9 @@ class Umt5 final : public TextEncoder {
   const TextEncoderConfig config_;
   const at::Device device_;
   const at::ScalarType dtype_;
-  at::Tensor token_table_;  // [vocab_size, dim]
+  at::Tensor token_table_;  // shape [vocab_size, dim]
   std::vector<Umt5Block> blocks_;
-  at::Tensor final_norm_;  // fp32 [dim]
+  at::Tensor final_norm_;  // fp32, shape [dim]
   int64_t weight_bytes_ = 0;
   // Groups: the token table and the last norm, then one per block.
   std::shared_ptr<ComponentWeights> memory_;
@@ -136,7 +136,7 @@ at::Tensor Umt5::SelfAttention(const Umt5Block& block, const at::Tensor& x,
   const int64_t length = x.size(0);
   const at::Tensor heads = at::linear(x, block.qkv)
                                .view({1, length, 3, config_.num_heads, config_.head_dim})
-                               .transpose(1, 3);  // [1, heads, 3, length, head_dim]
+                               .transpose(1, 3);  // shape [1, heads, 3, length, head_dim]
   const at::Tensor bias =
       block.position_bias.index_select(1, buckets).view({1, config_.num_heads, length, length});
   // T5 does not divide its scores by sqrt(head_dim).

@@ -193,9 +193,9 @@ class FrameAttention {
 
  private:
   at::Tensor gamma_;
-  at::Tensor qkv_weight_;  // [3 C, C]
+  at::Tensor qkv_weight_;  // shape [3 C, C]
   at::Tensor qkv_bias_;
-  at::Tensor projection_weight_;  // [C, C]
+  at::Tensor projection_weight_;  // shape [C, C]
   at::Tensor projection_bias_;
   // Whether the inputs of the products are rounded to fp16, as in MakeConv3dOfNormed.
   bool rounds_;

@@ -10,9 +10,9 @@
 namespace wan {
 
 // `what` is one of:
-//   streaming  resident weights against streamed ones, which must have a home on the host
-//   guidance   two forwards of one text each against one batch of both texts
-//   gate       forwards without a gate against forwards that pass one, as in a job
+//   streaming  Compares resident weights with streamed ones, which must have a home on the host.
+//   guidance   Compares two forwards of one text each with one batch of both texts.
+//   gate       Compares forwards without a gate with forwards that pass one, as in a job.
 // Adds a row for the second way: its time, the time of the first, the difference in per cent, and
 // how far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
 absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,

@@ -106,12 +106,17 @@ class GenerationObserver {
 // executor, may call LoadModel, UnloadModel, Warmup and Generate. Any thread may call the const
 // methods and Monitor() at any time.
 //
-// A method that fails returns one of these statuses: INVALID_ARGUMENT for a wrong request (the
-// violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
-// model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
-// checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
-// UNAVAILABLE (IsDeviceLost) when the device no longer works, after which every call fails so;
-// INTERNAL when a library throws anything else; DATA_LOSS (IsNotFinite) for NaN and infinity.
+// A method that fails returns one of these statuses:
+//   INVALID_ARGUMENT    The request is wrong; FieldViolationsOf has the violations. Or a checkpoint
+//                       or LoRA file is wrong; the message names file and tensor.
+//   NOT_FOUND           The model is not known.
+//   FAILED_PRECONDITION The model is not resident.
+//   DATA_LOSS           A checkpoint or LoRA file is damaged; the message names file and tensor.
+//                       Or a result is NaN or infinite (IsNotFinite).
+//   CANCELLED           A stop was requested.
+//   RESOURCE_EXHAUSTED  Memory ran out.
+//   UNAVAILABLE         The device no longer works (IsDeviceLost); every later call fails so.
+//   INTERNAL            A library threw anything else.
 class Engine {
  public:
   virtual ~Engine() = default;

@@ -13,9 +13,9 @@ namespace wan {
 enum class PathKind { kFile, kFolder };
 
 // Returns OK if `path` exists, has the given kind and is readable. Otherwise returns the first
-// problem along the path, as "PATH: WHAT": NOT_FOUND if something does not exist, including a
-// link's target (which the message names), PERMISSION_DENIED if this process may not read it,
-// FAILED_PRECONDITION for a file instead of a folder or the reverse.
+// problem along the path, as "PATH: WHAT". NOT_FOUND if a part of the path, or a link's target
+// (which the message names), does not exist. PERMISSION_DENIED if this process may not read it.
+// FAILED_PRECONDITION for a file where a folder is wanted, and the reverse.
 absl::Status CheckPath(const std::string& path, PathKind kind);
 
 // Returns whether `path` exists. A link exists even if its target does not. Use it to decide

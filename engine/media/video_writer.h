@@ -41,12 +41,13 @@ class VideoWriter {
 };
 
 // Creates (or overwrites) `path`:
-//   kMp4          H.264 in MP4, yuv420p, BT.709, index at the front; sides must be even
-//   kLosslessMkv  FFV1 in Matroska; decoding gives exactly the frames' RGB
-// Errors name the path and quote the library or the system: INVALID_ARGUMENT for a kind without
-// frames or a format out of range (sides 16 to 16384, fps 1 to 1000), RESOURCE_EXHAUSTED for a full
-// disk, NOT_FOUND and PERMISSION_DENIED as the system reports them, and INTERNAL otherwise. Any
-// thread may call the function.
+//   kMp4          The file has H.264 in MP4, yuv420p, BT.709, the index at the front. Sides must
+//                 be even.
+//   kLosslessMkv  The file has FFV1 in Matroska. Decoding gives exactly the frames' RGB.
+// Errors name the path and quote the library or the system. INVALID_ARGUMENT for a kind without
+// frames or a format out of range (sides 16 to 16384, fps 1 to 1000). RESOURCE_EXHAUSTED if the
+// disk is full. NOT_FOUND and PERMISSION_DENIED as the system reports them, and INTERNAL otherwise.
+// Any thread may call the function.
 absl::StatusOr<std::unique_ptr<VideoWriter>> OpenVideoWriter(OutputKind kind,
                                                              const std::string& path,
                                                              const VideoFormat& format);

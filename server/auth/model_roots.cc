@@ -42,8 +42,8 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
 // Returns why the server cannot open a path below a root, without naming the path.
 std::string ProblemOf(const std::string& path) {
   const absl::Status status = CheckPath(path, PathKind::kFile);
-  if (status.ok())
-    return "does not exist";  // the file was created after the first attempt to open it
+  // The file was created after the first attempt to open it.
+  if (status.ok()) return "does not exist";
   const std::string text(status.message());
   const std::string prefix = path + ": ";
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;

@@ -75,8 +75,8 @@ absl::StatusOr<Admission::Lease> Admission::Request(const Party& party, int64_t 
 }
 
 absl::StatusOr<Admission::Lease> Admission::Answer(Lease request, int64_t bytes) {
-  if (request.admission_ == nullptr)
-    return request;  // the lease is empty: the request was not admitted
+  // The lease is empty: the request was not admitted.
+  if (request.admission_ == nullptr) return request;
   const Party party{request.holder_->first, request.front_, request.side_ == &everybody_};
   Wish wish{.bytes = bytes, .asked = request.effect_ == Effect::kReads};
   wish.places[kRequests] = request.places_[kRequests];

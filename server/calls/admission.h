@@ -177,8 +177,8 @@ class Admission {
   mutable absl::Mutex mutex_;
   Side callers_ ABSL_GUARDED_BY(mutex_);
   Side everybody_ ABSL_GUARDED_BY(mutex_);
-  AdmissionStats refused_
-      ABSL_GUARDED_BY(mutex_);  // holds the refused_ fields; the others are not used
+  // Holds the refused_ fields; the others are not used.
+  AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> downloads_by_connection_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -112,11 +112,11 @@ class ConnectionAcceptor {
   std::thread thread_;
 
   absl::Mutex mutex_;
-  std::unordered_map<int, Connection> open_
-      ABSL_GUARDED_BY(mutex_);  // handed-over sockets; the key is the descriptor
+  // Handed-over sockets; the key is the descriptor.
+  std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mutex_);
-  ConnectionStats refused_
-      ABSL_GUARDED_BY(mutex_);  // holds the refused_ fields; the others are not used
+  // Holds the refused_ fields; the others are not used.
+  ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::server

@@ -125,8 +125,8 @@ class WorkerPool::Line {
   const ClassLimits limits_;
   absl::Mutex mutex_;
   std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> turns_
-      ABSL_GUARDED_BY(mutex_);  // the parties that may run a task now, each at most once
+  // The parties that may run a task now, each at most once.
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;

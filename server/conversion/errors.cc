@@ -14,8 +14,8 @@ namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
-constexpr char kMetadataUrl[] =
-    "wanserve/error_metadata";  // the payload's value has lines "KEY=VALUE"
+// The payload's value has lines "KEY=VALUE".
+constexpr char kMetadataUrl[] = "wanserve/error_metadata";
 constexpr char kQuotaUrl[] = "wanserve/quota_subject";
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
 // The delay is short, so that watchers reconnect within 2 s after a restart; failed attempts cost

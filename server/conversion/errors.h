@@ -97,8 +97,8 @@ absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
 // Says how a call would exceed a principal's quota.
 struct QuotaExcess {
-  std::string
-      principal;  // name of the principal; empty on a server that does not authenticate its callers
+  // Name of the principal; empty on a server that does not authenticate its callers.
+  std::string principal;
   std::string quota;  // name of the field of wan.v1.Quota
   std::string used;   // what is used now, a number as text
   std::string limit;

@@ -39,8 +39,8 @@ struct JobFilter {
 
 // Parses a filter; an empty one accepts every job:
 //
-//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video) AND create_time >=
-//   "2026-01-01T00:00:00Z"
+//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video)
+//   AND create_time >= "2026-01-01T00:00:00Z"
 //
 // OR binds more tightly than AND, as in AIP-160; two conditions without an operator mean AND; NOT
 // or '-' precedes a condition. Fails with INVALID_ARGUMENT and a violation of `filter` that names

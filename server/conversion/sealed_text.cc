@@ -30,16 +30,16 @@ std::string Seal(std::string_view key, std::string_view text) {
   std::string tag(kTagBytes, '\0');
   const Context context = NewContext();
   int size = 0;
-  const bool sealed = key.size() == kSealKeyBytes && context != nullptr &&
-                      RAND_bytes(Bytes(nonce), static_cast<int>(nonce.size())) == 1 &&
-                      EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, Bytes(key),
-                                         Bytes(nonce)) == 1 &&
-                      EVP_EncryptUpdate(context.get(), Bytes(hidden), &size, Bytes(text),
-                                        static_cast<int>(text.size())) == 1 &&
-                      EVP_EncryptFinal_ex(context.get(), Bytes(tag), &size) ==
-                          1 &&  // with GCM this writes no bytes
-                      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG,
-                                          static_cast<int>(tag.size()), tag.data()) == 1;
+  const bool sealed =
+      key.size() == kSealKeyBytes && context != nullptr &&
+      RAND_bytes(Bytes(nonce), static_cast<int>(nonce.size())) == 1 &&
+      EVP_EncryptInit_ex(context.get(), EVP_aes_256_gcm(), nullptr, Bytes(key), Bytes(nonce)) ==
+          1 &&
+      EVP_EncryptUpdate(context.get(), Bytes(hidden), &size, Bytes(text),
+                        static_cast<int>(text.size())) == 1 &&
+      EVP_EncryptFinal_ex(context.get(), Bytes(tag), &size) == 1 &&  // GCM adds no bytes here
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, static_cast<int>(tag.size()),
+                          tag.data()) == 1;
   // OpenSSL 3 fails here only without memory or entropy. Abort the process then, because plain text
   // must not leave the server.
   if (!sealed) std::abort();

@@ -19,8 +19,8 @@ struct VideoRoute {
 struct RouteMatch {
   const VideoRoute* route = nullptr;  // never destroyed; null if no route has this method and path
   std::string id;  // the text in the place of {id}; empty if the route has no {id}
-  std::vector<std::string_view>
-      methods;  // the methods that the path accepts; empty for an unknown path
+  // The methods that the path accepts; empty for an unknown path.
+  std::vector<std::string_view> methods;
 };
 
 // A HEAD request takes the route of GET: the answer is the same, but is sent without the body. If

@@ -175,8 +175,8 @@ std::vector<OutputFile> AttemptRun::WholeOutputs() const {
         std::any_of(omissions_.begin(), omissions_.end(),
                     [&](const Omission& omission) { return omission.output == output.kind; });
     if (lost) {
-      std::error_code
-          ignored;  // if the removal fails, the partial file is published with the others
+      // If the removal fails, the partial file is published with the others.
+      std::error_code ignored;
       std::filesystem::remove(output.path, ignored);
     } else {
       whole.push_back(output);

@@ -69,8 +69,8 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
   const std::function<void(CheckedJobs)> done_;
   CheckedJobs result_;
   size_t next_ = 0;
-  std::map<std::string, absl::StatusOr<InputImage>>
-      known_;  // results so far; the key is the image's SHA-256
+  // Results so far; the key is the image's SHA-256.
+  std::map<std::string, absl::StatusOr<InputImage>> known_;
 };
 
 }  // namespace

@@ -185,8 +185,8 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
     if (!plan.has_value()) plan = *std::move(planned);
   }
   if (!plan.has_value())
-    return WithViolations(violations,
-                          DeviceGoneError());  // the last serving group was lost after AddJob
+    // The last serving group was lost after AddJob.
+    return WithViolations(violations, DeviceGoneError());
   if (!violations.empty()) return InvalidFields(violations);
   std::move(unuse).Cancel();
   return Planned{*std::move(plan), std::move(image)};
@@ -239,8 +239,8 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 }
 
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
-  std::vector<std::pair<std::string, std::string>>
-      names;  // each pair has a job's name and its model's name
+  // Each pair has a job's name and its model's name.
+  std::vector<std::pair<std::string, std::string>> names;
   const std::string& owner = jobs.front().stored.job.owner();
   absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
   for (const NewJob& job : jobs) {

@@ -138,14 +138,14 @@ struct JobService::Parts {
   Callers callers;
   Drainer drainer;
   absl::Mutex accepting_mutex;
-  int accepting ABSL_GUARDED_BY(accepting_mutex) =
-      0;  // number of jobs and batches that are being accepted
+  // Number of jobs and batches that are being accepted.
+  int accepting ABSL_GUARDED_BY(accepting_mutex) = 0;
   absl::Mutex probe_mutex;
   bool recovered ABSL_GUARDED_BY(probe_mutex) = false;
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
-  std::jthread sweep
-      ABSL_GUARDED_BY(probe_mutex);  // declared last: the thread uses the members above
+  // Declared last: the thread uses the members above.
+  std::jthread sweep ABSL_GUARDED_BY(probe_mutex);
 };
 
 }  // namespace wan::server

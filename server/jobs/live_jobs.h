@@ -99,8 +99,8 @@ struct LiveJobs {
   UsageAccount account ABSL_GUARDED_BY(mutex);
   JobQueue queue ABSL_GUARDED_BY(mutex);
   std::vector<GroupWork> groups ABSL_GUARDED_BY(mutex);  // the index is the group's number
-  std::map<wan::v1::JobState, int64_t> ended
-      ABSL_GUARDED_BY(mutex);  // number of jobs that ended in this process, by state
+  // Number of jobs that ended in this process, by state.
+  std::map<wan::v1::JobState, int64_t> ended ABSL_GUARDED_BY(mutex);
   absl::Status refusal ABSL_GUARDED_BY(mutex);  // OK: the server accepts and begins jobs
   bool closed ABSL_GUARDED_BY(mutex) = false;
   // The value of queue.looked_at() when the mutex was taken.

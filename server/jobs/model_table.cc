@@ -240,8 +240,8 @@ void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
     SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
   } else if (ReasonOf(status) == kReasonServerStopping) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
-    entry.interrupted = groups_.Serves(
-        group);  // false: the task ended because the device was lost, not because of a stop
+    // False: the task ended because the device was lost, not because of a stop.
+    entry.interrupted = groups_.Serves(group);
   } else {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
   }

@@ -60,8 +60,8 @@ class QueueEstimates final : public StateListener {
   absl::Mutex mutex_;
   absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) =
       absl::InfinitePast();  // time of the steady clock when OnJobEndStored last called Keep
-  std::string
-      written_;  // the rates that are in the file; after Start only the writer's thread uses it
+  // The rates that are in the file; after Start only the writer's thread uses it.
+  std::string written_;
   std::optional<SerialThread> writer_{std::in_place};
 };
 

@@ -25,8 +25,8 @@ CallRates::Decision CallRates::Admit(const std::string& principal, double per_se
   if (callers_.size() >= forget_at_ && !callers_.contains(principal)) ForgetIdle(now);
   Caller& caller = callers_[principal];
   std::deque<absl::Time>& calls = caller.calls;
-  while (calls.size() > at_once)
-    calls.pop_front();  // forget the oldest calls if the limit was lowered
+  // Forget the oldest calls if the limit was lowered.
+  while (calls.size() > at_once) calls.pop_front();
   if (calls.size() < at_once || now - calls.front() >= window) {
     if (calls.size() == at_once) calls.pop_front();
     calls.push_back(now);

@@ -20,7 +20,7 @@ class CallRates {
   explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
-    // OK if the call is allowed; an allowed call is counted. Otherwise RESOURCE_EXHAUSTED
+    // Returns OK if the call is allowed; an allowed call is counted. Otherwise RESOURCE_EXHAUSTED
     // (QUOTA_EXCEEDED), which says how long to wait until a call is allowed.
     absl::Status status;
     // Whether this is the principal's first refused call within a minute. Log only first refusals,

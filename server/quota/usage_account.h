@@ -79,8 +79,8 @@ class UsageAccount {
   struct OpenJob {
     std::string owner;
     absl::Duration reserved;
-    std::optional<absl::Duration>
-        charged;       // the estimate that recent_ counts while an attempt runs
+    // The estimate that recent_ counts while an attempt runs.
+    std::optional<absl::Duration> charged;
     absl::Time began;  // when the running attempt began
   };
 
@@ -89,8 +89,8 @@ class UsageAccount {
 
   RecentUse recent_;
   std::unordered_map<std::string, Principal> principals_;
-  std::unordered_map<std::string, OpenJob>
-      open_;  // jobs that wait or run; the key is the job's name
+  // Jobs that wait or run; the key is the job's name.
+  std::unordered_map<std::string, OpenJob> open_;
   // When this many principals are remembered, those that use nothing are removed.
   size_t forget_at_ = 1024;
 };

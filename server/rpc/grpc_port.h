@@ -40,8 +40,8 @@ class GrpcPort {
 
   struct Callbacks {
     std::function<void(bool)> accepting;  // called as ConnectionAcceptor::Start says
-    std::function<void(const RefusedCaller&)>
-        on_refused;  // called in place of ConnectionRelay::Callbacks::on_refused
+    // Called in place of ConnectionRelay::Callbacks::on_refused.
+    std::function<void(const RefusedCaller&)> on_refused;
   };
   // Begins to accept connections and to serve them. The services must outlive the port. Call it at
   // most once.

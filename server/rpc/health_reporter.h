@@ -64,17 +64,17 @@ class HealthReporter final : public StateListener {
 
   const std::set<std::string> configured_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, ModelView> models_
-      ABSL_GUARDED_BY(mutex_);  // the key is the model's bare name
+  // The key is the model's bare name.
+  std::map<std::string, ModelView> models_ ABSL_GUARDED_BY(mutex_);
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status device_
-      ABSL_GUARDED_BY(mutex_);  // the error by which the device was lost; OK if it works
-  absl::Status storage_
-      ABSL_GUARDED_BY(mutex_);  // why the data folder refuses writes; OK if it does not
-  absl::Status room_
-      ABSL_GUARDED_BY(mutex_);  // how much disk space is missing; OK if there is enough
+  // The error by which the device was lost; OK if it works.
+  absl::Status device_ ABSL_GUARDED_BY(mutex_);
+  // Why the data folder refuses writes; OK if it does not.
+  absl::Status storage_ ABSL_GUARDED_BY(mutex_);
+  // How much disk space is missing; OK if there is enough.
+  absl::Status room_ ABSL_GUARDED_BY(mutex_);
   Publish publish_ ABSL_GUARDED_BY(mutex_);
 };
 

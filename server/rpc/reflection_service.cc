@@ -75,8 +75,8 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     {
       absl::MutexLock lock(&mutex_);
       stopped_ = true;
-      if (!std::exchange(reading_, false))
-        return;  // nothing to do: the pending operation calls Read
+      // Nothing to do: the pending operation calls Read.
+      if (!std::exchange(reading_, false)) return;
     }
     End(ServerStoppingError());
   }

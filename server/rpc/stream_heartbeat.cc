@@ -11,8 +11,8 @@ void StreamHeartbeat::MessageSent() { sent_ = options_.clock.Steady().Now(); }
 bool StreamHeartbeat::Due(const std::function<void()>& wake) {
   if (options_.interval == absl::ZeroDuration()) return false;
   const absl::Time now = options_.clock.Steady().Now();
-  if (sent_ == absl::InfinitePast())
-    sent_ = now;  // the stream has just begun, so the interval begins now
+  // The stream has just begun, so the interval begins now.
+  if (sent_ == absl::InfinitePast()) sent_ = now;
   const absl::Time due = sent_ + options_.interval;
   if (now >= due) {
     sent_ = now;

@@ -167,8 +167,8 @@ absl::StatusOr<DatabasePages> DatabasePages::Open(const std::filesystem::path& f
 void DatabasePages::ReadLog(std::string_view log) {
   const bool big_endian = (Big32(log, 0) & 1) != 0;
   const std::string_view salts = log.substr(16, 8);
-  Checksum before = {Big32(log, 24),
-                     Big32(log, 28)};  // checksum of everything before the current frame
+  // Checksum of everything before the current frame.
+  Checksum before = {Big32(log, 24), Big32(log, 28)};
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
   std::unordered_map<uint32_t, std::string_view>
       open;         // the pages of the transaction that is being read

@@ -29,8 +29,8 @@ constexpr size_t kHexBytes = 64;
 void TakeLowestPriority() {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_IDLE, &none);
-  constexpr int kOfThread =
-      1;  // IOPRIO_WHO_PROCESS of the system call ioprio_set; process 0 is the calling thread
+  // IOPRIO_WHO_PROCESS of the system call ioprio_set; process 0 is the calling thread.
+  constexpr int kOfThread = 1;
   constexpr int kIdle = 3 << 13;  // IOPRIO_CLASS_IDLE of ioprio_set
   ::syscall(SYS_ioprio_set, kOfThread, 0, kIdle);
 }
@@ -123,8 +123,8 @@ bool FileDigests::GoOn() {
 
 void FileDigests::Loop() {
   TakeLowestPriority();
-  bool kept =
-      true;  // whether the last write succeeded, so that repeated failures are reported once
+  // Whether the last write succeeded, so that repeated failures are reported once.
+  bool kept = true;
   for (;;) {
     ModelFile file;
     {

@@ -84,8 +84,8 @@ class FileDigests {
   const std::function<void(const absl::Status&)> on_problem_;
   mutable absl::Mutex mutex_;
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
-  std::map<uint64_t, std::string> by_want_
-      ABSL_GUARDED_BY(mutex_);  // the keys of `known_`, by when they were wanted
+  // The keys of `known_`, by when they were wanted.
+  std::map<uint64_t, std::string> by_want_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_want_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<ModelFile> waiting_ ABSL_GUARDED_BY(mutex_);
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;

@@ -67,8 +67,8 @@ void JobDatabase::Change(Body body, Done done, std::function<void(const absl::St
     if (written.ok()) {
       written = OnWriter([&](SQLite::Database& database) -> absl::Status {
         SQLite::Transaction transaction(database);
-        if (absl::Status status = body(database); !status.ok())
-          return status;  // returning here rolls the transaction back
+        // Returning here rolls the transaction back.
+        if (absl::Status status = body(database); !status.ok()) return status;
         transaction.commit();
         return absl::OkStatus();
       });

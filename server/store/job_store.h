@@ -45,12 +45,12 @@ struct JobFile {
 struct JobChange {
   std::string job;                  // the job's name, "jobs/ID"
   std::optional<wan::v1::Job> row;  // replaces the job if set
-  std::vector<wan::v1::Event>
-      events;  // are added; their sequences must be greater than any stored one
+  // Are added; their sequences must be greater than any stored one.
+  std::vector<wan::v1::Event> events;
   std::optional<wan::v1::JobReport> report;  // replaces the report if set
   bool labels_changed = false;               // whether `row` has other labels than the job had
-  std::optional<std::vector<JobFile>> files =
-      std::nullopt;  // replaces the files of the model if set
+  // Replaces the files of the model if set.
+  std::optional<std::vector<JobFile>> files = std::nullopt;
 };
 
 // A job to add, with its image (null: none) and the first events.
@@ -77,8 +77,8 @@ struct JobQuery {
   ListOrder order;                   // by default newest first; equal jobs are ordered by number
   int limit = 50;                    // most jobs of a page
   size_t bytes = kMaxPageBytes;      // the page ends with the job whose row exceeds this many bytes
-  std::optional<JobPlace>
-      after;  // JobPage::next of the previous page; nullopt: begin with the first page
+  // JobPage::next of the previous page; nullopt: begin with the first page.
+  std::optional<JobPlace> after;
 };
 
 struct JobPage {

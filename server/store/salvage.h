@@ -20,8 +20,8 @@ struct SalvagedJob {
   CellPlace place;
   std::string name;
   int64_t state = 0;
-  bool reachable =
-      false;  // whether the table's tree reaches the row; if not, it may be an old version
+  // Whether the table's tree reaches the row; if not, it may be an old version.
+  bool reachable = false;
 };
 
 // A row of the table webhooks.
@@ -34,10 +34,10 @@ struct SalvagedWebhook {
 // Where all rows are that were found. The keys are the jobs' numbers in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
-  std::map<int64_t, std::map<int64_t, CellPlace>>
-      events;  // first key: the job's number; second key: the event's sequence
-  std::map<int64_t, std::map<std::string, JobFile>>
-      files;  // first key: the job's number; second key: the file's name
+  // First key: the job's number; second key: the event's sequence.
+  std::map<int64_t, std::map<int64_t, CellPlace>> events;
+  // First key: the job's number; second key: the file's name.
+  std::map<int64_t, std::map<std::string, JobFile>> files;
   std::map<int64_t, CellPlace> reports;
   std::map<int64_t, CellPlace> images;
   std::map<int64_t, CellPlace> webhooks;  // only the rows that the table's tree reaches

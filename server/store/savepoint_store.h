@@ -15,8 +15,8 @@ namespace wan::server {
 // Only one thread at a time may use the savepoint of one job; otherwise the object is thread-safe.
 // In all functions `job` has the form "jobs/ID".
 //
-// ROOT/savepoints/ID a line with SHA-256, identity and step, then the engine's bytes
-// ROOT/savepoints/ID.new a savepoint that is being written
+//   ROOT/savepoints/ID       a line with SHA-256, identity and step, then the engine's bytes
+//   ROOT/savepoints/ID.new   a savepoint that is being written
 class SavepointStore {
  public:
   // Does not touch the disk: Write creates the folder if it is missing.

@@ -151,8 +151,8 @@ class SqliteJobStore final : public JobStore {
       for (const JobRow& row : *rows) {
         page.bytes += row.job.size();
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (job.ok())
-          page.jobs.push_back(*std::move(job));  // otherwise ToJob has moved and reported the job
+        // Otherwise ToJob has moved and reported the job.
+        if (job.ok()) page.jobs.push_back(*std::move(job));
       }
       seen += scan.seen;
       page.next = scan.end;

@@ -1,4 +1,4 @@
-// Registers list and the commands about an existing job.
+// Registers the command list, and the commands about an existing job.
 #include <string>
 
 #include "client/wanctl/command_registry.h"

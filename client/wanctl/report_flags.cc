@@ -1,4 +1,4 @@
-// Registers report and bench.
+// Registers the commands report and bench.
 #include <set>
 #include <string>
 #include <utility>
@@ -85,8 +85,8 @@ void AddReport(CommandRegistry& registry) {
       [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
-// Throws CLI::ValidationError if a named server would not be used, or two options have the same
-// name.
+// Throws CLI::ValidationError if the command line names a server that would not be used, or if two
+// options have the same name.
 void CheckServers(const BenchCommand& command) {
   if (!command.original_server.empty() && command.mode == BenchMode::kOptimized) {
     throw CLI::ValidationError(

@@ -253,8 +253,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  Remove(job).IgnoreError();  // a folder is there if the process died after the rename and before
-                              // the last event
+  // The folder is there if the process died after the rename and before the last event.
+  Remove(job).IgnoreError();
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);

@@ -79,7 +79,7 @@ void RegisterServerCommands(CommandRegistry& registry) {
   const auto devices = registry.Add<DevicesCommand>({"devices", "Show the server's devices"});
   devices.app.add_flag_callback(
       "--watch", [&command = devices.command] { command.watch = true; },
-      "Show it again every second until Ctrl-C");
+      "Show the devices again every second until Ctrl-C");
 
   registry.Add<InfoCommand>({"info", "Show the server's versions, devices and number of jobs"});
 

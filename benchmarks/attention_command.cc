@@ -1,4 +1,5 @@
-// Measures speed and error of attention: the engine's choice of kernel and cuDNN's in the same run.
+// Measures speed and error of attention: the kernel that the engine chooses and cuDNN's, in the
+// same run.
 //
 //   wan_bench attention --device cuda:0 --seconds 3
 //   wan_bench attention --device cuda:0 --errors
@@ -19,7 +20,7 @@
 namespace wan {
 namespace {
 
-// Queries (of one head) for the error that is printed with a time.
+// How many queries of one head the error is computed for that is printed with a time.
 constexpr int64_t kCheckedQueries = 512;
 
 struct Shape {
@@ -41,7 +42,8 @@ const Shape kShapes[] = {
     {"5B to the text", 24, 27280, 512},
     {"A14B 832x480x81 to the text", 40, 32760, 512},
     {"A14B 1280x720x81 to the text", 40, 75600, 512},
-    // Pixels of a frame in the autoencoders' middle block (FrameAttention in vae_layers.cc).
+    // One query per pixel of a frame in the autoencoders' middle block (FrameAttention in
+    // vae_layers.cc).
     {"VAE 2.1 1280x720", 1, 14400, 14400, 384},
     {"VAE 2.2 1280x704", 1, 3520, 3520, 1024},
 };
@@ -54,8 +56,8 @@ struct AttentionSettings {
   bool errors = false;
 };
 
-// As in the models, self-attention reads the three parts of one packed product. The autoencoders
-// compute in fp16 by default.
+// In the models, queries, keys and values of a self-attention are the three parts of one packed
+// product; so they are here. The autoencoders compute in fp16 by default.
 AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
   at::ScalarType dtype = shape.head_dim == kTransformerHeadDim ? at::kBFloat16 : at::kHalf;
   if (device.is_cpu()) dtype = at::kFloat;
@@ -70,7 +72,8 @@ AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
 Work WorkOf(const Shape& shape, at::Device device) {
   const double flop = 4.0 * static_cast<double>(shape.queries) *
                       static_cast<double>(shape.keys * shape.heads * shape.head_dim);
-  // Other head sizes count as products, because the ceiling of attention does not apply to them.
+  // Attention with other head sizes counts as products, because the ceiling of attention does not
+  // apply to it.
   if (shape.head_dim != kTransformerHeadDim) {
     return {.product_flop = flop, .precision = device.is_cpu() ? "fp32" : "fp16"};
   }
@@ -107,7 +110,7 @@ std::vector<Shape> ShapesOf(const AttentionSettings& settings) {
   return shapes;
 }
 
-// Uses the published sizes unless --tokens names others.
+// Measures the published sizes unless --tokens names others.
 std::vector<SelfAttentionSize> SizesOf(const AttentionSettings& settings) {
   std::vector<SelfAttentionSize> sizes;
   for (const int64_t tokens : settings.tokens) sizes.push_back({24, tokens});

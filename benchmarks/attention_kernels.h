@@ -1,4 +1,4 @@
-// Attention kernels to compare, and their errors against fp32.
+// Attention kernels that are compared, and their errors against fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,10 +12,10 @@
 
 namespace wan {
 
-// Head size of the transformers, for which cuDNN's kernel and ours are optimised.
+// The head size of the transformers, for which cuDNN's kernel and ours are optimised.
 inline constexpr int64_t kTransformerHeadDim = 128;
 
-// Each is [1, tokens, heads, head_dim]; all have one dtype.
+// Each tensor is [1, tokens, heads, head_dim]; all have one dtype.
 struct AttentionInputs {
   at::Tensor query;
   at::Tensor key;
@@ -24,7 +24,7 @@ struct AttentionInputs {
 
 struct NamedAttention {
   std::string name;
-  std::string error;  // name of the error among the row's figures
+  std::string error;  // the name under which a row has this kernel's error
   at::Tensor (*run)(const AttentionInputs& inputs);
 };
 
@@ -32,12 +32,12 @@ struct NamedAttention {
 // cuDNN's, that of 8 bits and, if it is not the choice, our own for Hopper.
 std::vector<NamedAttention> KernelsFor(const AttentionInputs& inputs);
 
-// Returns |actual - expected| / |expected| for the last `queries` of the first `heads` heads;
-// expected values are computed in fp32.
+// Returns |actual - expected| / |expected| for the last `queries` queries of the first `heads`
+// heads; `expected` is computed in fp32.
 double AttentionError(const at::Tensor& actual, const AttentionInputs& inputs, int64_t queries,
                       int64_t heads);
 
-// Self-attention with `heads` heads over `tokens` tokens.
+// A self-attention with `heads` heads over `tokens` tokens.
 struct SelfAttentionSize {
   int64_t heads = 0;
   int64_t tokens = 0;

@@ -1,5 +1,5 @@
-// Flags shared by several commands of wan_bench. Each function adds a flag to `app`; `value` must
-// outlive `app` and holds the default.
+// Flags that several commands of wan_bench have. Each function adds a flag to `app`. `value` must
+// outlive `app` and holds the flag's default.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// `help` is the help text; pass one if the flag means more than the measured model.
+// `help` is the flag's help text; pass one if the flag concerns more than the measured model.
 void AddModelFlag(CLI::App& app, std::string& value,
                   const std::string& help = "checkpoint, or synthetic:NAME");
 void AddDeviceFlag(CLI::App& app, std::string& value);

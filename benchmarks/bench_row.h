@@ -1,4 +1,4 @@
-// A measured row of a wan_bench command, printed as a JSON line or as a row of a table.
+// A measured row of a wan_bench command, printed as a line of JSON or as a row of a table.
 // docs/measured/performance.md describes the fields.
 #pragma once
 
@@ -10,73 +10,74 @@
 
 namespace wan {
 
-// Precision of work whose parts differ in it.
+// The precision of work whose parts have different precisions.
 inline constexpr char kMixed[] = "mixed";
 
-// The work of one call, computed from shapes.
+// The work of one measured call, computed from shapes.
 struct Work {
   double product_flop = 0;    // floating-point operations of matrix products and convolutions
   double attention_flop = 0;  // floating-point operations of self-attention
-  double bytes = 0;           // bytes read from and written to device memory, each operand once
+  double bytes = 0;           // device memory read and written; each operand counts once
   double upload_bytes = 0;    // bytes copied from pinned host memory to the device
   double download_bytes = 0;  // bytes copied from the device to the host
-  // Precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32"; kMixed if parts differ, in
-  // which case FloorSeconds returns nullopt.
+  // The precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32". kMixed if parts have
+  // different ones; then FloorSeconds returns nullopt.
   std::string precision = "bf16";
 
   double flop() const { return product_flop + attention_flop; }
 };
 
-// Seconds of one call.
+// The seconds that one call takes.
 struct Timing {
-  double seconds = 0;  // median, or mean of calls made back to back
+  double seconds = 0;  // median of single calls, or mean of calls made back to back
   double least = 0;
   double most = 0;
   int64_t calls = 0;
 };
 
-// The GPU's state during a measurement; unreadable figures are absent.
+// The GPU's state during a measurement. A figure that cannot be read is absent.
 struct CardState {
-  std::optional<double> sm_clock_mhz;         // mean
-  std::optional<double> power_watts;          // mean
-  std::optional<double> temperature_celsius;  // highest
-  // All reasons that reduced the clocks at any moment; absent if they could not be read.
+  std::optional<double> sm_clock_mhz;         // mean of all samples
+  std::optional<double> power_watts;          // mean of all samples
+  std::optional<double> temperature_celsius;  // highest of all samples
+  // All reasons that reduced the clocks at any time during the measurement; absent if they cannot
+  // be read.
   std::optional<std::vector<std::string>> throttle_reasons;
 };
 
-// A figure of one command only.
+// A figure that only one command has.
 struct Figure {
   std::string key;
   std::variant<bool, int64_t, double, std::string> value;
 };
 
 struct BenchRow {
-  // Identifies the row within its command, also across runs: model, video, precision.
+  // Identifies the row among those of its command, in all runs: model, video, precision.
   std::string name;
   std::optional<Timing> timing;
   std::optional<Work> work;
   CardState card;
   std::vector<Figure> figures;
 
-  // Session::Add sets the fields below.
+  // Session::Add sets the following fields.
   std::string command;
-  std::string device;  // "NVIDIA H200", or the processor's name
-  // FloorSeconds of the work. If it is already set it is kept: a row made of parts has the sum of
-  // their floors.
+  std::string device;  // for example "NVIDIA H200"; for a CPU the processor's name
+  // The result of FloorSeconds for the work. If ceiling_seconds was set before, it is kept: a row
+  // made of parts has the sum of their floors.
   std::optional<double> ceiling_seconds;
 
-  // Time of the call divided by ceiling_seconds; 1 is the best possible.
+  // Returns the time of the call divided by ceiling_seconds; 1 is the best possible result.
   std::optional<double> Ratio() const;
 };
 
-// Adds `part` to a row whose parts run one after the other: its work, and `floor` to
-// ceiling_seconds as long as all floors are known.
+// Adds the work of `part` to a row whose parts run one after the other. Adds `floor` to
+// ceiling_seconds as long as the floors of all parts are known.
 void AddPart(const Work& part, const std::optional<double>& floor, BenchRow& row);
 
 // Returns one line of JSON, without newline.
 std::string ToJsonLine(const BenchRow& row);
 
-// Return the table's header (two lines) and a row, with newlines.
+// Return the table's header (two lines) and one row of it, with newlines.
 std::string TableHeader();
 std::string TableRow(const BenchRow& row);
 

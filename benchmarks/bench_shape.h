@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// The size of a video.
+// The size of a video that a command measures.
 struct BenchShape {
   int64_t width = 1280;
   int64_t height = 704;
@@ -17,12 +17,12 @@ struct BenchShape {
   std::string Name() const;  // "1280x704x121"
 };
 
-// INVALID_ARGUMENT if the text has another form.
+// Parses text such as "1280x704x121"; INVALID_ARGUMENT if the text has another form.
 absl::StatusOr<BenchShape> ParseShape(const std::string& text);
 
-// INVALID_ARGUMENT, with the nearest allowed values, unless the sides are multiples of `side_step`
-// and the frames are a multiple of `frame_step` plus 1. Rounding down would measure a smaller video
-// under the same name.
+// INVALID_ARGUMENT, naming the nearest allowed values, unless the sides are multiples of
+// `side_step` and the number of frames is a multiple of `frame_step` plus 1. If the values were
+// rounded down instead, a smaller video would be measured under the same name.
 absl::Status CheckShape(const BenchShape& shape, int64_t side_step, int64_t frame_step);
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// Measures each operator of one transformer block: its floor by the measured ceilings, and its time
-// within a forward.
+// Measures each operator of one transformer block: the least time that the measured ceilings allow,
+// and the time that it takes within a forward.
 //
 //   wan_bench block --device cuda:0 --shape 1280x704x121
 #include <c10/core/InferenceMode.h>
@@ -35,8 +35,9 @@ bool IsCallOf(const OpTime& call, const std::string& op) {
   return absl::StartsWith(call.op, absl::StrCat(op, " "));
 }
 
-// Collects the seconds of each operator in each block of traced forwards, in the block's order.
-// Other calls, such as views and sums for the modulation, are added to `others`.
+// Collects the seconds that each operator takes in each block of the traced forwards, in the order
+// of the block. The time of other calls, such as views and the sums for the modulation, goes to
+// `others`.
 class BlockTimes {
  public:
   explicit BlockTimes(const std::vector<TracedOperator>& operators)
@@ -46,8 +47,8 @@ class BlockTimes {
     size_t next = 0;
     bool began = false;
     for (const OpTime& call : calls) {
-      // A block begins after the norm of its input. Embeddings before the first block also have
-      // products, but in fp32 and without a norm after them.
+      // A block begins after the norm of its input was applied. Embeddings before the first block
+      // also contain products, but these are in fp32, and no norm follows them.
       if (!began) {
         began = IsCallOf(call, "wan::layer_norm_modulate");
         continue;
@@ -69,7 +70,7 @@ class BlockTimes {
     return {sorted[sorted.size() / 2], sorted.front(), sorted.back(),
             static_cast<int64_t>(sorted.size())};
   }
-  // Seconds per forward outside the operators.
+  // Returns the seconds that a forward spends outside of the operators.
   double others() const { return others_ / forwards_; }
 
  private:
@@ -132,7 +133,7 @@ absl::StatusOr<bool> Run(const BlockSettings& settings, Session& session) {
       TracedOperators(config, benched->tokens, settings.dtype);
   BlockTimes times(operators);
   std::unique_ptr<CardWatch> watch;
-  // The first forward selects kernels and lets clocks settle.
+  // Run one forward first: it selects kernels, and the clocks settle.
   for (int i = 0; i <= settings.repeats; ++i) {
     if (i == 1) watch = std::make_unique<CardWatch>(session.card());
     OpTrace trace(*device);

@@ -45,7 +45,7 @@ std::vector<TracedOperator> TracedOperators(const TransformerConfig& config, int
     const bool is_attention = op.operator_class.ends_with("attention");
     TracedOperator& added = traced.emplace_back();
     added.name = trace.name;
-    // In fp32 product and GELU are separate calls.
+    // In fp32 the product and the GELU are separate calls.
     added.traced_as =
         trace.step == BlockStep::kFeedForwardIn && is_fp32 ? kLinear : trace.traced_as;
     added.work = {.product_flop = is_attention ? 0 : op.flops,

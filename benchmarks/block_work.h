@@ -12,14 +12,14 @@ namespace wan {
 
 struct TracedOperator {
   std::string name;
-  // Its name in a trace (op_trace.h), without shapes.
+  // The operator's name in a trace (op_trace.h), without the shapes.
   std::string traced_as;
   Work work;
-  bool is_product = false;  // whether the ceiling of products applies
+  bool is_product = false;  // true: the ceiling of products applies
 };
 
-// Returns BlockOperators of transformer_cost.h for one video of `tokens` tokens, in order, without
-// the wait for weights.
+// Returns the BlockOperators of transformer_cost.h for one video of `tokens` tokens, in order,
+// without the wait for weights.
 std::vector<TracedOperator> TracedOperators(const TransformerConfig& config, int64_t tokens,
                                             const std::string& precision);
 

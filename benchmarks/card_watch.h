@@ -1,4 +1,4 @@
-// Reads a GPU's clocks, power and throttle reasons during a measurement.
+// Reads a GPU's clocks, power and reasons for reduced clocks during a measurement.
 #pragma once
 
 #include <memory>
@@ -11,17 +11,17 @@
 
 namespace wan {
 
-// From construction to Finish() a thread reads the counters, first at once and then 20 times a
+// From construction until Finish(), a thread reads the counters: first at once, then 20 times a
 // second.
 class CardWatch {
  public:
-  // `device` must outlive the watch; if it is null all figures are absent.
+  // `device` must outlive the watch. If `device` is null, all figures are absent.
   explicit CardWatch(const NvmlDevice* device);
   ~CardWatch();
   CardWatch(const CardWatch&) = delete;
   CardWatch& operator=(const CardWatch&) = delete;
 
-  // Stops reading and returns the summary. Call it once.
+  // Stops the thread and returns the summary of all samples. Call the function only once.
   CardState Finish();
 
  private:
@@ -29,7 +29,7 @@ class CardWatch {
 
   const NvmlDevice* const device_;
   absl::Notification ended_;
-  CardState state_;  // used by the thread while it runs
+  CardState state_;  // used only by the watch's thread while that runs
   std::thread thread_;
 };
 

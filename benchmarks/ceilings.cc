@@ -10,8 +10,8 @@ namespace {
 
 using client::reports::RateOf;
 
-// Adds the seconds for `amount` at `rate` to `sum`; returns false if the rate is needed but
-// unknown.
+// Adds the seconds that `amount` takes at `rate` to `sum`. Returns false if the rate is needed but
+// not known.
 bool AddSeconds(double amount, double rate, double& sum) {
   if (amount <= 0) return true;
   if (rate <= 0) return false;

@@ -1,5 +1,5 @@
-// The least time that work can take at the highest rates measured on its device. `wan_bench
-// ceilings --output FILE` stores the rates, one file per device.
+// The least time that work can take, at the highest rates that were measured on its device.
+// `wan_bench ceilings --output FILE` stores these rates, one file for each device.
 #pragma once
 
 #include <optional>
@@ -14,12 +14,13 @@ namespace wan {
 
 using client::reports::Ceilings;
 
-// Returns the longest of three times: products plus attention, memory traffic, and copies between
-// host and device. Returns nullopt if a needed rate is unknown or there is no work.
+// Returns the longest of three times: that of products plus attention, that of memory traffic, and
+// that of copies between host and device. Returns nullopt if a rate that is needed is not known, or
+// if there is no work.
 std::optional<double> FloorSeconds(const Ceilings& ceilings, const Work& work);
 
-// Stores the ceilings and `rows`, the measurements behind them. UNAVAILABLE if the file cannot be
-// written.
+// Stores the ceilings, and the measurements (`rows`) from which they come. UNAVAILABLE if the file
+// cannot be written.
 absl::Status WriteCeilings(const std::string& path, const Ceilings& ceilings,
                            const std::vector<BenchRow>& rows);
 

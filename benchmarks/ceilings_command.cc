@@ -1,4 +1,4 @@
-// Measures the device's highest rates, to which the rows of all other commands are compared.
+// Measures the highest rates of a device; the rows of all other commands are compared with them.
 //
 //   wan_bench ceilings --device cuda:0
 //   wan_bench ceilings --device cpu --output ceilings.json
@@ -34,14 +34,14 @@ absl::StatusOr<bool> Run(const CeilingsSettings& settings, Session& session) {
   if (!measured.ok()) return measured.status();
   std::string path = settings.output;
   if (path.empty()) {
-    // wanctl's reports look for this device's ceilings in this file.
+    // The reports of wanctl look for the ceilings of this device in this file.
     namespace reports = client::reports;
     path = reports::KeptCeilingsPath(reports::DataHome(), measured->ceilings.device);
     if (path.empty()) {
       session.Note("the ceilings are not kept: neither XDG_DATA_HOME nor HOME names a folder");
       return true;
     }
-    // If the folder cannot be created, writing the file reports it.
+    // If the folder cannot be created, the error is reported when the file is written.
     std::error_code ignored;
     std::filesystem::create_directories(std::filesystem::path(path).parent_path(), ignored);
   }

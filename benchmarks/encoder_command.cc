@@ -1,11 +1,12 @@
 // Measures a video encoder on generated pictures: whether it keeps up with a frame rate, how long
-// it works after the last frame, and the file's size and quality.
+// it works after the last frame, and how large and how good the file is.
 //
 //   wan_bench encoder --preset fast --preset veryfast --crf 15 --content clean --content noise
 //
-// With --memory it instead measures the encoder's host memory: the growth of the process's peak, in
-// bytes per pixel of a frame. A peak never falls, so each process measures one case. The number of
-// processors decides how many threads an encoder uses:
+// With --memory the command measures the encoder's host memory instead: by how much the process's
+// peak grows, in bytes per pixel of a frame. The peak of a process never falls, so each process
+// measures only one case. The number of processors decides how many threads an encoder uses, so
+// limit it:
 //
 //   taskset -c 0-7 wan_bench encoder --memory --kind mp4 --shape 1280x704x121
 #include <algorithm>
@@ -40,7 +41,7 @@ struct EncoderSettings {
   bool memory = false;
 };
 
-// The frames of one kind of content, before encoding.
+// Frames of one kind of content, as they are before encoding.
 using Frames = std::vector<std::vector<uint8_t>>;
 
 class EncoderBench {
@@ -121,7 +122,7 @@ class EncoderBench {
     return name;
   }
 
-  // Passes frames on in chunks of four, as the autoencoder decodes them.
+  // Passes frames to the encoder in chunks of four, as the autoencoder decodes them.
   absl::Status Speed(const std::string& content, const Frames& frames, const H264Options& h264) {
     constexpr size_t kChunk = 4;
     auto writer = Open(h264);

@@ -1,4 +1,4 @@
-// Makes jobs of the whole engine, for programs that measure one from plan to end.
+// Runs jobs of the whole engine, for programs that measure a job from plan to end.
 #pragma once
 
 #include <string>
@@ -10,13 +10,14 @@
 
 namespace wan {
 
-// Parses residency policies such as "vae=host". INVALID_ARGUMENT if a text has another form.
+// Parses residency policies, each a text such as "vae=host". INVALID_ARGUMENT if a text has another
+// form.
 absl::StatusOr<std::vector<ComponentResidency>> ParseResidency(
     const std::vector<std::string>& entries);
 
 // Returns a request to the engine's only model, "m", for a video of exactly `shape`
-// ("1280x704x121"), with the model's defaults otherwise. It has a black image if `with_image` is
-// set or the model needs an image. INVALID_ARGUMENT if `shape` has another form.
+// ("1280x704x121"). Everything else is the model's default. The request has a black image if
+// `with_image` is set or the model needs an image. INVALID_ARGUMENT if `shape` has another form.
 absl::StatusOr<GenerationRequest> BenchmarkRequest(const Engine& engine, const std::string& shape,
                                                    bool with_image = false);
 

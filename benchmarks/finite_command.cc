@@ -1,5 +1,5 @@
-// Measures the check of a step's latents for NaN and infinity, compared with one forward pass. A
-// step has one forward, or two with guidance.
+// Measures how long the check of a step's latents for NaN and infinity takes, compared with one
+// forward pass. A step consists of one forward, or of two with guidance.
 //
 //   wan_bench finite --device cuda:0 --shape 1280x704x121 --at-most 0.05
 #include <c10/core/InferenceMode.h>
@@ -25,7 +25,7 @@ struct FiniteSettings {
   std::string shape = BenchShape().Name();
   Repetition repetition = {.warmup = 2, .repeats = 5};
   double check_seconds = 0.5;
-  double at_most = 0;  // percent; 0: no limit
+  double at_most = 0;  // most per cent of a forward that the check may take; 0: no limit
 };
 
 absl::StatusOr<bool> Run(const FiniteSettings& settings, Session& session) {
@@ -48,8 +48,8 @@ absl::StatusOr<bool> Run(const FiniteSettings& settings, Session& session) {
   if (!forward.ok()) return forward.status();
   if (absl::Status status = session.Add(*forward); !status.ok()) return status;
 
-  // Checks run back to back including their launches. That is an upper bound: in a step the
-  // launches overlap with the forward.
+  // Checks run back to back, so the time includes their launches. The result is an upper bound: in
+  // a step, the launches overlap with the forward.
   FiniteCheck check;
   BenchRow row = session.Sustain(absl::StrCat(name, ": check of the latents"),
                                  settings.check_seconds, [&] { check.Begin(benched->latents); });

@@ -1,4 +1,5 @@
-// Measures time and memory of one forward pass of the transformer. A step with guidance takes two.
+// Measures how long one forward pass of the transformer takes, and how much memory. A step with
+// guidance consists of two forwards.
 //
 //   wan_bench forward --device cuda:0 --shape 1280x704x121 --seconds 60
 //   wan_bench forward --device cuda:0 --shape 1280x704x121 --trace
@@ -32,7 +33,7 @@ struct ForwardSettings {
   std::string quality = "exact";
 };
 
-// Moves weights from host memory to the device, and prints how long that took.
+// Moves weights from host memory to the device, and prints how long that takes.
 absl::Status BringUp(ComponentWeights& weights, bool stream, Session& session) {
   const at::Device device = session.device();
   double queued = 0;

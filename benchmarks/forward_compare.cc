@@ -38,7 +38,7 @@ class Comparison {
     benched_.weights->BringUp();
     const absl::StatusOr<Text> text = benched_.PrepareTexts(1, kTextRows);
     if (!text.ok()) return text.status();
-    // Begins and ends with resident weights, so that falling clocks do not count as a cost of
+    // Measure resident weights first and last, so that falling clocks are not counted as a cost of
     // streaming.
     for (int round = 0; round <= 2 * rounds_; ++round) {
       const bool streams = round % 2 == 1;
@@ -61,7 +61,8 @@ class Comparison {
     const WorkGate gate(session_.device(), std::stop_token());
     std::vector<double> unused;
     if (absl::Status status = TimeOne(unused, **text, {}); !status.ok()) return status;
-    // Begins and ends without the gate, so that falling clocks do not count as its cost.
+    // Measure without the gate first and last, so that falling clocks are not counted as a cost of
+    // the gate.
     for (int round = 0; round <= 2 * rounds_; ++round) {
       const bool passes = round % 2 == 1;
       absl::Status status = TimeOne(passes ? second_ : first_, **text, passes ? gate : WorkGate());
@@ -123,7 +124,7 @@ class Comparison {
       for (const absl::Status& status : {apart.status(), then.status(), batched.status()}) {
         if (!status.ok()) return status;
       }
-      if (round == 0) continue;  // the first call selects kernels
+      if (round == 0) continue;  // the first call only selects kernels
       first_.push_back(*apart + *then);
       second_.push_back(*batched);
       apart_ = std::max({apart_, Distance(first[0], batch[0]), Distance(second[0], batch[1])});
@@ -158,7 +159,7 @@ class Comparison {
     return SecondsSince(begin);
   }
 
-  // Also compares the result with the first call's.
+  // Also compares the result with that of the first call.
   absl::Status TimeOne(std::vector<double>& seconds, const TextConditioning& text,
                        const WorkGate& gate) {
     at::Tensor result;

@@ -1,5 +1,5 @@
-// Compares two ways to compute the same forward, alternating, so that clocks and heat are equal for
-// both.
+// Compares two ways to compute the same forward. The two ways alternate, so that clocks and heat
+// are equal for both.
 #pragma once
 
 #include <string>
@@ -10,13 +10,13 @@
 namespace wan {
 
 // `what` is one of:
-//   streaming  resident weights against streamed ones, which must have a home on the host
-//   guidance   two forwards of one text each against one batch of both texts
-//   gate       forwards without a gate against forwards that pass one, as in a job
+//   streaming  Compares resident weights with streamed ones, which must have a home on the host.
+//   guidance   Compares two forwards of one text each with one batch of both texts.
+//   gate       Compares forwards without a gate with forwards that pass one, as in a job.
 //   quality    exact forwards against forwards of 8 bits; then a row for each block, with the
 //              error that 8 bits in this block alone cause
 // Adds a row for the second way: its time, the time of the first, the difference in per cent, and
-// how far the results differ. INTERNAL if streaming or a gate changes any bit.
+// how far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
 absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,
                                      const BenchedTransformer& benched, int rounds,
                                      Session& session);

@@ -1,6 +1,6 @@
-// Records the driver's figures of a GPU, 20 times a second, as a CSV file that the sampler's tests
-// replay (tests/engine/monitor/data), and prints how long each kind of reading takes. Needs no
-// LibTorch; another program must keep the card busy.
+// Records the driver's figures of a GPU 20 times a second as a CSV file, and prints how long each
+// kind of reading takes. The sampler's tests replay such files (tests/engine/monitor/data). The
+// program needs no LibTorch; another program must keep the card busy meanwhile.
 //
 //   wan_gpu_trace --bus-id "$(nvidia-smi --query-gpu=pci.bus_id --format=csv,noheader -i 0)"
 //                 --seconds 30 --output trace.csv
@@ -26,7 +26,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// How long a kind of reading takes.
+// The times that one kind of reading takes.
 class Cost {
  public:
   template <typename Work>
@@ -55,7 +55,7 @@ class Cost {
 template <typename Figure>
 std::string Cell(const std::optional<Figure>& figure) {
   if (!figure.has_value()) return "";
-  // Nine digits resolve a tenth of a joule over a whole day.
+  // Nine digits are enough for a tenth of a joule in the energy of a whole day.
   if constexpr (std::is_floating_point_v<Figure>) return absl::StrFormat("%.9g", *figure);
   return std::to_string(*figure);
 }

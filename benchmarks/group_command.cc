@@ -1,5 +1,5 @@
-// Measures the gain of several devices that compute one step together: the forwards with and
-// without the prompt in parallel, and one forward with its tokens divided.
+// Measures the gain of several devices that compute one step together. The devices compute the
+// forwards with and without the prompt in parallel, or divide the tokens of one forward.
 //
 //   wan_bench group --device cuda:0 --device cuda:1 --shape 832x480x81 --shape 1280x720x81
 #include <ATen/ops/cat.h>
@@ -39,8 +39,8 @@
 namespace wan {
 namespace {
 
-// Largest relative difference allowed between flows whose sums have different orders, in bf16; in
-// fp32 it is far smaller.
+// The largest relative difference that is allowed between flows whose sums have different orders,
+// in bf16. In fp32 it is far smaller.
 constexpr double kMostErrorBf16 = 2e-2;
 constexpr double kMostErrorFp32 = 1e-5;
 
@@ -60,11 +60,11 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   return gap.item<double>() / at::linalg_vector_norm(expected).item<double>();
 }
 
-// The measured forward: with and without the prompt, or with the prompt alone.
+// The forward that is measured: with and without the prompt, or only with the prompt.
 using Forward = std::function<absl::StatusOr<at::Tensor>(const WorkGate& gate)>;
 
-// Computes for `seconds`, then stops: the first blocks already allocate all memory and select all
-// kernels, so a forward of a minute need not end.
+// Computes for `seconds`, then stops. The first blocks already allocate all memory and select all
+// kernels, so a forward that takes a minute need not end.
 absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   std::stop_source stop;
   absl::Notification ended;
@@ -79,7 +79,7 @@ absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-// Returns the median of single calls; with two, the smaller one.
+// Returns the median of the seconds of single calls; of two calls, the smaller one.
 Timing MedianOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   return {seconds[(seconds.size() - 1) / 2], seconds.front(), seconds.back(),
@@ -114,13 +114,13 @@ class GroupBench {
   }
 
  private:
-  // A video, and one device's results for it.
+  // A video, and the results of one device for it.
   struct Case {
     std::string shape;
     at::Tensor latents;
     at::Tensor timestep;
-    Work work;         // work of one forward
-    at::Tensor flows;  // flows with and without the prompt
+    Work work;         // the work of one forward
+    at::Tensor flows;  // the flows with and without the prompt
     double forward_seconds = 0;
     double step_seconds = 0;
   };
@@ -131,7 +131,7 @@ class GroupBench {
                         devices == 1 ? " device" : " devices");
   }
 
-  // Computes one forward after the other, as one device does in a guided step.
+  // Computes the forwards one after the other, as one device does in a guided step.
   absl::StatusOr<Case> MeasureAlone(const std::string& shape,
                                     const std::vector<at::Tensor>& contexts) {
     const absl::StatusOr<BenchShape> parsed = ParseShape(shape);
@@ -157,7 +157,7 @@ class GroupBench {
         !status.ok()) {
       return status;
     }
-    std::vector<double> seconds;  // seconds of each forward
+    std::vector<double> seconds;  // the seconds of each forward
     absl::StatusOr<BenchRow> step = session_.Repeat(
         NameOf(shape, /*guided=*/true, 1), {.repeats = settings_.repeats}, [&]() -> absl::Status {
           std::vector<at::Tensor> flows;
@@ -190,7 +190,7 @@ class GroupBench {
     return work;
   }
 
-  // Copies the weights to the other devices.
+  // Copies the weights to all other devices.
   absl::Status MakeGroup() {
     std::vector<GroupRank> ranks;
     ranks.push_back({benched_.device, std::move(benched_.transformer)});
@@ -216,7 +216,7 @@ class GroupBench {
     return absl::OkStatus();
   }
 
-  // Returns whether the group's results equal one device's.
+  // Returns whether the results of the group equal those of one device.
   absl::StatusOr<bool> MeasureTogether(const Case& alone, const std::vector<at::Tensor>& contexts,
                                        bool guided) {
     const int64_t videos = guided ? 2 : 1;
@@ -249,7 +249,8 @@ class GroupBench {
                     {"equal", equal},
                     {"relative_error", error}};
     if (absl::Status status = session_.Add(*std::move(row)); !status.ok()) return status;
-    // Two devices with one text each give the same bits; dividing tokens changes the order of sums.
+    // If each of two devices computes one text, the results have the same bits. If tokens are
+    // divided, sums have a different order.
     const bool exact = guided && devices_.size() == 2;
     const double most = settings_.dtype == "fp32" ? kMostErrorFp32 : kMostErrorBf16;
     const bool right = exact ? equal : error <= most;
@@ -260,8 +261,8 @@ class GroupBench {
     return right;
   }
 
-  // Measures the devices' highest exchange rate: every rank sends the same number of bytes to each
-  // other rank.
+  // Measures the highest rate at which the devices exchange data: every rank sends the same number
+  // of bytes to each other rank.
   absl::Status MeasureExchange() {
     if (settings_.exchange_mib == 0 || devices_.size() < 2) return absl::OkStatus();
     const int64_t bytes = settings_.exchange_mib << 20;

@@ -1,5 +1,5 @@
-// Measures whole jobs of the engine, stage by stage, from the plan to the finished file. The
-// server's part (queue, database, publishing) is not included.
+// Measures whole jobs of the engine, each stage separately, from the plan to the finished file. The
+// server's part (queue, database, publishing) is not measured.
 //
 //   wan_bench job --model demo/model --device cuda:0 --repeats 5
 //   wan_bench job --model synthetic:ti2v-5b --shape 1280x704x121 --steps 3 --guidance 1
@@ -31,19 +31,19 @@ namespace {
 struct JobSettings {
   std::string model = "demo/model";
   std::vector<std::string> devices = {"cuda:0"};
-  std::string shape;  // empty: the model's default
-  int steps = 0;      // 0: the model's default
+  std::string shape;  // empty: the model's default size
+  int steps = 0;      // 0: the model's default number
   double guidance = 0;
-  std::string vae_precision;  // empty: the engine's default
+  std::string vae_precision;  // empty: the engine's default precision
   int repeats = 5;
   int warmup = 1;
-  std::string warmup_shape;  // empty: the shape of the measured jobs
-  int samplers = 0;          // additional samplers in every second job; 0: no such jobs
+  std::string warmup_shape;  // empty: the shape of the jobs that are measured
+  int samplers = 0;          // how many more samplers run in every second job; 0: no such jobs
   bool latents_only = false;
-  std::string keep;  // where to put the last job's file; empty: it is removed
+  std::string keep;  // where to put the file of the last job; empty: it is removed
 };
 
-// Seconds of each stage of one job. Each step is a stage of its own.
+// Collects the seconds of each stage of one job. Each step is a stage of its own.
 class StageTimes final : public TelemetrySink {
  public:
   void OnSpanEnd(const SpanRecord& record) override { seconds[record.stage] += record.seconds; }
@@ -56,8 +56,8 @@ Timing TimingOf(std::vector<double> seconds) {
           static_cast<int64_t>(seconds.size())};
 }
 
-// Returns a stage's work: the plan's operations, with a step's self-attention counted once per
-// forward. `precision` is that of texts and steps; the autoencoder has its own.
+// Returns the work of a stage: the plan's operations, in which a step's self-attention counts once
+// per forward. `precision` is that of texts and steps; the autoencoder has a precision of its own.
 std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
                            const TransformerConfig& config, const std::string& precision) {
   const double flop = stage.flops.value_or(0);
@@ -77,7 +77,7 @@ std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
   return work;
 }
 
-// Returns a request for a video of `shape`, or of the model's default shape if it is empty.
+// Returns a request for a video of `shape`; if that is empty, of the model's default shape.
 absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const std::string& shape,
                                               const Engine& engine) {
   absl::StatusOr<GenerationRequest> request =
@@ -92,7 +92,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const
   return request;
 }
 
-// Removes the folder of a job's files when destroyed.
+// Removes the folder with a job's files when it is destroyed.
 class Folder {
  public:
   Folder()
@@ -140,7 +140,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
 
   std::map<Stage, std::vector<double>> stages;
   std::vector<double> whole;
-  std::vector<double> sampled;  // seconds of jobs with additional samplers
+  std::vector<double> sampled;  // the seconds of the jobs with additional samplers
   std::unique_ptr<CardWatch> watch;
   const int turns = settings.samplers > 0 ? 2 : 1;
   for (int i = 0; i < settings.warmup + settings.repeats * turns; ++i) {

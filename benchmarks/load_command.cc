@@ -1,13 +1,15 @@
-// Measures how fast weights are copied from the page cache to a device. The tensors of a
-// transformer are stored in one file, which is loaded several times.
+// Measures how fast weights are copied from the page cache to a device. The command stores a
+// transformer's tensors in one file, and loads that file several times.
 //
 //   wan_bench load --model synthetic:t2v-a14b --file /tmp/weights --device cuda:0
 //   wan_bench load --threads 1 --threads 8 --threads 16 --chunk 512 --chunk 1024 --repeats 1
 //
-// With --threads or --chunk it also uploads the file's bytes unchanged to existing memory, once per
-// combination. This shows the best combination, and whether reading or converting takes the time.
+// With --threads or --chunk, the command also uploads the bytes of the file unchanged to memory
+// that exists already, once for each combination. The result shows which combination is best, and
+// whether reading or converting takes the time.
 //
-// The file is sparse: it takes no disk space, and its pages are cached after the first load.
+// The file is sparse, so it takes no disk space; after the first load its pages are in the page
+// cache.
 #include <ATen/ops/empty.h>
 #include <fcntl.h>
 #include <linux/magic.h>
@@ -46,7 +48,7 @@ struct LoadSettings {
   std::vector<int64_t> chunk_kib;
 };
 
-// A weight source whose tensors are in one file.
+// A weight source that has all its tensors in one file.
 class FileOfTensors final : public WeightSource {
  public:
   FileOfTensors(const WeightSource& like, std::shared_ptr<const MappedFile> file)
@@ -108,7 +110,7 @@ BenchRow RowOf(std::string name, double seconds, uint64_t bytes, at::Device devi
   return row;
 }
 
-// Only copies bytes: allocates no device memory and converts nothing.
+// Copies only bytes: it allocates no device memory and converts nothing.
 absl::Status MeasureUploads(const LoadSettings& settings, const WeightSource& source,
                             Session& session) {
   const at::Device device = session.device();

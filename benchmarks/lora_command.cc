@@ -1,5 +1,5 @@
-// Measures how long a change of LoRA takes if the transformer's weights are on the device. It
-// selects two random LoRAs (for every matrix of the blocks) in turn, then none.
+// Measures how long it takes to change a LoRA while the transformer's weights are on the device.
+// The command selects two random LoRAs (for every matrix of the blocks) in turn, then none.
 //
 //   wan_bench lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
@@ -33,7 +33,7 @@ struct LoraSettings {
   std::string dtype = "bf16";
   int64_t rank = 64;
   int repeats = 3;
-  double at_most = 0;  // most seconds of a switch; 0: no limit
+  double at_most = 0;  // most seconds that a switch may take; 0: no limit
 };
 
 bool IsMatrixOfABlock(const TensorInfo& tensor) {
@@ -49,7 +49,7 @@ StoredTensor Stored(const at::Tensor& tensor) {
   return stored;
 }
 
-// Factors are in bf16, as in most files.
+// The matrices are in bf16, as in most files.
 std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_t rank,
                                               WeightMover& mover) {
   const auto bf16 = at::TensorOptions().dtype(at::kBFloat16);
@@ -72,7 +72,7 @@ std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_
 
 // Returns a checksum of the weights' bits.
 uint64_t Checksum(const ComponentWeights& weights, const WeightSource& source) {
-  uint64_t sum = 0;  // unsigned, so that it wraps around
+  uint64_t sum = 0;  // unsigned, because the sum wraps around
   for (const TensorInfo& info : source.Tensors()) {
     const at::Tensor tensor = weights.Find(info.name)->tensor;
     const at::ScalarType bits = tensor.element_size() == 2 ? at::kShort : at::kInt;
@@ -137,8 +137,9 @@ class SwitchBenchmark {
     return MakeLoraPatch(*weights_, std::span(&lora, 1));
   }
 
-  // Returns the work of a change. `restores`: another LoRA is merged, so the original matrices are
-  // copied from host memory. `merges`: the factors are copied and their product is added in fp32.
+  // Returns the work of a change from one LoRA to another. `restores`: a LoRA was merged before, so
+  // the original matrices are copied from host memory. `merges`: the new LoRA's matrices are
+  // copied, and their product is added in fp32.
   Work WorkOf(bool restores, bool merges) const {
     double elements = 0;
     double bytes = 0;
@@ -154,13 +155,13 @@ class SwitchBenchmark {
     if (merges) {
       copied += static_cast<double>(lora_bytes_);
       work.product_flop = 2 * static_cast<double>(settings_.rank) * elements;
-      work.bytes += 2 * bytes;  // each is read and written
+      work.bytes += 2 * bytes;  // each weight is read and written
     }
     return work;
   }
 
-  // Adds a row with the seconds until the last weight has changed. `work` is nullopt if there is
-  // nothing to do.
+  // Adds a row with the seconds until the last weight has its new value. `work` is nullopt if the
+  // change needs no work.
   double Change(const char* name, const std::shared_ptr<const WeightPatch>& patch,
                 const std::optional<Work>& work) {
     const at::Device device = session_.device();
@@ -170,7 +171,7 @@ class SwitchBenchmark {
     CardWatch watch(session_.card());
     const auto begin = std::chrono::steady_clock::now();
     weights_->SetPatch(patch);
-    weights_->FinishPatch().IgnoreError();  // never stopped
+    weights_->FinishPatch().IgnoreError();  // no error: nobody requests a stop
     Synchronize(device);
     const double seconds = SecondsSince(begin);
     BenchRow row{.name = absl::StrCat(settings_.model, " rank ", settings_.rank, ": ", name),
@@ -187,7 +188,7 @@ class SwitchBenchmark {
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
   int64_t lora_bytes_ = 0;
-  absl::Status status_;  // first error of printing a row
+  absl::Status status_;  // the first error that occurred when a row was printed
   const std::shared_ptr<const WeightPatch> first_;
   const std::shared_ptr<const WeightPatch> second_;
 };

@@ -29,7 +29,7 @@ struct Product {
   const char* name;
   int64_t in;
   int64_t out;
-  int count;  // calls per block
+  int count;  // how often a block computes it
 };
 
 std::vector<Product> ProductsOf(const BlockShape& shape) {
@@ -44,7 +44,7 @@ at::ScalarType DtypeOf(const std::string& precision) {
   return precision == "fp16" ? at::kHalf : at::kFloat;
 }
 
-// While the object lives, fp32 products round their inputs to TF32.
+// While an object of this class lives, fp32 products round their inputs to TF32.
 class TensorFloat {
  public:
   explicit TensorFloat(bool on) : on_(on) {
@@ -60,7 +60,7 @@ class TensorFloat {
   const bool on_;
 };
 
-// Amount and seconds of one ceiling.
+// The amount of work for one ceiling, and the seconds that it took.
 struct Sum {
   double amount = 0;
   double seconds = 0;
@@ -102,7 +102,7 @@ class Measurement {
     sum.seconds += one.seconds * count;
   }
 
-  // Measures a call, stores its row, and returns its amount and seconds.
+  // Measures a call and stores its row. Returns the amount of work and the seconds.
   Sum Measure(const std::string& name, Work work, const std::function<void()>& call) {
     BenchRow row = session_.Sustain(name, plan_.seconds, call);
     const double amount = work.flop() + work.bytes + work.upload_bytes + work.download_bytes;
@@ -134,7 +134,7 @@ class Measurement {
                    std::move(work), [&] { at::addmm_out(out, bias, x, weight); });
   }
 
-  // Reads the three parts of one packed product, as the model does.
+  // The attention reads the three parts of one packed product, as in the model.
   Sum MeasureAttention(const BlockShape& shape) {
     const at::Tensor packed = Random({1, shape.tokens, 3, shape.heads, shape.dim / shape.heads},
                                      DtypeOf(plan_.precision));
@@ -196,7 +196,7 @@ absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
     const absl::StatusOr<SyntheticModel> model = FindSyntheticModel(name);
     if (!model.ok()) return model.status();
     const TransformerConfig& config = model->transformer;
-    // Tokens of 1280x704x121 and of 832x480x81, the videos of the other rows.
+    // The numbers of tokens of 1280x704x121 and 832x480x81, which are the videos of the other rows.
     int64_t published = model->vae.kind == VaeKind::kWan22 ? 27280 : 32760;
     if (cpu) published = 512;
     plan.shapes.push_back(

@@ -1,5 +1,6 @@
-// Measures the rates to which every row is compared: products and attention with a model's shapes,
-// copies within device memory and to and from the host, each by the fastest known code.
+// Measures the rates with which every row is compared: products and attention with a model's
+// shapes, and copies within device memory and to and from the host. The fastest known code measures
+// each rate.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@ namespace wan {
 
 class Session;
 
-// Shapes of the products and attention of one block.
+// The shapes of products and attention in one transformer block.
 struct BlockShape {
   std::string name;
   int64_t tokens = 0;
@@ -23,21 +24,21 @@ struct BlockShape {
 };
 
 struct CeilingPlan {
-  // The ceiling of products, or attention, is the rate over all shapes together.
+  // The ceiling of products (or of attention) is the rate over all shapes together.
   std::vector<BlockShape> shapes;
-  // Precision of the shapes' products. Other precisions are measured only for the first shape's
-  // widest product.
+  // The precision of the shapes' products. Precisions other than that of the shapes are measured
+  // only with the widest product of the first shape.
   std::string precision = "bf16";
   std::vector<std::string> further_precisions;
-  double seconds = 1;  // seconds of back-to-back calls per rate
+  double seconds = 1;  // how many seconds calls run back to back for each rate
   int64_t copy_bytes = int64_t{1} << 32;
   int64_t host_copy_bytes = int64_t{1} << 30;
-  bool prints = true;  // whether to add the rows to the session
+  bool prints = true;  // true: adds the rows to the session
 };
 
-// Returns shapes for the session's device: on a GPU bf16 with the published sizes of `models`
-// ("ti2v-5b"); on a CPU fp32 with few tokens, so that a rate takes seconds. `tokens` above 0
-// replaces the number of tokens.
+// Returns the shapes for the session's device. On a GPU these are the published sizes of `models`
+// (for example "ti2v-5b") in bf16; on a CPU they have few tokens and are in fp32, so that a rate
+// takes only seconds. If `tokens` is above 0, it replaces the number of tokens.
 absl::StatusOr<CeilingPlan> MakeCeilingPlan(const Session& session,
                                             const std::vector<std::string>& models, int64_t tokens);
 
@@ -46,12 +47,12 @@ struct MeasuredCeilings {
   std::vector<BenchRow> rows;
 };
 
-// Briefly takes about 20 GiB of a GPU. Returns errors of printing; LibTorch's exceptions pass
-// through.
+// For a short time the measurement takes about 20 GiB of a GPU. Returns errors of printing.
+// Exceptions of LibTorch pass through.
 absl::StatusOr<MeasuredCeilings> MeasureCeilings(Session& session, const CeilingPlan& plan);
 
-// Measures a GPU's main rates (products in every precision, attention, copies) in about six
-// seconds, without rows.
+// Measures the main rates of a GPU (products in every precision, attention, copies) in about six
+// seconds, without printing rows.
 Ceilings MeasureMainCeilings(Session& session);
 
 }  // namespace wan

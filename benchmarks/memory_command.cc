@@ -1,13 +1,14 @@
-// Compares the peak memory of every stage with the plan's estimate, on the real engine, and prints
-// one line per stage and shape. Exits with 1 if a peak is above its estimate or more than 5 %
-// below, if the process took more of the device than allowed, or if a row could not be measured.
+// Runs jobs on the real engine, compares the peak memory of every stage with the plan's estimate,
+// and prints one line per stage and shape. The exit status is 1 if a peak is above its estimate or
+// more than 5 % below it, if the process took more of the device than allowed, or if a row could
+// not be measured.
 //
 //   wan_bench memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
 //   wan_bench memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
-// With --results FILE every row is stored when it is measured, and rows in FILE are not measured
-// again, so a stopped run can be continued. Option --budget limits the seconds of a run: rows that
-// would not end in time are not begun.
+// With --results FILE, each row is stored as soon as it is measured, and rows that FILE has already
+// are not measured again. So a run that was stopped can be continued. The option --budget limits
+// how many seconds a run takes: a row that would not end in time is not begun.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -30,7 +31,7 @@
 namespace wan {
 namespace {
 
-// The device memory in use now, and the allocator's part of it.
+// The device memory that is in use now, and the part of it that the allocator has.
 struct DeviceState {
   uint64_t process = 0;
   uint64_t reserved = 0;
@@ -46,7 +47,7 @@ DeviceState ReadDevice(const std::string& name) {
           stats.num_alloc_retries};
 }
 
-// Collects a row while the job runs: the largest peak of each stage; all steps count as one stage.
+// Collects a row while its job runs: the largest peak of each stage. All steps count as one stage.
 class RowSink final : public TelemetrySink {
  public:
   explicit RowSink(std::string device) : device_(std::move(device)) {}
@@ -96,12 +97,12 @@ struct MemorySettings {
   double budget = 0;
 };
 
-// Returns a plan for the same job with few steps, under the same policies.
+// Returns a plan for the same job under the same policies, but with few steps.
 absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const GenerationPlan& plan,
                                             int steps) {
   GenerationRequest request = plan.request;
   request.steps = steps;
-  request.shift = 1;  // so that each expert computes a step
+  request.shift = 1;  // with a shift of 1 each expert computes a step
   absl::StatusOr<GenerationPlan> few = engine.Plan(request);
   if (!few.ok()) return few.status();
   std::map<StageKind, std::vector<StagePlan>> stages;
@@ -125,7 +126,7 @@ absl::StatusOr<GenerationPlan> WithFewSteps(const Engine& engine, const Generati
   return few;
 }
 
-// Overestimates the seconds of a row, so that a row that is begun ends in time.
+// Returns more seconds than the row will take, so that a row that is begun also ends in time.
 double ExpectedSeconds(const GenerationPlan& plan) {
   constexpr double kFlopsPerSecond = 4.5e14;
   constexpr double kBesides = 8;
@@ -147,7 +148,7 @@ MemoryRow Measure(Engine& engine, const GenerationPlan& plan, const std::string&
   return std::move(sink.row);
 }
 
-// Whether the row's only problem is a stage that took less than planned.
+// Returns whether the only problem of the row is that a stage took less than planned.
 bool StayedBelow(const MemoryRow& row) {
   const auto never_above = [](const StageRow& stage) { return stage.peak <= stage.estimate; };
   return !row.IsRight() && row.failure.empty() && std::ranges::all_of(row.stages, never_above);
@@ -178,7 +179,8 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
 
   bool good = true;
   for (const RowKey& key : keys) {
-    // Plan the model's default number of steps, because `auto` chooses policies for that.
+    // Plan with the model's default number of steps, because `auto` chooses policies for that
+    // number.
     const absl::StatusOr<GenerationRequest> request = BenchmarkRequest(**engine, key.shape);
     if (!request.ok()) return request.status();
     const absl::StatusOr<GenerationPlan> plan = (*engine)->Plan(*request);
@@ -196,7 +198,7 @@ absl::StatusOr<bool> Run(const MemorySettings& settings, Session& session) {
         continue;
       }
       row = Measure(**engine, *few, settings.device);
-      // In a plan's first job weights may not be where the plan wants them.
+      // In the first job of a plan, weights may not yet be where the plan wants them.
       if (StayedBelow(row)) row = Measure(**engine, *few, settings.device);
     }
     row.key = key;

@@ -74,7 +74,7 @@ uint64_t MemoryRow::Peak() const {
 
 bool MemoryRow::IsRight() const {
   if (!refusal.empty()) return true;
-  // A row without peaks proves nothing, except on a CPU, where there are none.
+  // A row without peaks proves nothing. Only on a CPU are there no peaks.
   return failure.empty() && decodings <= 1 && (process == 0 || !stages.empty()) &&
          std::all_of(stages.begin(), stages.end(),
                      [](const StageRow& stage) { return stage.IsRight(); }) &&
@@ -85,7 +85,7 @@ std::set<RowKey> ReadRowKeys(const std::string& path) {
   std::set<RowKey> keys;
   std::ifstream file(path);
   for (std::string line; std::getline(file, line);) {
-    // After a killed run the last line may be incomplete.
+    // If the previous run was killed, its last line may be incomplete.
     const Json json = Json::parse(line, nullptr, /*allow_exceptions=*/false);
     if (!json.is_object() || !json.contains("shape") || json.contains("failed")) continue;
     keys.insert({json.value("model", ""), json.value("limit_gib", 0.0), json.value("shape", ""),

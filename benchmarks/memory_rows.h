@@ -1,5 +1,5 @@
-// Results of wan_bench memory. A row is one video of one model under one limit. A file of rows has
-// a JSON object per line.
+// The results of wan_bench memory. A row has the results for one video of one model under one
+// memory limit. A file of rows has one JSON object in each line.
 #pragma once
 
 #include <cstdint>
@@ -14,56 +14,57 @@
 
 namespace wan {
 
-// Identifies a row.
+// The properties by which a row is identified.
 struct RowKey {
   std::string model;
-  double limit_gib = 0;  // 0: no limit
+  double limit_gib = 0;  // bytes of device memory; 0: no limit
   std::string shape;
-  std::string residency;  // configured policies, "transformer=host,vae=host"; empty: auto
+  std::string residency;  // set by the user, "transformer=host,vae=host"; empty: auto
 
   friend auto operator<=>(const RowKey&, const RowKey&) = default;
 };
 
 struct StageRow {
   Stage stage;
-  uint64_t weights = 0;   // planned bytes of weights
-  uint64_t estimate = 0;  // planned bytes, including weights
-  uint64_t peak = 0;      // the allocator's peak
+  uint64_t weights = 0;   // bytes of weights according to the plan
+  uint64_t estimate = 0;  // bytes in total according to the plan, including weights
+  uint64_t peak = 0;      // the highest number of bytes that the allocator held
   double seconds = 0;
 
-  // Whether the estimate is at least the peak and within 5 % of it.
+  // Returns whether the estimate is at least the peak and at most 5 % above it.
   bool IsRight() const;
 };
 
 struct MemoryRow {
   RowKey key;
-  std::string refusal;  // reason if the job was refused; all other fields are then unset
-  std::string failure;  // the job's error, if it failed
+  std::string refusal;  // why the job was refused; if set, all other fields are unset
+  std::string failure;  // the error of the job, if it failed
   GenerationPlan plan;
   std::vector<StageRow> stages;
   std::vector<double> step_seconds;
   std::vector<double> loading_seconds;
-  // Bytes of the whole process at the end of its largest stage: blocks that the allocator keeps,
-  // and all device memory in use.
+  // Bytes at the end of the stage that needs most: those in blocks that the allocator keeps, and
+  // all device memory in use.
   uint64_t reserved = 0;
   uint64_t process = 0;
-  // How often the allocator had to release blocks before it found memory.
+  // How many times the allocator had to release blocks before it found memory.
   int64_t retries = 0;
-  // More than one: memory ran out, and decoding began again in tiles.
+  // How many times decoding began. If decoding began more than once, memory ran out and decoding
+  // began again in tiles.
   int decodings = 0;
 
   uint64_t Peak() const;
-  // True if the job was refused, or if it succeeded with right estimates of all stages and within
-  // the limit.
+  // Returns true if the job was refused. Also returns true if the job succeeded within the limit
+  // and the estimates of all stages are right.
   bool IsRight() const;
 };
 
-// Reads those rows of a file that did not fail; none if there is no file.
+// Reads the rows of a file, except those that failed; none if the file does not exist.
 std::set<RowKey> ReadRowKeys(const std::string& path);
 
 absl::Status AppendRow(const std::string& path, const MemoryRow& row);
 
-// Adds a row for each stage and one for the whole job.
+// Adds one row for each stage, and one for the whole job.
 absl::Status AddRows(const MemoryRow& row, Session& session);
 
 }  // namespace wan

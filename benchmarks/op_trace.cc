@@ -13,7 +13,7 @@
 #include "engine/device/device_moment.h"
 
 namespace wan {
-// Not in an unnamed namespace, because OpTrace::State has members of these types.
+// Call is not in an unnamed namespace, because OpTrace::State has members of this type.
 namespace op_trace {
 
 struct Call {
@@ -49,7 +49,7 @@ struct OpTrace::State {
 
 namespace {
 
-// Thread-local, because LibTorch's callbacks are plain functions.
+// The variable is thread-local, because LibTorch's callbacks are plain functions.
 thread_local std::vector<Call>* current_calls = nullptr;
 thread_local int* current_depth = nullptr;
 thread_local at::Device current_device = at::kCPU;

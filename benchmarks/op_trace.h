@@ -1,4 +1,4 @@
-// Measures the time that a device spends in each operator, with events around the calls.
+// Measures the time that a device spends in each operator, by events before and after each call.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,14 +11,14 @@
 namespace wan {
 
 struct OpTime {
-  std::string op;  // name of the operator and shapes of its inputs
+  std::string op;  // the operator's name, and the shapes of its inputs
   int64_t calls = 0;
   double seconds = 0;
 };
 
-// From construction to Finish() every outermost operator of this thread is timed, both ATen's and
-// ours. An operator's time runs on the device's stream from begin to end of the call, so it
-// includes waiting for a slower host.
+// From construction until Finish(), every outermost operator of this thread is timed, whether it is
+// ATen's or ours. The time of an operator is that on the device's stream from the call's begin to
+// its end. So it includes the time in which the device waits for a slower host.
 class OpTrace {
  public:
   explicit OpTrace(at::Device device);
@@ -26,11 +26,11 @@ class OpTrace {
   OpTrace(const OpTrace&) = delete;
   OpTrace& operator=(const OpTrace&) = delete;
 
-  // Both Finish functions end the trace. Call only one of them, once.
+  // Each of the two Finish functions ends the trace. Call only one of them, and only once.
   //
-  // Returns the operators sorted by time, longest first, with calls of equal shapes added up.
+  // Returns the operators sorted by time, longest first. Calls with equal shapes are added up.
   std::vector<OpTime> Finish();
-  // Returns each call separately, in the order of their begins.
+  // Returns every call, in the order in which the calls began.
   std::vector<OpTime> FinishInOrder();
 
  private:

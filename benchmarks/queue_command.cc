@@ -1,11 +1,13 @@
-// Measures the cost of a long queue: CreateJob with an empty and with a long queue, the slowest
-// GetJob and Stats meanwhile, and a restart. Runs the server without its network on a fake engine
-// that never finishes the first job. The data folder is real, so every job is synced to disk.
+// Measures what a long queue costs: the times of CreateJob with an empty and with a long queue, of
+// the slowest GetJob and Stats meanwhile, and of a restart. The command runs the server without its
+// network, on a fake engine that never finishes the first job. The data folder is a real one, so
+// every job is synced to disk.
 //
 //   wan_bench queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
 //   --owners 50
 //
-// The folder must not exist and is removed at the end. Exits with 1 if a limit is not kept.
+// The data folder must not exist; it is removed at the end. The exit status is 1 if a limit is not
+// kept.
 #include <algorithm>
 #include <atomic>
 #include <filesystem>
@@ -36,13 +38,13 @@ struct QueueSettings {
   int calls = 2000;
   int callers = 4;
   int owners = 1;
-  double at_most_ms = 20;        // limit of CreateJob's 99th percentile
-  double restart_at_most_s = 3;  // limit until the service accepts jobs again
+  double at_most_ms = 20;        // limit of CreateJob's 99th percentile in milliseconds
+  double restart_at_most_s = 3;  // limit of the seconds until the service accepts jobs
 };
 
 constexpr char kModel[] = "m";
 
-// Statistics of many calls.
+// Statistics of the seconds of many calls.
 struct Times {
   std::vector<absl::Duration> sorted;
   absl::Duration whole;
@@ -77,7 +79,7 @@ class Bench {
 
   void Close() { service_.reset(); }
 
-  // Creates jobs from one thread per caller.
+  // Creates jobs on as many threads as there are callers.
   absl::StatusOr<Times> Create(int calls, int priority) {
     std::vector<std::vector<absl::Duration>> times(static_cast<size_t>(settings_.callers));
     std::vector<absl::Status> ends(times.size());
@@ -115,7 +117,7 @@ class Bench {
     return all;
   }
 
-  // Also measures the slowest of other calls meanwhile.
+  // Meanwhile also measures the slowest of some other calls.
   absl::StatusOr<Times> CreateBeside(int calls, int priority) {
     std::atomic<bool> done = false;
     std::thread reader([&] {

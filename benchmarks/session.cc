@@ -20,10 +20,10 @@
 namespace wan {
 namespace {
 
-// Operators with a smaller share of a trace are omitted.
+// Operators with a smaller share of a trace's time are left out.
 constexpr double kLeastShare = 1e-3;
 
-// Returns how many calls, at `one` seconds each, take at least `seconds`.
+// Returns how many calls, each of which takes `one` seconds, take at least `seconds` together.
 int64_t CallsThatTake(double seconds, double one) {
   return std::max<int64_t>(3, std::llround(std::ceil(seconds / one)));
 }
@@ -179,7 +179,7 @@ double SecondsSince(std::chrono::steady_clock::time_point start) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// Index 0 of the allocator's statistics is the total of small and large blocks.
+// Index 0 of the allocator's statistics is the total of its small and large blocks.
 int64_t CurrentBytes(at::Device device) {
   if (device.is_cpu()) return 0;
   return at::accelerator::getDeviceStats(device.index()).allocated_bytes[0].current;

@@ -1,4 +1,4 @@
-// State shared by wan_bench's commands: device, clock, ceilings of this run, and the output of
+// What the commands of wan_bench share: the device, the ceilings of this run, and the output of
 // rows.
 #pragma once
 
@@ -25,20 +25,20 @@ namespace wan {
 
 constexpr double kGiB = 1024.0 * 1024 * 1024;
 
-// Options of all commands.
+// The options that all commands have.
 struct SessionOptions {
-  bool json = false;     // prints rows on stdout as JSON lines instead of a table
-  std::string rows;      // file to which each row is also written as a JSON line
-  std::string ceilings;  // file from `wan_bench ceilings`; empty: measured when needed, on a GPU
-  bool no_ceilings = false;  // measures no ceilings, so that rows have no ratio
+  bool json = false;         // prints rows on stdout as lines of JSON, not as a table
+  std::string rows;          // a file to which each row is also written as a line of JSON
+  std::string ceilings;      // written by `wan_bench ceilings`; empty: measured on a GPU if needed
+  bool no_ceilings = false;  // measures no ceilings; rows then have no ratio
 };
 
-// How many calls a measurement makes.
+// How many calls are made for a measurement.
 struct Repetition {
-  int warmup = 0;   // warm-up calls
-  int repeats = 1;  // measured calls
-  // If above 0, replaces `repeats`: as many calls as take this long, after a third as many
-  // additional warm-up calls.
+  int warmup = 0;   // number of calls before the measurement
+  int repeats = 1;  // number of calls that are measured
+  // If `seconds` is above 0, it replaces `repeats`: as many calls are measured as take this many
+  // seconds, after a third as many more warm-up calls.
   double seconds = 0;
 };
 
@@ -47,34 +47,35 @@ class Session {
  public:
   Session(std::string command, SessionOptions options);
 
-  // Opens "cpu" or "cuda:N" (loads the plug-in, turns TF32 off) and reads the device's name. Call
+  // Opens "cpu" or "cuda:N": loads the plug-in, turns TF32 off, and reads the device's name. Call
   // it once, before anything is computed.
   absl::StatusOr<at::Device> Open(const std::string& device);
 
-  // Reads the ceilings file or, on a GPU without one, measures for some seconds. Rows added later
-  // have a ratio. Call it after Open and before any measured allocation.
+  // Reads the file of ceilings; without a file, on a GPU, measures them for some seconds. Rows that
+  // are added afterwards have a ratio. Call it after Open, and before any allocation that is
+  // measured.
   absl::Status FindCeilings();
-  // As FloorSeconds in ceilings.h; nullopt without ceilings.
+  // Does the same as FloorSeconds in ceilings.h; nullopt if there are no ceilings.
   std::optional<double> FloorSeconds(const Work& work) const;
 
-  // Prints the row at once. UNAVAILABLE if the rows file cannot be written.
+  // Completes the row and prints it at once. UNAVAILABLE if the file of rows cannot be written.
   absl::Status Add(BenchRow row);
 
-  // Prints a line for people: on stdout with a table, on stderr with JSON.
+  // Prints a line that only people read: on stdout if rows are a table, on stderr if they are JSON.
   void Note(const std::string& line) const;
 
-  // Measures calls that queue work on the device, back to back for at least `seconds`, after a
-  // third as many warm-up calls: a card reaches its power limit and temperature only under load.
-  // The row has only name, mean time and the card's state.
+  // Measures calls that queue work on the device. The calls run back to back for at least
+  // `seconds`, after a third as many warm-up calls, because a card reaches its power limit and
+  // temperature only under load. The row has only its name, the mean time and the card's state.
   BenchRow Sustain(const std::string& name, double seconds, const std::function<void()>& call);
 
-  // Measures calls one by one, waiting for the device after each. The row has only name, median and
-  // the card's state. Returns the first error of a call.
+  // Measures calls one by one, and waits for the device after each. The row has only its name, the
+  // median time and the card's state. If a call fails, returns the first error.
   absl::StatusOr<BenchRow> Repeat(const std::string& name, const Repetition& repetition,
                                   const std::function<absl::Status()>& call);
 
-  // Traces one call and adds a row for each operator with at least 0.1 % of its time, longest
-  // first. Returns the call's error.
+  // Traces one call, and adds a row for each operator that takes at least 0.1 % of the time,
+  // longest first. If the call fails, returns its error.
   absl::Status Trace(const std::string& name, const std::function<absl::Status()>& call);
 
   at::Device device() const { return device_; }
@@ -93,17 +94,17 @@ class Session {
 
 void Synchronize(at::Device device);
 
-// Seconds since `start`; the caller must synchronize the device before both moments.
+// Returns the seconds since `start`. The caller must synchronize the device before both moments.
 double SecondsSince(std::chrono::steady_clock::time_point start);
 
-// Bytes handed out by LibTorch's allocator on a device; 0 on a CPU. PeakBytes counts from the last
-// ResetPeakBytes.
+// Return the bytes that LibTorch's allocator has handed out on a device; 0 on a CPU. PeakBytes is
+// the peak since the last ResetPeakBytes.
 int64_t CurrentBytes(at::Device device);
 int64_t PeakBytes(at::Device device);
 void ResetPeakBytes(at::Device device);
 
-// Adds the figures "resident_gib" and "activations_gib" to a row; nothing on a CPU. `resident` is
-// the number of bytes on the device before the work.
+// Adds the figures "resident_gib" and "activations_gib" to a row; adds nothing on a CPU. `resident`
+// is the number of bytes that were on the device before the work.
 void AddMemory(at::Device device, int64_t resident, BenchRow& row);
 
 }  // namespace wan

@@ -1,13 +1,13 @@
-// Measures how long a stop takes in every stage: from the request until the work has returned and
-// the device is idle. Each case is a job that is stopped a given time after a stage began. Exits
-// with 1 if any stop takes longer than --at-most.
+// Measures how long a stop takes in every stage: from the stop request until the work has returned
+// and the device is idle. In each case a job is stopped a given time after a stage began. The exit
+// status is 1 if a stop takes longer than --at-most.
 //
 //   wan_bench stop --model synthetic:ti2v-5b --shape 1280x704x121 --stop VAE_Decoding@0.5
 //   wan_bench stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
 //   wan_bench stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
-// If a stage ends before that time, the table names the stage in which the request came. Job@
-// counts from the job's start, when --park moves its weights to host memory.
+// If a stage ends before that time, the table names the stage in which the stop was requested. Job@
+// counts from the job's start, when --park makes it move weights to host memory.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>
@@ -46,12 +46,12 @@ struct StopSettings {
   double at_most = 0.5;
 };
 
-// Name of the stop point before the first stage.
+// The name for the time before the first stage.
 constexpr char kWholeJob[] = "Job";
 
-// "STAGE@SECONDS", or "Job@SECONDS" for the time before the first stage.
+// A point in a job: "STAGE@SECONDS", or "Job@SECONDS" for the time before the first stage.
 struct StopPoint {
-  std::optional<Stage> stage;  // nullopt: the start of the job
+  std::optional<Stage> stage;  // nullopt: the time counts from the start of the job
   double seconds = 0;
 
   std::string Name() const { return stage.has_value() ? NameOf(*stage) : kWholeJob; }
@@ -67,7 +67,7 @@ absl::StatusOr<StopPoint> ParseStop(const std::string& text) {
   return StopPoint{stage, std::strtod(text.c_str() + at + 1, nullptr)};
 }
 
-// Tracks the open stages, and notifies when one begins.
+// Keeps a list of the open stages, and wakes the waiting thread when a stage begins.
 class StageWatch final : public TelemetrySink {
  public:
   void OnSpanStart(const SpanStart& start) override {
@@ -91,7 +91,7 @@ class StageWatch final : public TelemetrySink {
     changed_.notify_all();
   }
 
-  // Returns false if the work ended without this stage.
+  // Waits until the stage begins. Returns false if the work ended without it.
   bool AwaitStart(const Stage& stage) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] {
@@ -100,12 +100,12 @@ class StageWatch final : public TelemetrySink {
     changed_.wait(lock, [&] { return ended_ || is_there(); });
     return is_there();
   }
-  // Returns the name of the open stage that began last.
+  // Returns the name of the stage that began last and is still open.
   std::string Now() {
     const std::scoped_lock lock(mutex_);
     return open_.empty() ? "between stages" : NameOf(open_.back());
   }
-  // Returns the engine's own figure; -1 if it reported none.
+  // Returns the seconds that the engine itself reported for the stop; -1 if it reported none.
   double told() {
     const std::scoped_lock lock(mutex_);
     return told_;
@@ -120,8 +120,7 @@ class StageWatch final : public TelemetrySink {
   double told_ = -1;
 };
 
-// Runs `work` on a thread and stops it. Returns whether the stop was quick enough. Returns whether
-// it ended in time.
+// Runs `work` on a thread, and stops it at `point`. Returns whether the stop was quick enough.
 absl::StatusOr<bool> Measure(
     const StopSettings& settings, Session& session, Engine& engine, const StopPoint& point,
     const std::function<absl::Status(Recorder&, const std::stop_token&)>& work) {
@@ -150,7 +149,7 @@ absl::StatusOr<bool> Measure(
   bool good = false;
   if (!began || seconds < 0 || !absl::IsCancelled(status)) {
     row.figures.push_back({"not_stopped", status.ToString().substr(0, 80)});
-    // A job that ended before its stop has no figure.
+    // If the job ended before it was stopped, there is no figure.
     good = began && status.ok();
   } else {
     good = seconds <= settings.at_most;
@@ -167,7 +166,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const StopSettings& settings, cons
   if (!made.ok()) return made.status();
   GenerationRequest& request = *made;
   request.steps = settings.steps;
-  if (settings.steps > 1) request.shift = 1;  // so that each expert computes a step
+  if (settings.steps > 1) request.shift = 1;  // with a shift of 1 each expert computes a step
   request.guidance_scale = {settings.guidance};
   for (const std::string& lora : settings.loras) {
     request.loras.push_back({std::filesystem::path(lora).stem().string(), 1});
@@ -208,7 +207,7 @@ absl::StatusOr<bool> Run(const StopSettings& settings, Session& session) {
 
   Recorder unheard(SystemClock(), engine.Monitor(), {});
   if (absl::Status status = engine.LoadModel(spec, unheard); !status.ok()) return status;
-  // Warm up first, because loading kernels takes longer than any stop.
+  // Run a job first, because loading the kernels takes longer than any stop.
   if (absl::Status status = engine.Warmup("m", {}); !status.ok()) return status;
   const absl::StatusOr<GenerationRequest> request = MakeRequest(settings, engine);
   if (!request.ok()) return request.status();

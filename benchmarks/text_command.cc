@@ -1,4 +1,5 @@
-// Measures the text encoder on one text of --tokens tokens, with its weights on the device.
+// Measures how long the text encoder takes for one text of --tokens tokens, with its weights on the
+// device.
 //
 //   wan_bench text --device cuda:0 --tokens 512
 #include <c10/core/InferenceMode.h>
@@ -49,8 +50,8 @@ absl::StatusOr<bool> Run(const TextSettings& settings, Session& session) {
         session.Repeat(name, {.warmup = settings.warmup, .repeats = settings.repeats},
                        [&] { return (*encoder)->Encode(ids).status(); });
     if (!row.ok()) return row.status();
-    // A text reads all weights once, which bounds the time of a short one, but of the token table
-    // only one row per token.
+    // A text reads all weights once, which is the least time for a short text. But it reads only
+    // one row of the token table per token.
     const double table =
         static_cast<double>(config.vocab_size * config.dim) * (settings.dtype == "fp32" ? 4 : 2);
     row->work = Work{.product_flop = TextEncoderFlops(config, tokens),

@@ -1,4 +1,5 @@
-// Measures time and memory of passing a video through the autoencoder, chunk by chunk.
+// Measures how long a video takes to pass through the autoencoder, chunk by chunk, and how much
+// memory.
 //
 //   wan_bench vae --device cuda:0 --precision fp16 --shape 1280x704x121 --trace
 #include <ATen/ops/randn.h>
@@ -32,7 +33,7 @@ struct VaeSettings {
   int clips = 0;
 };
 
-// Makes one pass; if it decodes, appends each chunk's seconds to `chunks`.
+// Passes one video through. If the pass decodes, appends the seconds of each chunk to `chunks`.
 absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool encode,
                      VaePrecision precision, std::vector<double>& chunks) {
   if (encode) return vae.Encode(input, {{}, precision}).status();
@@ -77,7 +78,8 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,
                            shape.height / config.stride_spatial,
                            shape.width / config.stride_spatial};
-  // Attention counts as products, because the ceiling of long attention does not apply to it.
+  // Attention counts as products, because the ceiling of attention, measured on long ones, does not
+  // apply to it.
   row->work = Work{.product_flop = settings.encode ? EncodingFlops(config, latents)
                                                    : DecodingFlops(config, latents),
                    .precision = precision};
@@ -108,7 +110,7 @@ absl::StatusOr<bool> Run(const VaeSettings& settings, Session& session) {
   for (const std::string& precision : settings.precisions) {
     absl::Status status = Measure(settings, **checkpoint, *shape, precision, session);
     if (!status.ok()) return status;
-    if (settings.compare) break;  // compared all precisions already
+    if (settings.compare) break;  // --compare has already measured all precisions
   }
   return true;
 }

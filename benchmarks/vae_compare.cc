@@ -21,8 +21,8 @@
 namespace wan {
 namespace {
 
-// Draws a disc and a square that move in straight lines over a plain background: [3, T, H, W] in
-// [-1, 1].
+// Draws a disc and a square that move in straight lines over a plain background. Returns [3, T, H,
+// W] in [-1, 1].
 at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
   std::mt19937 generator(static_cast<unsigned>(seed));
   std::uniform_real_distribution<double> uniform(0, 1);
@@ -49,7 +49,7 @@ at::Tensor DrawClip(int seed, const ComparedVideos& videos, at::Device device) {
     const at::Tensor dy = way(y, height);
     const at::Tensor dx = way(x, width);
     const at::Tensor distance = is_disc ? (dy * dy + dx * dx).sqrt() : at::maximum(dy, dx);
-    // The edge is blended over one pixel.
+    // The edge is blended over a width of one pixel.
     const at::Tensor inside = (radius + 0.5 - distance).clamp_(0, 1);
     clip = clip * (1 - inside) + color() * inside;
   }
@@ -70,12 +70,12 @@ absl::StatusOr<at::Tensor> DecodeAll(const VideoAutoencoder& vae, const at::Tens
   return at::cat(parts, /*dim=*/1);
 }
 
-// A precision's errors over all clips.
+// The errors of one precision over all clips.
 struct Errors {
-  double psnr = 0;  // mean
+  double psnr = 0;  // mean over all clips
   double worst_psnr = std::numeric_limits<double>::infinity();
   double largest = 0;
-  double latents = 0;  // mean relative error
+  double latents = 0;  // mean of the relative errors
 };
 
 }  // namespace

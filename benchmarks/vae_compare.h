@@ -1,4 +1,4 @@
-// Measures how the autoencoder's precisions differ from fp32 (wan_bench vae --compare).
+// Measures by how much the autoencoder's precisions differ from fp32 (wan_bench vae --compare).
 #pragma once
 
 #include "absl/status/status.h"
@@ -9,12 +9,12 @@ namespace wan {
 
 struct ComparedVideos {
   BenchShape shape;
-  int clips =
-      0;  // clips of moving shapes like those of the demo model; 0: one clip of random latents
+  int clips = 0;  // number of clips with moving shapes like those of the demo model; 0: one clip of
+                  // random latents
 };
 
-// Adds a row per precision: PSNR of decoded frames relative to fp32, the largest difference, and
-// the relative error of encoded clips.
+// Adds one row for each precision: the PSNR of decoded frames relative to fp32, the largest
+// difference, and the relative error of encoded clips.
 absl::Status ComparePrecisions(const VideoAutoencoder& vae, const ComparedVideos& videos,
                                Session& session);
 

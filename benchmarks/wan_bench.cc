@@ -1,6 +1,6 @@
 // Measures one component, or one job, without the server. Every command prints a table or, with
-// --json, a JSON line per row; docs/measured/performance.md describes the fields and how to repeat
-// published measurements.
+// --json, one line of JSON per row. docs/measured/performance.md describes the fields, and how to
+// repeat the published measurements.
 #include <c10/util/Exception.h>
 
 #include <cstdio>
@@ -40,7 +40,7 @@ constexpr Entry kCommands[] = {
     {"encoder", "Measures a video encoder's speed, quality and memory", &AddEncoder},
 };
 
-// Returns 0, or 1 after an error or if a limit was not kept.
+// Returns 0; 1 after an error, or if a limit was not kept.
 int Carry(const BenchCommand& command, Session& session) {
   try {
     const absl::StatusOr<bool> kept = command(session);

@@ -1,6 +1,6 @@
-// The client for wan.v1.Administration, calls for operators. As in VideoClient, every function
-// blocks, may be called from several threads at once, and returns CANCELLED early when a stop is
-// requested; client/error.h describes the errors. No call is retried.
+// The client for wan.v1.Administration, whose calls are for operators. As in VideoClient, every
+// function blocks, may be called from several threads at once, and returns CANCELLED early when a
+// stop is requested; client/error.h describes the errors. No call is retried.
 #pragma once
 
 #include <stop_token>
@@ -16,12 +16,12 @@ class AdministrationClient {
   // `connection` must outlive this object.
   explicit AdministrationClient(const Connection& connection);
 
-  // Drains the server and returns when it can be stopped. If the call ends early, the drain
-  // continues; call again to wait for its end.
+  // Drains the server and returns when the server can be stopped. If the call ends early, the drain
+  // goes on; call again to wait for its end.
   absl::StatusOr<wan::v1::DrainResponse> Drain(const wan::v1::DrainRequest& request,
                                                const std::stop_token& stop = {}) const;
 
-  // Reverts a drain. Waiting calls of Drain end with ABORTED.
+  // Takes a drain back. Calls of Drain that wait end with ABORTED.
   absl::StatusOr<wan::v1::UndrainResponse> Undrain(const std::stop_token& stop = {}) const;
 
  private:

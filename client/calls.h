@@ -1,5 +1,5 @@
-// Makes unary and server-streaming calls over Connection::Call. Private to this library, because it
-// includes gRPC's headers.
+// Makes unary and server-streaming calls over Connection::Call. Only this library includes the
+// header, because it includes gRPC's headers.
 #pragma once
 
 #include <grpcpp/channel.h>
@@ -33,7 +33,7 @@ absl::StatusOr<Response> CallUnary(
 
 // Opens a stream with `open`, which is (Service::StubInterface&, ClientContext*) ->
 // std::unique_ptr<grpc::ClientReaderInterface<Message>>, and passes every message to `on_message`.
-// If `on_message` returns an error, the call ends and the error is returned.
+// If `on_message` returns an error, the call ends and returns that error.
 template <typename Service, typename Message, typename Open, typename OnMessage>
 absl::Status CallStream(const Connection& connection, const std::stop_token& stop, Open open,
                         OnMessage on_message) {

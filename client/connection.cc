@@ -23,13 +23,14 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   arguments.SetMaxReceiveMessageSize(64 << 20);
   // A hundred field violations are longer than gRPC's default limit of 8 KiB for trailers.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 64 << 10);
-  // gRPC also uses this value as the limit of one attempt to connect.
+  // gRPC takes this value also as the most time for one attempt to connect.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(options.connect_timeout)));
-  // Without this a new channel would share the failed connection and back-off of the previous one.
+  // Without this setting a new channel would share the failed connection and back-off of the
+  // previous one.
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  // Detects a peer that vanished without closing the connection. More than one ping in five minutes
-  // would count as abuse for gRPC servers and proxies with default settings.
+  // Keepalive detects a peer that has vanished without closing the connection. More than one ping
+  // in five minutes would count as abuse for gRPC servers and proxies with default settings.
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIME_MS, 310 * 1000);
   arguments.SetInt(GRPC_ARG_KEEPALIVE_TIMEOUT_MS, 20 * 1000);
   return grpc::CreateCustomChannel(
@@ -39,7 +40,8 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
       arguments);
 }
 
-// Whether the server is surely this machine. Names other than localhost are not resolved.
+// Returns true only if the server is surely this machine. Does not resolve names other than
+// localhost.
 bool IsLoopback(const std::string& server) {
   std::string host = server.substr(0, server.rfind(':'));
   if (host.size() > 2 && host.front() == '[') host = host.substr(1, host.size() - 2);
@@ -52,8 +54,8 @@ bool IsLoopback(const std::string& server) {
   return inet_pton(AF_INET6, host.c_str(), &v6) == 1 && IN6_IS_ADDR_LOOPBACK(&v6);
 }
 
-// Whether a proxy has reset the stream, for example after a timeout, which gRPC reports as
-// INTERNAL. The server's own errors always have details.
+// Whether a proxy has reset the stream, for example after a timeout; gRPC reports that as INTERNAL.
+// The server's own errors always have details, so an error without details is not from the server.
 bool IsCutStream(const grpc::Status& outcome) {
   return outcome.error_code() == grpc::StatusCode::INTERNAL && outcome.error_details().empty() &&
          outcome.error_message().find("RST_STREAM") != std::string::npos;
@@ -82,10 +84,10 @@ Connection::Connection(ConnectionOptions options)
 
 Connection::~Connection() = default;
 
-// A channel that has failed to connect refuses calls until its back-off has passed. With
-// synchronous calls only, gRPC polls its socket only every 5 s, so it may not notice for a long
-// time that the server is back. A new channel connects at its first call and resolves the server's
-// name again.
+// A channel that has failed to connect refuses calls until its back-off has passed. If a program
+// makes only synchronous calls, gRPC polls its socket only every 5 s, so it may not notice for a
+// long time that the server is back. A new channel connects at its first call, and resolves the
+// server's name again.
 std::shared_ptr<grpc::Channel> Connection::ChannelForCall() const {
   const absl::MutexLock lock(&mutex_);
   if (channel_->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_TRANSIENT_FAILURE) {

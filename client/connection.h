@@ -27,21 +27,21 @@ struct ConnectionOptions {
   // Calls that have not ended at this time end with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
 
-  // Whether to use TLS. The texts are PEM: the authorities of the server's certificate (empty:
-  // those that gRPC finds on the machine), and the client's own certificate and key (both empty:
-  // none).
+  // Whether connections use TLS. The following texts are PEM: the authorities of the server's
+  // certificate (empty: those that gRPC finds on the machine), and the client's own certificate and
+  // key (both empty: the client has none).
   bool tls = false;
   std::string tls_ca;
   std::string tls_certificate;
   std::string tls_key;
 
-  // Token sent with every call as 'authorization: Bearer TOKEN'; empty: none.
+  // The token that every call sends as 'authorization: Bearer TOKEN'; empty: none.
   std::string token;
-  // Allows to send the token to another machine without TLS, although it can be intercepted.
+  // Allows sending the token to another machine without TLS, although others could intercept it.
   bool allow_plaintext_token = false;
 
-  // The caller's W3C trace context, sent with every call; empty: none. A text with characters that
-  // are invalid in a header is left out.
+  // The W3C trace context of the caller, which every call sends; empty: none. If it has characters
+  // that a header must not have, it is left out.
   std::string traceparent;
   std::string tracestate;
 };
@@ -51,8 +51,8 @@ struct ConnectionOptions {
 // Connection::Call makes the same check.
 absl::Status CheckToken(const ConnectionOptions& options);
 
-// Thread-safe. The first call connects. When the connection breaks, running calls end with
-// UNAVAILABLE, and the next call connects again, even if an earlier attempt to connect has failed.
+// Thread-safe. The first call makes the connection. When the connection breaks, running calls end
+// with UNAVAILABLE; the next call connects again, even if an earlier attempt to connect has failed.
 class Connection {
  public:
   explicit Connection(ConnectionOptions options);
@@ -61,13 +61,13 @@ class Connection {
   ~Connection();
 
   const std::string& server() const { return options_.server; }
-  // The options, for example for a connection to another server with the same credentials.
+  // Returns the options, for example to connect to another server with the same credentials.
   const ConnectionOptions& options() const { return options_; }
 
-  // Makes one call, for the clients that use this class: prepares its context, cancels it when
-  // `stop` is requested, and returns its status. `call` runs on the caller's thread, makes the call
-  // over the given channel, and blocks until it has ended. Returns UNAVAILABLE if there is no
-  // connection (even if the deadline passes before connect_timeout), or if a proxy has cut the
+  // Makes one call for one of the clients: prepares the call's context, cancels the call when
+  // `stop` is requested, and returns the call's status. `call` runs on the caller's thread, makes
+  // the call over the given channel, and blocks until it has ended. Returns UNAVAILABLE if there is
+  // no connection (even if the deadline passes before connect_timeout), or if a proxy has cut the
   // stream.
   absl::Status Call(const std::stop_token& stop,
                     const std::function<grpc::Status(const std::shared_ptr<grpc::Channel>&,

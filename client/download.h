@@ -12,25 +12,26 @@
 
 namespace wan::client {
 
-// Receives the bytes downloaded so far and the artifact's size, after every chunk, in the thread
-// that called Download.
+// Called after every chunk, on the thread that called Download, with the number of bytes downloaded
+// so far and the artifact's size.
 using DownloadProgress = std::function<void(uint64_t done, uint64_t total)>;
 
-// Returns the file that holds the bytes of `destination` until they are complete. It is in the same
-// folder, and its name contains the start of the artifact's checksum, so that an interrupted
-// download only continues with the same artifact.
+// Returns the path of the file that holds the bytes of `destination` until they are complete. The
+// file is in the same folder, and its name contains the start of the artifact's checksum, so that
+// an interrupted download goes on only with the same artifact.
 std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
                                const std::filesystem::path& destination);
 
 // Checks that Download could write to `destination`: its folder must be writable, and `destination`
-// must not exist or be a regular file. INVALID_ARGUMENT says what is wrong. Changes nothing. Call
-// it before creating a job whose result is to be downloaded.
+// must not exist or be a regular file. Fails with INVALID_ARGUMENT, which says what is wrong. Does
+// not change anything. Call it before you create a job whose result is to be downloaded.
 absl::Status CheckDestination(const std::filesystem::path& destination);
 
-// Writes the artifact to `destination`. The file appears, or replaces a regular file, only once it
-// is complete and its checksum is right. Continues an interrupted download, also when the
-// connection breaks, with the client's retry policy. DATA_LOSS if the bytes do not have the
-// artifact's size and checksum; they are removed then. INVALID_ARGUMENT as in CheckDestination.
+// Writes the artifact to `destination`. The file appears, or replaces a regular file, only when it
+// is complete and its checksum is right. Goes on with an interrupted download, also when the
+// connection breaks, as the client's retry policy says. Fails with DATA_LOSS if the bytes do not
+// have the artifact's size and checksum; then it removes the bytes. Fails with INVALID_ARGUMENT as
+// CheckDestination does.
 absl::Status Download(const VideoClient& videos, const wan::v1::Artifact& artifact,
                       const std::filesystem::path& destination,
                       const DownloadProgress& progress = nullptr, const std::stop_token& stop = {});

@@ -6,7 +6,7 @@
 namespace wan::client {
 namespace {
 
-// Payload under which a status keeps its google.rpc.Status.
+// The key of the payload in which a status keeps its google.rpc.Status.
 constexpr char kPayloadUrl[] = "type.googleapis.com/google.rpc.Status";
 
 absl::Duration ToDuration(const google::protobuf::Duration& duration) {
@@ -16,7 +16,7 @@ absl::Duration ToDuration(const google::protobuf::Duration& duration) {
 }  // namespace
 
 absl::Status FromProto(const google::rpc::Status& proto) {
-  // absl also treats an unknown code as UNKNOWN.
+  // The cast is safe: absl treats a code that it does not know as UNKNOWN.
   absl::Status status(static_cast<absl::StatusCode>(proto.code()), proto.message());
   if (!status.ok() && proto.details_size() > 0) {
     status.SetPayload(kPayloadUrl, absl::Cord(proto.SerializeAsString()));
@@ -37,7 +37,7 @@ google::rpc::Status ToProto(const absl::Status& status) {
 absl::Status FromTrailer(int code, std::string_view message, std::string_view details) {
   google::rpc::Status proto;
   if (!proto.ParseFromArray(details.data(), static_cast<int>(details.size()))) proto.Clear();
-  // Use the transport's code and message; the trailer only adds details.
+  // Use the code and message of the transport, because the trailer only adds details.
   proto.set_code(code);
   proto.set_message(std::string(message));
   return FromProto(proto);

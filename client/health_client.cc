@@ -18,7 +18,8 @@ HealthClient::HealthClient(const Connection& connection) : connection_(connectio
 
 namespace {
 
-// Trailing metadata with the reasons: a serialized ServerInfo with only not_serving_reasons.
+// Name of the trailing metadata that has the reasons: a serialized ServerInfo with only
+// not_serving_reasons.
 constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
 }  // namespace
@@ -34,7 +35,7 @@ absl::StatusOr<Health> HealthClient::Check(const std::string& service,
         grpc::Status outcome = Service::NewStub(channel)->Check(&context, request, &response);
         const auto& metadata = context.GetServerTrailingMetadata();
         const auto why = metadata.find(kNotServingMetadata);
-        // Ignore unreadable reasons; the status is valid without them.
+        // Ignore reasons that cannot be read, because the status is valid without them.
         if (why != metadata.end() &&
             !info.ParseFromArray(why->second.data(), static_cast<int>(why->second.size()))) {
           info.Clear();

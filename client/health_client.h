@@ -16,9 +16,9 @@
 namespace wan::client {
 
 struct Health {
-  // The status by its name in the protocol: "SERVING", "NOT_SERVING" or "UNKNOWN".
+  // The name that the protocol gives the status: "SERVING", "NOT_SERVING" or "UNKNOWN".
   std::string status;
-  // Why it is NOT_SERVING (long lists are shortened); empty for older servers.
+  // Why the status is NOT_SERVING (long lists are shortened); older servers send no reasons.
   google::protobuf::RepeatedPtrField<wan::v1::NotServingReason> reasons;
 };
 
@@ -27,9 +27,9 @@ class HealthClient {
   // `connection` must outlive this object.
   explicit HealthClient(const Connection& connection);
 
-  // Returns the health of a service. An empty service is the whole server, which is NOT_SERVING
-  // while it loads, drains, or cannot run jobs. NOT_FOUND for a service that the server does not
-  // know.
+  // Returns the health of a service. An empty name means the whole server, which is NOT_SERVING
+  // while it loads, drains, or cannot run jobs. Fails with NOT_FOUND for a service that the server
+  // does not know.
   absl::StatusOr<Health> Check(const std::string& service = "",
                                const std::stop_token& stop = {}) const;
 

@@ -12,7 +12,7 @@ ModelClient::ModelClient(const Connection& connection) : connection_(connection)
 
 absl::StatusOr<wan::v1::ListModelsResponse> ModelClient::ListModels(
     const std::stop_token& stop) const {
-  // Largest page that the server returns.
+  // The largest page that the server returns.
   constexpr int kPageSize = 1000;
   wan::v1::ListModelsRequest request;
   request.set_page_size(kPageSize);

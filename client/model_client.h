@@ -20,15 +20,15 @@ class ModelClient {
   // `connection` must outlive this object.
   explicit ModelClient(const Connection& connection);
 
-  // Returns the models of all pages.
+  // Returns all models, by asking for page after page.
   absl::StatusOr<wan::v1::ListModelsResponse> ListModels(const std::stop_token& stop = {}) const;
 
   // `name` is "models/NAME" or the bare name.
   absl::StatusOr<wan::v1::Model> GetModel(const std::string& name,
                                           const std::stop_token& stop = {}) const;
 
-  // Calls `on_model` on the caller's thread with the model's current state and after every change,
-  // not for heartbeats. Returns OK once request.operation has ended.
+  // Calls `on_model` on the calling thread with the model's current state and after every change,
+  // but not for heartbeats. Returns OK when request.operation has ended.
   absl::Status WatchModel(const wan::v1::WatchModelRequest& request,
                           const std::function<void(const wan::v1::Model&)>& on_model,
                           const std::stop_token& stop = {}) const;

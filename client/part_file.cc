@@ -56,13 +56,13 @@ PartFile::PartFile(PartFile&& other) noexcept
 
 PartFile::~PartFile() {
   if (fd_ < 0) return;
-  // An empty file is of no use to the next attempt.
+  // Remove an empty file, because the next attempt cannot use it.
   if (size_ == 0) unlink(path_.c_str());
   close(fd_);
 }
 
 absl::StatusOr<PartFile> PartFile::Open(const std::filesystem::path& path) {
-  // O_NONBLOCK, because opening a FIFO would block.
+  // O_NONBLOCK is needed because opening a FIFO would block.
   const int fd = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0666);
   if (fd < 0) return FileError("open", path, errno);
   struct stat file_stat;

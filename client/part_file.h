@@ -1,4 +1,4 @@
-// A partial file that is renamed to its destination once it is complete.
+// A partial file that gets the name of its destination when it is complete.
 #pragma once
 
 #include <cstdint>
@@ -12,16 +12,16 @@
 
 namespace wan::client {
 
-// Returns OK if `path` does not exist or is a regular file; otherwise INVALID_ARGUMENT says what is
-// there.
+// Returns OK if `path` does not exist or is a regular file; otherwise INVALID_ARGUMENT, which says
+// what is there.
 absl::Status CheckReplaceable(const std::filesystem::path& path);
 
-// Not thread-safe. Locks the file, so that only one process at a time has it open.
+// Not thread-safe. The object locks the file, so that only one process at a time has it open.
 class PartFile {
  public:
-  // Opens or creates `path`. Keeps the bytes of an earlier attempt, and reads them for the
-  // checksum. ABORTED if another process has the file open; INTERNAL if it cannot be opened or is
-  // not a regular file.
+  // Opens the file at `path`, or creates it. Keeps the bytes that an earlier attempt has written,
+  // and reads them for the checksum. Fails with ABORTED if another process has the file open;
+  // INTERNAL if it cannot be opened or is not a regular file.
   static absl::StatusOr<PartFile> Open(const std::filesystem::path& path);
 
   PartFile(PartFile&& other) noexcept;
@@ -37,9 +37,9 @@ class PartFile {
   absl::Status Restart();
 
   // Checks size and SHA-256 (lower-case hex) of the whole file, then renames it to `destination`,
-  // replacing a regular file. DATA_LOSS if they differ; the file is then removed, so that the next
-  // attempt starts from the beginning. INVALID_ARGUMENT if the destination exists and is not a
-  // regular file; the partial file is then kept.
+  // replacing a regular file. Fails with DATA_LOSS if size or SHA-256 differ; then the file is
+  // removed, so that the next attempt starts from the beginning. Fails with INVALID_ARGUMENT if the
+  // destination exists and is not a regular file; then the partial file is kept.
   absl::Status Publish(uint64_t size, std::string_view sha256,
                        const std::filesystem::path& destination);
 

@@ -1,4 +1,4 @@
-// Bounded retries with exponential back-off, over an injected clock.
+// Repeats calls a limited number of times with exponential back-off, over an injected clock.
 #pragma once
 
 #include <functional>
@@ -9,21 +9,22 @@
 
 namespace wan::client {
 
-// The defaults survive a restart of the server: after a few quick retries there is one per second,
-// so a client reconnects within 2 s of the server's return, and gives up after about two minutes.
+// With the defaults a client survives a restart of the server: after a few quick retries it makes
+// one per second, so it reconnects within 2 s of the server's return, and gives up after about two
+// minutes.
 struct RetryPolicy {
-  // Most retries in a row without progress; 0: no retries.
+  // Most retries in a row without progress; 0: the call is never retried.
   int max_retries = 120;
   absl::Duration initial_delay = absl::Milliseconds(200);
   absl::Duration max_delay = absl::Seconds(1);
-  // The factor between a delay and the next one.
+  // By this factor each delay is longer than the one before.
   double multiplier = 2;
   // Called on the calling thread before each wait, with the number of the retry since the last
-  // progress, from 1. May be null.
+  // progress, counted from 1. The function may be null.
   std::function<void(int retry, absl::Duration delay)> on_retry;
 };
 
-// Waits between two attempts. Thread-safe.
+// Waits between two attempts of a call. Thread-safe.
 class BackoffClock {
  public:
   virtual ~BackoffClock() = default;

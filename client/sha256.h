@@ -14,7 +14,7 @@ class Sha256 {
 
   void Update(std::string_view bytes);
 
-  // Returns the digest of all bytes in lower-case hex. Must be the last call.
+  // Returns the digest of all bytes in lower-case hex. Call no other function after it.
   std::string Finish();
 
  private:

@@ -19,8 +19,8 @@ class TelemetryClient {
   // `connection` must outlive this object.
   explicit TelemetryClient(const Connection& connection);
 
-  // Calls `on_samples` on the caller's thread for each round of samples, until request.count rounds
-  // have come (0: endless). Returns CANCELLED when `stop` is requested.
+  // Calls `on_samples` on the calling thread for each round of samples, until request.count rounds
+  // have come (0: until `stop`). Returns CANCELLED when `stop` is requested.
   absl::Status WatchDevices(
       const wan::v1::WatchDevicesRequest& request,
       const std::function<void(const wan::v1::WatchDevicesResponse&)>& on_samples,

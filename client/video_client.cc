@@ -13,10 +13,10 @@ using wan::v1::Event;
 using Service = wan::v1::VideoGeneration;
 using Stub = Service::StubInterface;
 
-// Returns the result of a call that follows a job, after its stream has ended with `outcome`.
+// Returns the result of a call that follows a job, when the call's stream has ended with `outcome`.
 absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last,
                                const std::stop_token& stop) {
-  // After the job's last event it does not matter how the stream ended.
+  // When the job's last event has come, it does not matter how the stream ended.
   if (EndsJob(last)) return last;
   if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
   if (!outcome.ok()) return outcome;
@@ -70,7 +70,7 @@ absl::StatusOr<Event> VideoClient::WatchJob(const std::string& name, int64_t aft
         [&](Stub& stub, grpc::ClientContext* context) { return stub.WatchJob(context, message); },
         [&](const Event& event) {
           if (event.has_heartbeat()) return absl::OkStatus();
-          // Previews have no sequence.
+          // A preview has no sequence number.
           if (!event.has_preview()) {
             message.set_after_sequence(event.sequence());
             backoff.Reset();

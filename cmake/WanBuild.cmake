@@ -1,4 +1,4 @@
-# Compiler settings that hold for every target of the project.
+# Sets the compiler flags for every target of the project.
 
 if(NOT CMAKE_BUILD_TYPE)
   set(CMAKE_BUILD_TYPE Release CACHE STRING "Debug, Release or RelWithDebInfo" FORCE)
@@ -8,18 +8,19 @@ set(CMAKE_CXX_STANDARD 20)
 set(CMAKE_CXX_STANDARD_REQUIRED ON)
 set(CMAKE_CXX_EXTENSIONS OFF)
 set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
-# Static libraries end up in libwan_cuda.so too.
+# Static libraries become part of libwan_cuda.so as well.
 set(CMAKE_POSITION_INDEPENDENT_CODE ON)
-# The plug-in resolves tables of kernels in the program that loads it.
+# The plug-in uses tables of kernels that the program which loads it exports.
 set(CMAKE_ENABLE_EXPORTS ON)
-# One symbol of LibTorch must resolve to one definition in the server and in the plug-in, so
+# One symbol of LibTorch must resolve to one definition in the server and in the plug-in, so the
 # default visibility stays; what matters is that the plug-in links no copy of the engine's CPU code.
 set(CMAKE_RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bin)
 set(CMAKE_LIBRARY_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/lib)
 
 find_program(WAN_CCACHE ccache)
 if(WAN_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
-  # Paths below the source folder count as relative ones, so that another clone finds what this one compiled.
+  # ccache takes paths below the source folder as relative ones, so that another clone finds what
+  # this one has compiled.
   set(WAN_LAUNCHER ${CMAKE_COMMAND} -E env CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=true
       CCACHE_SLOPPINESS=pch_defines,time_macros ${WAN_CCACHE})
   set(CMAKE_C_COMPILER_LAUNCHER ${WAN_LAUNCHER})
@@ -32,22 +33,22 @@ if(WAN_MOLD)
   add_link_options(-fuse-ld=mold)
 endif()
 
-# RPATH, not RUNPATH: LibTorch's own dependencies are looked up through the executable's path as
-# well, so the binaries start without LD_LIBRARY_PATH.
+# Use RPATH, not RUNPATH: then LibTorch's own dependencies are found through the executable's path
+# as well, and the binaries start without LD_LIBRARY_PATH.
 add_link_options(-Wl,--disable-new-dtags)
 
-# Warnings for our own code; sources of others are compiled without them. GCC 12 sees overlaps in
-# std::string where there are none (its bug 105651), and values that nobody set in a std::variant or
-# std::optional that is moved (80635). With a precompiled header it also takes copies of strings for too
-# long, because it no longer knows that they are made in a header of the system.
+# Warnings are for our own code; sources of others are compiled without them. GCC 12 sees overlaps
+# in std::string where there are none (its bug 105651), and values that nobody set in a std::variant
+# or std::optional that is moved (80635). With a precompiled header it also takes copies of strings
+# for too long, because it no longer knows that they are made in a header of the system.
 add_library(wan_warnings INTERFACE)
 target_compile_options(wan_warnings INTERFACE
   $<$<COMPILE_LANGUAGE:CXX>:-Wall;-Wextra;-Wnon-virtual-dtor;-Wno-missing-field-initializers>
   $<$<COMPILE_LANG_AND_ID:CXX,GNU>:-Wno-restrict>
   $<$<AND:$<COMPILE_LANG_AND_ID:CXX,GNU>,$<VERSION_LESS:$<CXX_COMPILER_VERSION>,13>>:-Wno-maybe-uninitialized;-Wno-array-bounds;-Wno-stringop-overflow>)
 
-# LibTorch's checks name their file. They name it from the repository's root on: where a program was
-# built leaves no trace in it.
+# LibTorch's checks name their file. The path starts at the repository's root, so that the place
+# where a program was built leaves no trace in it.
 add_compile_options("$<$<COMPILE_LANGUAGE:CXX>:-fmacro-prefix-map=${PROJECT_SOURCE_DIR}/=>")
 
 if(WAN_SANITIZE)
@@ -66,7 +67,8 @@ if(WAN_SANITIZE STREQUAL "thread")
   # was not built so. libstdc++ has to know all the same.
   add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-U__SANITIZE_THREAD__>
                       $<$<COMPILE_LANGUAGE:C,CXX>:-D_GLIBCXX_TSAN=1>)
-  # gRPC's libraries are the distribution's, not instrumented: what they do among themselves is theirs.
+  # The libraries of gRPC are the distribution's and not instrumented, so races among them are
+  # ignored.
   set(WAN_TEST_ENVIRONMENT
     "TSAN_OPTIONS=suppressions=${PROJECT_SOURCE_DIR}/cmake/tsan.supp:ignore_noninstrumented_modules=1")
 endif()

@@ -1,5 +1,5 @@
-# Decides WAN_CUDA_ENABLED. With a toolkit: language CUDA and, in WAN_CUDA_INCLUDE_DIRS and
-# WAN_CUDA_LIBRARY_DIR, where its headers and libraries lie.
+# Decides whether WAN_CUDA_ENABLED is set. If there is a toolkit, enables the language CUDA and sets
+# WAN_CUDA_INCLUDE_DIRS and WAN_CUDA_LIBRARY_DIR to the folders of its headers and libraries.
 
 set(WAN_CUDA_ENABLED OFF)
 set(wan_cuda_absent "")
@@ -28,7 +28,7 @@ endif()
 set(WAN_CUDA_ENABLED ON)
 
 set(CMAKE_CUDA_COMPILER ${WAN_NVCC})
-# Architectures are spelled out in WAN_CUDA_FLAGS: CMake 3.25 does not know '90a'.
+# The architectures are spelled out in WAN_CUDA_FLAGS, because CMake 3.25 does not know '90a'.
 set(CMAKE_CUDA_ARCHITECTURES OFF)
 enable_language(CUDA)
 # CMake 3.25 has no flag for C++20 with this nvcc.

@@ -1,15 +1,16 @@
-# Third-party targets. Distribution packages come through their own CMake files; each dependency
-# that needs more than find_package has a file of its own beside this one.
+# Finds the targets of third parties. Distribution packages come through their own CMake files; a
+# dependency that needs more than find_package has a file in this folder.
 
 set(THREADS_PREFER_PTHREAD_FLAG ON)
 find_package(Threads REQUIRED)
 find_package(PkgConfig REQUIRED)
 
-# Module mode: it brings protobuf_generate(). gRPC's package would look for it anyway.
+# Use module mode, because it defines protobuf_generate(); gRPC's package would look for protobuf
+# anyway.
 find_package(Protobuf REQUIRED)
 find_package(gRPC CONFIG REQUIRED)
 find_package(absl CONFIG REQUIRED)
-# Asio and Beast, which are headers.
+# Asio and Beast consist of headers only.
 find_package(Boost 1.74 REQUIRED)
 find_package(prometheus-cpp CONFIG REQUIRED)
 find_package(nlohmann_json REQUIRED)

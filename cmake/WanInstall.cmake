@@ -1,20 +1,22 @@
-# `cmake --install` and `cpack`: two components, which become two packages. Nothing of them depends on
-# the folder in which they were built.
+# Rules for `cmake --install` and `cpack`: two components, which become two packages. Nothing in
+# them depends on the folder in which they were built.
 #
 #   server  bin/{wanserve,wanctl,wan_inspect}  lib/wanserve: LibTorch's CPU half  share/wanserve: the
 #           demo model, an example of the settings, what is bundled  share/doc/wanserve: the pages, and what they link to
 #   cuda    lib/wanserve: the plug-in, LibTorch's CUDA half and NVIDIA's libraries
 #
-# LibTorch and NVIDIA's libraries are bundled, because no distribution has these versions. They lie to
-# each other as in their wheels, torch/lib beside nvidia/*/lib, so that their own run paths hold.
+# LibTorch and NVIDIA's libraries are bundled, because no distribution has these versions. Their
+# files have the same places relative to each other as in their wheels, torch/lib beside
+# nvidia/*/lib, so that their own run paths are right.
 
-# Only what is installed is built first, not the tests.
+# Only what is installed is built first; the tests are not.
 set(CMAKE_SKIP_INSTALL_ALL_DEPENDENCY ON)
 set(wan_private lib/wanserve)
 set(wan_bundled "")  # lines of share/wanserve/bundled*.txt: origin, name, version, digest
 
-# wan_install_library(COMPONENT SONAME FOLDER...): the file behind the name, from the first folder that
-# has it. A missing one is an error of the installation, not of a build that is never installed.
+# wan_install_library(COMPONENT SONAME FOLDER...): installs the file to which the name leads, from
+# the first folder that has it. If no folder has it, the installation fails, not a build that nobody
+# installs.
 function(wan_install_library component soname)
   foreach(folder IN LISTS ARGN)
     if(EXISTS ${folder}/${soname})
@@ -32,7 +34,7 @@ function(wan_install_library component soname)
           COMPONENT ${component})
 endfunction()
 
-# wan_install_wheels(PACKAGE...): notes the pinned wheels whose files are bundled or compiled in.
+# wan_install_wheels(PACKAGE...): records the pinned wheels whose files are bundled or compiled in.
 function(wan_install_wheels)
   foreach(package IN LISTS ARGN)
     file(STRINGS ${PROJECT_SOURCE_DIR}/scripts/wheels.txt line REGEX "^${package}==")
@@ -49,7 +51,8 @@ function(wan_install_bundled component file)
           COMPONENT ${component})
 endfunction()
 
-# The server: programs, LibTorch's CPU half, which needs two of CUDA's libraries on every machine.
+# The server: its programs, and LibTorch's CPU half, which needs two of CUDA's libraries on every
+# machine.
 foreach(program wanserve wanctl wan_inspect wan_bench)
   if(TARGET ${program})
     set_target_properties(${program} PROPERTIES INSTALL_RPATH
@@ -65,7 +68,8 @@ foreach(library libcudart.so.13 libcupti.so.13)
 endforeach()
 wan_install_wheels(torch sentencepiece googleapis-common-protos nvidia-nvml-dev)
 wan_install_bundled(server bundled.txt)
-# The completions that wanctl prints, made when it is installed, where the distributions' shells look for them.
+# When it is installed, wanctl prints its completions into the folders where the distributions'
+# shells look for them.
 set(wan_completion_bash bash-completion/completions/wanctl)
 set(wan_completion_zsh zsh/vendor-completions/_wanctl)
 set(wan_completion_fish fish/vendor_completions.d/wanctl.fish)
@@ -92,7 +96,7 @@ foreach(file LICENSE NOTICE README.md)
     install(FILES ${PROJECT_SOURCE_DIR}/${file} DESTINATION share/doc/wanserve COMPONENT server)
   endif()
 endforeach()
-# The pages, and what they link to, at the same places beside each other.
+# The pages, and the files to which they link, at the same places relative to each other.
 if(EXISTS ${PROJECT_SOURCE_DIR}/docs)
   install(DIRECTORY docs deploy proto DESTINATION share/doc/wanserve COMPONENT server
           PATTERN __pycache__ EXCLUDE PATTERN CMakeLists.txt EXCLUDE PATTERN enum_words.h EXCLUDE
@@ -113,7 +117,7 @@ if(WAN_CUDA_ENABLED)
   endforeach()
   file(GLOB wan_nvidia_libraries ${WAN_DEPS_DIR}/nvidia/*/lib)
   set(wan_bundled "")
-  # LibTorch's, what those load by name, and what these need.
+  # The libraries of LibTorch, those that they load by name, and those that these need.
   foreach(library
       libcublas.so.13 libcublasLt.so.13 libcufft.so.12 libcufile.so.0 libcurand.so.10 libcusolver.so.12
       libcusparse.so.12 libcusparseLt.so.0 libnccl.so.2 libnvJitLink.so.13 libnvrtc.so.13
@@ -148,7 +152,8 @@ set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_EXTRA
     ${PROJECT_SOURCE_DIR}/deploy/debian/postrm)
 set(CPACK_DEBIAN_SERVER_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 set(CPACK_DEBIAN_CUDA_PACKAGE_NAME wanserve-cuda)
-# LibTorch's and NVIDIA's libraries need of the distribution only what the server needs too.
+# The libraries of LibTorch and NVIDIA need from the distribution only what the server needs as
+# well.
 set(CPACK_DEBIAN_CUDA_PACKAGE_SHLIBDEPS OFF)
 set(CPACK_DEBIAN_CUDA_PACKAGE_DEPENDS "wanserve (= ${PROJECT_VERSION})")
 set(CPACK_DEBIAN_CUDA_DESCRIPTION

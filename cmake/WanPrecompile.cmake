@@ -1,15 +1,17 @@
-# Precompiled headers: what is dear to parse is parsed once for all targets that see it.
+# Makes precompiled headers: what takes long to parse is parsed once for all targets that include
+# it.
 #
-# Nobody says which targets use which: wan_precompile, called when all targets are known, looks at
-# what they link. Every source still includes what it uses; a build with
-# CMAKE_DISABLE_PRECOMPILE_HEADERS=ON, which scripts/check makes, proves it.
+# Nobody declares which targets use which header: wan_precompile, which is called when all targets
+# are known, looks at what they link. Every source still includes what it uses; scripts/check proves
+# that by a build with CMAKE_DISABLE_PRECOMPILE_HEADERS=ON.
 
-# One set of flags for libraries and programs, because a precompiled header holds for one set only.
+# Libraries and programs have the same flags, because a precompiled header fits only one set of
+# flags.
 set(CMAKE_CXX_COMPILE_OPTIONS_PIE -fPIC)
 add_compile_options($<$<COMPILE_LANGUAGE:C,CXX>:-pthread>)
 
-# What only tests run is compiled with less effort, which takes two thirds of the time; what they
-# test is as it is delivered.
+# Code that only tests run is compiled with less optimization, which takes two thirds of the time;
+# the code under test is compiled as it is delivered.
 set(WAN_TEST_OPTIMISATION $<$<CONFIG:Release>:-O1>)
 
 set(WAN_STANDARD_HEADERS
@@ -22,12 +24,12 @@ set(WAN_PROTO_HEADERS
   <wan/v1/telemetry.pb.h> <wan/v1/video_generation.pb.h>)
 set(WAN_TEST_HEADERS <gmock/gmock.h> <gtest/gtest.h>)
 
-# wan_note_target(NAME): wan_precompile looks at it.
+# wan_note_target(NAME): lets wan_precompile look at the target.
 function(wan_note_target name)
   set_property(GLOBAL APPEND PROPERTY WAN_NOTED_TARGETS ${name})
 endfunction()
 
-# wan_closure(OUT TARGET): all that TARGET sees, itself included.
+# wan_closure(OUT TARGET): returns all targets that TARGET depends on, itself included.
 function(wan_closure out target)
   set(seen "")
   set(queue ${target})

@@ -1,7 +1,8 @@
 # wan::sentencepiece  the tokenizer's runtime, a static library built from the source distribution
 #
-# Distribution packages embed a protobuf of their own and export its symbols, which aborts a process
-# that also runs gRPC. Built from source it uses the same protobuf library as everything else.
+# The distribution's package contains a copy of protobuf and exports its symbols, which aborts a
+# process that also runs gRPC. Built from source, the library uses the same protobuf as everything
+# else.
 
 set(wan_sentencepiece_root ${WAN_DEPS_DIR}/sentencepiece)
 if(NOT EXISTS ${wan_sentencepiece_root}/CMakeLists.txt)
@@ -22,7 +23,7 @@ target_compile_options(sentencepiece-static PRIVATE -w)
 
 add_library(wan_sentencepiece INTERFACE)
 add_library(wan::sentencepiece ALIAS wan_sentencepiece)
-# The second folder has the messages of its model file (sentencepiece_model.pb.h).
+# The second folder has the messages of the model file (sentencepiece_model.pb.h).
 target_include_directories(wan_sentencepiece SYSTEM INTERFACE
   ${wan_sentencepiece_root}/src ${PROJECT_BINARY_DIR}/third_party/sentencepiece/src)
 target_link_libraries(wan_sentencepiece INTERFACE sentencepiece-static protobuf::libprotobuf)

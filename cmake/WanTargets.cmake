@@ -1,4 +1,4 @@
-# How the project's own targets are made.
+# Defines the functions that make the project's own targets.
 
 set(WAN_GOLDEN_DIR ${PROJECT_SOURCE_DIR}/tests/golden)
 set(WAN_CHECKPOINT_DIR ${PROJECT_BINARY_DIR}/golden/checkpoints)
@@ -6,8 +6,8 @@ set(WAN_CHECKPOINT_DIR ${PROJECT_BINARY_DIR}/golden/checkpoints)
 # wan_library(NAME [SOURCES file...] [PUBLIC target...] [PRIVATE target...])
 #
 # A static library; headers are included by their path from the repository's root. Without SOURCES
-# it is header-only. PUBLIC is what its headers need, PRIVATE what only its sources need: LibTorch
-# is PRIVATE wherever the header can do without.
+# the library is header-only. PUBLIC names what its headers need, PRIVATE what only its sources
+# need: LibTorch is PRIVATE wherever the header can do without it.
 function(wan_library name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;PUBLIC;PRIVATE")
   if(arg_UNPARSED_ARGUMENTS)
@@ -39,10 +39,10 @@ endfunction()
 
 # wan_test(NAME SOURCES file... DEPS target... [LABELS label...] [TIMEOUT seconds])
 #
-# A GoogleTest program under ctest with the label 'unit', unless LABELS says otherwise, and the label
-# of its area: the first folder below tests/. Target 'tests_LABEL' builds all of a label. Sources see
-# WAN_GOLDEN_DIR (tests/golden), WAN_CHECKPOINT_DIR (the golden checkpoints, unpacked; a fixture
-# sees to that) and WAN_BINARY_DIR (build/bin).
+# Makes a GoogleTest program under ctest with the label 'unit', unless LABELS says otherwise, and
+# the label of its area, which is the first folder below tests/. The target 'tests_LABEL' builds all
+# tests with a label. Sources can use the macros WAN_GOLDEN_DIR (tests/golden), WAN_CHECKPOINT_DIR
+# (the golden checkpoints, which a fixture unpacks) and WAN_BINARY_DIR (build/bin).
 function(wan_test name)
   cmake_parse_arguments(PARSE_ARGV 1 arg "" "TIMEOUT" "SOURCES;DEPS;LABELS")
   if(arg_UNPARSED_ARGUMENTS)
@@ -82,11 +82,12 @@ function(wan_test name)
     LABELS "${arg_LABELS}"
     TIMEOUT ${arg_TIMEOUT}
     FIXTURES_REQUIRED golden
-    # The golden tensors were computed by one thread, and ctest runs tests side by side.
+    # The golden tensors were computed by one thread, and ctest runs several tests at a time.
     ENVIRONMENT "OMP_NUM_THREADS=1;${WAN_TEST_ENVIRONMENT}")
 endfunction()
 
-# Adds those of the named child folders (default: all, by name) that hold a CMakeLists.txt.
+# Adds those of the named child folders (default: all, in the order of their names) that have a
+# CMakeLists.txt.
 function(wan_add_subdirectories)
   set(children ${ARGN})
   if(NOT children)

@@ -17,13 +17,14 @@ foreach(library IN LISTS wan_torch_probe)
   endif()
 endforeach()
 
-# libtorch_cpu.so names libcudart and libcupti among its own dependencies, on machines without a
-# GPU too: the toolkit has them, or scripts/setup put the wheels' copies here.
+# libtorch_cpu.so names libcudart and libcupti among its dependencies even on machines without a
+# GPU: the toolkit has them, or scripts/setup has put the wheels' copies here.
 set(wan_torch_runtime_dirs ${WAN_DEPS_DIR}/nvidia/cu13/lib)
 if(WAN_CUDA_ENABLED)
   list(PREPEND wan_torch_runtime_dirs ${WAN_CUDA_LIBRARY_DIR})
 endif()
-# Programs of the build folder find these there; the install rules (WanInstall) replace the path.
+# Programs in the build folder find these libraries there; the install rules (WanInstall) replace
+# the path.
 set(CMAKE_BUILD_RPATH ${wan_torch_runtime_dirs})
 set(wan_torch_rpaths ${wan_torch_runtime_dirs})
 list(TRANSFORM wan_torch_rpaths PREPEND -Wl,-rpath-link,)
@@ -54,8 +55,8 @@ if(WAN_CUDA_ENABLED)
   target_include_directories(wan_torch_cuda SYSTEM INTERFACE ${WAN_CUDA_INCLUDE_DIRS})
   target_link_libraries(wan_torch_cuda INTERFACE
     wan_torch wan::libtorch_cuda wan::libc10_cuda wan::libcudart)
-  # What libtorch_cuda.so needs beyond the toolkit lies in folders beside it, where LibTorch's own
-  # RPATH leads the loader; only the linker has to be told.
+  # What libtorch_cuda.so needs beyond the toolkit is in folders beside it, to which LibTorch's own
+  # RPATH leads the loader; only the linker must be told the folders.
   file(GLOB wan_nvidia_dirs ${WAN_DEPS_DIR}/nvidia/*/lib)
   list(TRANSFORM wan_nvidia_dirs PREPEND -Wl,-rpath-link,)
   target_link_options(wan_torch_cuda INTERFACE ${wan_nvidia_dirs})

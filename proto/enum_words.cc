@@ -15,7 +15,7 @@ const std::string& Word(const EnumValueDescriptor& value) {
   return value.options().GetExtension(wan::v1::word);
 }
 
-// Calls `take` with each value that has a word.
+// Calls `take` for each value that has a word.
 template <typename Take>
 void ForEachWord(const EnumDescriptor& type, Take take) {
   for (int i = 0; i < type.value_count(); ++i) {

@@ -1,6 +1,6 @@
-// The words of the contract's enum values, which stand beside the values as the option
-// (wan.v1.word). Client and server take them from here, so that a new value needs no other list.
-// All functions are pure and may be called from any thread.
+// The words by which programs know the contract's enum values. In the contract, each value has its
+// word as the option (wan.v1.word). Client and server take the words from here, so that a new value
+// needs no second list. All functions are pure, and any thread may call them.
 #pragma once
 
 #include <google/protobuf/generated_enum_reflection.h>
@@ -12,20 +12,22 @@
 
 namespace wan {
 
-// The functions below, for a descriptor of an enum and the number of a value.
+// Do what the functions below do, for an enum given by its descriptor and a value given by its
+// number.
 std::string_view WordOf(const google::protobuf::EnumDescriptor& type, int value);
 std::optional<int> NumberOf(const google::protobuf::EnumDescriptor& type, std::string_view word);
 std::vector<std::string> WordsOf(const google::protobuf::EnumDescriptor& type);
 std::string ValuesOf(const google::protobuf::EnumDescriptor& type);
 
-// Returns the word of a value, for example "dpm++" of SOLVER_DPMPP; empty for a value without a
-// word (UNSPECIFIED) and for one that this program does not know. It lives as long as the process.
+// Returns the word of a value, for example "dpm++" for SOLVER_DPMPP. Empty for a value without a
+// word (UNSPECIFIED), and for a value that this program does not know. The word stays valid as long
+// as the process runs.
 template <typename Enum>
 std::string_view WordOf(Enum value) {
   return WordOf(*google::protobuf::GetEnumDescriptor<Enum>(), value);
 }
 
-// Returns the value with this word, in upper or lower case; nullopt if there is none.
+// Returns the value with this word, in upper or lower case; nullopt if no value has it.
 template <typename Enum>
 std::optional<Enum> ValueOf(std::string_view word) {
   const std::optional<int> number = NumberOf(*google::protobuf::GetEnumDescriptor<Enum>(), word);

@@ -1,5 +1,5 @@
-// Decides who may call: holds certificates, principals, quotas and the audit log, and the
-// Gatekeeper that uses them.
+// Decides who may call: holds the certificates, the principals, the quotas and the audit log, and
+// the Gatekeeper that uses them.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ namespace wan::server {
 // Thread-safe.
 class Gate {
  public:
-  // The hooks are called on threads of calls and of Reloader::Reload, with no lock held.
+  // The gate calls the hooks on threads of calls and of Reloader::Reload, with no lock held.
   struct Hooks {
     OwnerOf owner_of;
     std::function<void()> on_quotas = [] {};  // called when quotas may have changed
@@ -33,8 +33,8 @@ class Gate {
     // Called with the error when a changed file is invalid.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
-  // Reads all files that the settings name; an error names the invalid one. Clock, logger and what
-  // the hooks use must outlive the gate.
+  // Reads all files that the settings name; an error says which of them is invalid. The clock, the
+  // logger and what the hooks use must outlive the gate.
   static absl::StatusOr<std::unique_ptr<Gate>> Open(const ServerConfig& config, Clock& clock,
                                                     Logger& logger, Hooks hooks);
   Gate(const Gate&) = delete;
@@ -43,12 +43,12 @@ class Gate {
   const Gatekeeper& keeper() const { return *keeper_; }
   CallerDirectory& callers() { return callers_; }
   Quotas& quotas() { return *quotas_; }
-  TlsFiles* tls() { return tls_.get(); }  // null: plain text
+  TlsFiles* tls() { return tls_.get(); }  // null: the server speaks plain text
   // Whether callers must authenticate.
   bool authenticates() const { return authenticator_->enabled(); }
   AuditLog& audit() { return *audit_; }
 
-  // Adds the files to the reloader.
+  // Lets the reloader read the gate's files again.
   void AddTo(Reloader& reloader);
 
  private:

@@ -1,10 +1,10 @@
-// wanserve: reads the settings, starts the server, and stops it on a signal.
+// The program wanserve: reads the settings, starts the server, and stops it on a signal.
 //
-// On SIGHUP it reads its settings and files again (Server::Reload).
+// On SIGHUP the server reads its settings and files again (Server::Reload).
 //
-// Exit codes: 0 stopped by a signal, 1 could not start, 2 wrong flags or configuration, 75 the
-// device was lost and the process must be restarted. A second signal ends the process at once with
-// 128 + its number.
+// Exit codes: 0 means stopped by a signal, 1 could not start, 2 wrong flags or configuration, 75
+// the device was lost and the process must be restarted. A second signal ends the process at once,
+// with 128 + the signal's number as its exit code.
 #include <pthread.h>
 #include <unistd.h>
 
@@ -45,20 +45,20 @@ namespace {
 constexpr int kStopped = 0;
 constexpr int kCouldNotStart = 1;
 constexpr int kUsage = 2;
-constexpr int kDeviceLost = 75;  // EX_TEMPFAIL
+constexpr int kDeviceLost = 75;  // the value of EX_TEMPFAIL
 
 // Most time for stopping a server whose device is lost, because the driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
-// Most time at the end of the process for writing the last log lines.
+// Most time that writing the last log lines may take when the process ends.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
 
 struct Signals {
   sigset_t stop;
-  sigset_t all;  // `stop` and SIGHUP
+  sigset_t all;  // the signals in `stop`, and SIGHUP
 };
 
-// Blocks the signals that the main thread waits for, in this thread and all that it starts. A
-// SIGHUP that arrives while the server starts or stops stays pending.
+// Blocks the signals that the main thread waits for, in this thread and in all threads that it
+// starts. A SIGHUP that arrives while the server starts or stops stays pending.
 Signals BlockSignals() {
   Signals signals;
   sigemptyset(&signals.stop);
@@ -76,8 +76,8 @@ int AwaitSignal(const sigset_t& signals) {
   return signal;
 }
 
-// Like AwaitSignal, but meanwhile calls TellAlive while the server is alive, if there is a
-// watchdog.
+// Like AwaitSignal; if the service manager has a watchdog, also calls TellAlive while the server is
+// alive.
 int AwaitSignalAlive(const sigset_t& signals, Server& server) {
   const std::optional<std::chrono::microseconds> interval = WatchdogInterval();
   if (!interval.has_value()) return AwaitSignal(signals);
@@ -91,7 +91,7 @@ int AwaitSignalAlive(const sigset_t& signals, Server& server) {
   }
 }
 
-// Reads the current content of the settings.
+// Reads the settings as they are now in the file and the flags.
 using ReadSettings = std::function<absl::StatusOr<ServerConfig>()>;
 
 // Waits for a signal that stops the server, and returns it.
@@ -103,8 +103,8 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
   }
 }
 
-// Ends a process whose device is lost, after `grace` seconds or a stop signal. Does not destroy
-// objects on the device, because the driver would refuse every call.
+// Ends a process whose device is lost: after `grace` seconds, or at a stop signal. Does not destroy
+// objects on the device, because the driver would refuse every call for them.
 [[noreturn]] void EndWithoutDevice(const sigset_t& stop_signals, double grace, Server& server,
                                    Logger& logger) {
   logger.Log(LogLevel::kError, "ending without a device", {{"after_seconds", grace}});
@@ -112,7 +112,8 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
   left.tv_sec = static_cast<time_t>(grace);
   left.tv_nsec = static_cast<long>((grace - std::floor(grace)) * 1e9);
   sigtimedwait(&stop_signals, nullptr, &left);
-  // Ends the process if Stop() does not return, because it may wait for the lost device forever.
+  // If Stop() does not return in time, end the process, because Stop() may wait for the lost device
+  // forever.
   std::thread([] {
     std::this_thread::sleep_for(kLongestLostStop);
     _exit(kDeviceLost);
@@ -124,7 +125,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
 }
 
 void PrintListening(const Server& server) {
-  // Hosts need no escaping, because ParseHostPort refuses such characters.
+  // The host needs no escaping, because ParseHostPort refuses characters that would.
   const auto part = [](const std::string& name, const std::optional<HostPort>& address) {
     return address.has_value() ? ",\"" + name + "\":\"" + ToString(*address) + "\"" : std::string();
   };
@@ -146,14 +147,14 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
           Logger& logger) {
   RaiseDescriptorLimit();
   std::vector<std::unique_ptr<Engine>> owned;
-  std::vector<Engine*> engines;  // by number of the device group
+  std::vector<Engine*> engines;  // the index is the number of the device group
   for (const DeviceGroup& group : GroupsOf(config)) {
     auto engine = MakeWanEngine(group.devices, config.engine);
     if (!engine.ok()) return CouldNotStart(logger, engine.status());
     engines.push_back(engine->get());
     owned.push_back(*std::move(engine));
   }
-  // The main thread waits for signals, so a lost device is reported to it by one.
+  // The main thread waits for signals, so a signal tells it that the device is lost.
   static std::atomic<bool> device_lost = false;
   auto server = Server::Start(config, engines, SystemClock(), logger, {}, [] {
     device_lost = true;
@@ -175,23 +176,25 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
     EndWithoutDevice(signals.stop, config.device_lost_grace_seconds, **server, logger);
   }
   logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
-  // A second signal ends the process at once. That is safe: accepted jobs are on disk, and running
-  // jobs are resumed after a restart.
+  // This thread ends the process at once at a second signal. That is safe, because accepted jobs
+  // are on disk, and running jobs are resumed after a restart.
   std::thread([stop = signals.stop] { _exit(128 + AwaitSignal(stop)); }).detach();
   (*server)->Stop();
   logger.Log(LogLevel::kInfo, "stopped");
   return kStopped;
 }
 
-// Makes the log, serves, and writes the last log lines before it returns.
+// Makes the log, serves callers, and writes the last log lines before it returns.
 int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
-  // Writing to a closed connection must return an error instead of ending the process.
+  // Ignore SIGPIPE, so that writing to a closed connection returns an error instead of ending the
+  // process.
   std::signal(SIGPIPE, SIG_IGN);
-  // The same for writing beyond the process's file size limit.
+  // Ignore SIGXFSZ, so that writing beyond the process's limit of file sizes returns an error as
+  // well.
   std::signal(SIGXFSZ, SIG_IGN);
   // Block signals before the log starts the first thread.
   const Signals signals = BlockSignals();
-  // Never freed, because libraries may log while the process ends.
+  // The logger is never freed, because libraries may log while the process ends.
   static Logger& logger =
       *new Logger(config.log_level, config.log_format, SystemClock(), StandardError(SystemClock()));
   RouteLibraryLogs(logger, SystemClock());
@@ -201,7 +204,7 @@ int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
   return code;
 }
 
-// Reads the flags and the config file, and adds the demo model if no model is named.
+// Reads the flags and the config file, and adds the demo model if the settings name no model.
 absl::StatusOr<CommandLine> ReadCommandLine(int argc, char** argv) {
   absl::StatusOr<CommandLine> command = ParseCommandLine(argc, argv);
   if (!command.ok() || !command->config.models.empty()) return command;

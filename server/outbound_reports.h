@@ -1,4 +1,4 @@
-// Sends reports about jobs to other hosts: webhooks, and traces to a collector.
+// Sends reports about jobs to other hosts: webhooks to callers' hosts, and traces to a collector.
 #pragma once
 
 #include <memory>
@@ -19,23 +19,24 @@ namespace wan::server {
 
 class OutboundReports {
  public:
-  // Reads the files that the settings name; an error names the invalid setting. Calls OnWebhook and
-  // OnSpans of the listeners. All arguments except `config` must outlive the object.
+  // Reads the files that the settings name; an error says which setting is invalid. Calls OnWebhook
+  // and OnSpans of `listeners` for every report that it sends. All arguments except `config` must
+  // outlive the object.
   static absl::StatusOr<std::unique_ptr<OutboundReports>> Open(
       const ServerConfig& config, Clock& clock, Logger& logger,
       const std::vector<StateListener*>& listeners);
   OutboundReports(const OutboundReports&) = delete;
   OutboundReports& operator=(const OutboundReports&) = delete;
 
-  // Adds this object's listeners and sinks to the options. The object must outlive a JobService
-  // opened with them.
+  // Adds the listeners and sinks of this object to the options. The object must outlive a
+  // JobService opened with them.
   void ListenTo(JobServiceOptions& options);
-  // Begins to deliver the webhooks of these jobs. Call it once.
+  // Begins to deliver the webhooks of the jobs. Call it at most once.
   void Start(JobService& jobs);
 
-  // Cancels running attempts; their reports are sent later. Idempotent.
+  // Cancels the deliveries that are running; their reports are sent later. Later calls do nothing.
   void StopWebhooks();
-  // Sends the waiting spans for a few seconds, then stops. Idempotent.
+  // Sends the waiting spans for a few seconds at most, then stops. Later calls do nothing.
   void StopTraces();
 
  private:
@@ -46,8 +47,8 @@ class OutboundReports {
 
   const ServerConfig config_;
   std::unique_ptr<CurlTransport> transport_;
-  std::unique_ptr<WebhookDelivery> webhooks_;  // null: webhooks are off
-  std::unique_ptr<SpanExporter> spans_;        // null: traces are off
+  std::unique_ptr<WebhookDelivery> webhooks_;  // null: the settings turn webhooks off
+  std::unique_ptr<SpanExporter> spans_;        // null: the settings turn traces off
   std::unique_ptr<JobTracer> tracer_;
 };
 

@@ -20,11 +20,11 @@ namespace wan::server {
 // Returns the names of the models to load at the start.
 std::vector<std::string> ModelNamesOf(const ServerConfig& config);
 
-// Returns the devices of each group: "cuda:0,1", "cuda:2".
+// Returns the devices of each group, for example "cuda:0,1" and "cuda:2".
 std::vector<std::string> DeviceNamesOf(const ServerConfig& config);
 
-// Returns the facts for GetServerInfo, with the current time as start; `libraries` are added to
-// those that the server links.
+// Returns the facts for GetServerInfo, with the current time as the server's start; `libraries` are
+// added to those that the server links.
 ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, const Clock& clock,
                     std::map<std::string, std::string> libraries);
 
@@ -33,20 +33,20 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config);
 
 StopSettings StopSettingsOf(const ServerConfig& config);
 
-// Returns the role of callers with an unlisted certificate; nullopt if such certificates are
-// refused.
+// Returns the role of callers whose certificate the file of principals does not name; nullopt if
+// such certificates are refused.
 std::optional<Role> CertificateRoleOf(const ServerConfig& config);
 
 WebhookRules WebhookRulesOf(const ServerConfig& config);
 
-// The attributes in traces are service.name, service.version, service.instance.id and host.name,
-// and those of the config, which may replace the former.
+// Returns the options for traces; their attributes are service.name, service.version,
+// service.instance.id and host.name, and those of the config, which may replace the former.
 SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
-// Returns all options except sinks, listeners, quotas and webhooks, which other parts of the server
-// set. `authenticated`: whether callers must authenticate. Models that callers name must be below
-// model_roots, unless callers need not authenticate, no gRPC address is reachable from other
-// machines, and model_roots is empty.
+// Returns the options of JobService, except sinks, listeners, quotas and webhooks, which other
+// parts of the server set. `authenticated` says whether callers must authenticate. Models that
+// callers name must be below model_roots, unless callers need not authenticate, no gRPC address is
+// reachable from other machines, and model_roots is empty.
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated);
 
 }  // namespace wan::server

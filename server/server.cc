@@ -39,7 +39,8 @@
 namespace wan::server {
 namespace {
 
-// Name of the liveness check. Restart the process if it fails; serving health is separate.
+// The name under which health services know the liveness check. If it fails, restart the process;
+// whether the server takes jobs is another check.
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
     "a running job makes no progress, and only a restart helps; the log says more";
@@ -49,7 +50,7 @@ constexpr absl::Duration kWarnAgain = absl::Hours(1);
 constexpr const char* kServiceNames[] = {"", "wan.v1.VideoGeneration", "wan.v1.ModelManagement",
                                          "wan.v1.Telemetry", "wan.v1.Administration"};
 
-// Notifies the code that started the server.
+// Tells the code that started the server that the last device is lost.
 class DeviceLossListener final : public StateListener {
  public:
   explicit DeviceLossListener(std::function<void()> tell) : tell_(std::move(tell)) {}
@@ -62,7 +63,7 @@ class DeviceLossListener final : public StateListener {
 
 }  // namespace
 
-// In the order of their making; they go in the reverse one.
+// The members are in the order in which they are made; they are destroyed in the reverse order.
 struct Server::State {
   State(const ServerConfig& server_config, const std::vector<Engine*>& server_engines,
         Clock& server_clock, Logger& server_logger, std::function<void()> on_device_lost)
@@ -88,14 +89,14 @@ struct Server::State {
   absl::Status TakeHttpPort();
   void OpenHealth();
   absl::Status CheckAlive();
-  // Why a service of kServiceNames, of a model or kLiveness is NOT_SERVING; nothing if it is none
-  // of these.
+  // Returns why a service is NOT_SERVING; it may be one of kServiceNames, that of a model, or
+  // kLiveness; nothing for another name.
   std::optional<NotServingReasons> ReasonsOf(const std::string& service);
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
-  // The services of an address. ModelManagement and Administration are on the address for
-  // administrators, if there is one.
+  // Returns the services of one address; `admin` says which. ModelManagement and Administration are
+  // served on the address for administrators, if there is one.
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
   absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
   void WarnOfInsecurity();
@@ -103,7 +104,7 @@ struct Server::State {
   absl::Status LoadModels();
 
   const ServerConfig config;
-  const std::vector<Engine*> engines;  // by group
+  const std::vector<Engine*> engines;  // the index is the number of the device group
   const AllDevices devices;
   Clock& clock;
   GpuMeter gpu_meter{devices.StartReader(), clock};
@@ -116,7 +117,7 @@ struct Server::State {
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Gate> gate;
   std::atomic<bool> alive = true;  // the latest result of CheckAlive
-  HealthStatuses health_statuses;  // notified by the models, also while the jobs are destroyed
+  HealthStatuses health_statuses;  // the models notify it, even while the jobs are destroyed
   std::unique_ptr<OutboundReports> reports;
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<MetricsServer> metrics_server;
@@ -124,8 +125,9 @@ struct Server::State {
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<VideoApi> video_api;
-  std::unique_ptr<HttpServer> http;  // null: off
-  // Destroyed before the services, because its last tasks may hold the last reference to a stream.
+  std::unique_ptr<HttpServer> http;  // null: the OpenAI video API is off
+  // It is destroyed before the services, because its last tasks may hold the last reference to a
+  // stream.
   WorkerPool pool{WorkLimits::Standard()};
   std::unique_ptr<GrpcPort> port;
   std::unique_ptr<GrpcPort> admin_port;  // null: `port` has the administrators' services
@@ -225,7 +227,7 @@ absl::Status Server::State::ListenForScrapes() {
   absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
       config.metrics_listen, metrics.scrapes(), {}, gate->tls(),
       {[this] {
-         // Without the job's name, because anybody may ask here.
+         // Leave out the job's name, because anybody may ask here.
          return CheckAlive().ok() ? absl::OkStatus() : absl::UnavailableError(kStuck);
        },
        [this] {
@@ -271,7 +273,7 @@ absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& fact
                accepts ? "connections are accepted again"
                        : "no connection is accepted: there are too many, or no descriptors",
                {{"connections", started.Stats().open}});
-    // The models' readiness decides about health.
+    // Health says whether callers can use the models, so only the port for callers counts.
     if (!admin) health.SetAccepting(accepts);
   };
   const auto on_refused = [this](const RefusedCaller& caller) {
@@ -297,12 +299,13 @@ absl::Status Server::State::CheckAlive() {
 
 void Server::State::OpenHealth() {
   health_statuses.AskAbout([this](const std::string& service) { return ReasonsOf(service); });
-  // A forgotten model has no state to publish.
+  // The table may have forgotten the model; then it has no state to publish.
   jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
   health.Start(
       [this, told = std::optional<std::string>()](const NotServingReasons& reasons) mutable {
         for (const char* const name : kServiceNames) health_statuses.Set(name, reasons);
-        // The numbers in a message may change every second; the log has each reason once.
+        // Compare the codes, because the numbers in a message may change every second; the log has
+        // each reason once.
         std::string codes = CodesOf(reasons);
         if (told != codes) activity.OnHealth(reasons);
         told = std::move(codes);
@@ -311,7 +314,7 @@ void Server::State::OpenHealth() {
 
 std::optional<NotServingReasons> Server::State::ReasonsOf(const std::string& service) {
   if (service == kLiveness) {
-    // Without the job's name, because anybody may ask here.
+    // Leave out the job's name, because anybody may ask here.
     return CheckAlive().ok() ? NotServingReasons() : NotServingReasons{{"JOB_STUCK", kStuck}};
   }
   const std::optional<std::string_view> model = ModelOfHealthName(service);
@@ -351,13 +354,13 @@ void Server::State::WarnOfInsecurity() {
 }
 
 absl::Status Server::State::LoadModels() {
-  // All models are added before the first load begins, so that requests for the last one get
+  // Add all models before the first load begins, so that requests for the last one get
   // MODEL_LOADING.
   for (const ModelSpec& model : config.models) {
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {
-    // The state listeners are told how the load ends.
+    // No caller waits here: the state listeners are told how the load ends.
     jobs->model_operations().Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();
@@ -378,13 +381,13 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
                                                       std::function<void()> on_device_lost) {
   auto state = std::make_unique<State>(config, engines, clock, logger, std::move(on_device_lost));
   State& started = *state;
-  // From here on an early return stops what has been started.
+  // From here on, the destructor stops what has been started if this function returns early.
   std::unique_ptr<Server> server(new Server(std::move(state)));
   if (absl::Status status = started.OpenGate(); !status.ok()) return status;
   if (absl::Status status = started.OpenJobs(); !status.ok()) return status;
   if (absl::Status status = started.TakePorts(); !status.ok()) return status;
   if (absl::Status status = started.TakeHttpPort(); !status.ok()) return status;
-  // Health is known before the first caller can ask.
+  // Health is known before the first caller can ask for it.
   started.OpenHealth();
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
   if (absl::Status status =

@@ -1,4 +1,4 @@
-// The whole server: jobs, services, health, reflection and metrics for a set of engines.
+// The whole server: jobs, services, health, reflection and metrics for one or several engines.
 #pragma once
 
 #include <functional>
@@ -19,52 +19,52 @@ namespace wan::server {
 // Thread-safe.
 class Server {
  public:
-  // Opens the data folder, listens, and begins to load the configured models. Until one of them is
-  // READY, the server answers but health is NOT_SERVING. If a model cannot be loaded, it is FAILED
-  // and the server continues.
+  // Opens the data folder, listens, and begins to load the configured models. Until one of the
+  // models is READY, the server answers calls, but its health is NOT_SERVING. If a model cannot be
+  // loaded, the model becomes FAILED and the server continues.
   //
-  // UNAVAILABLE if an address is taken or another server uses the folder; else JobService::Open's
-  // errors. The arguments must outlive the server. `libraries` is shown in GetServerInfo in
-  // addition to the libraries that the server links.
+  // Fails with UNAVAILABLE if an address is taken or another server uses the folder; otherwise with
+  // the errors of JobService::Open. The arguments must outlive the server. `libraries` is shown in
+  // GetServerInfo in addition to the libraries that the server links.
   //
-  // `engines` has the engine of each device group of the config (GroupsOf), by number. If a group
-  // loses its device, the other groups still serve. When the last one is lost, health is
-  // NOT_SERVING, no job or model task begins, new jobs are refused (DEVICE_LOST), and other calls
-  // are answered as before. The server then calls `on_device_lost` once, on a thread of its own;
-  // the caller of Start should end the process.
+  // `engines` has the engine of each device group of the config (GroupsOf); the index is the
+  // group's number. If a group loses its device, the other groups go on serving. When the last one
+  // has lost its device, health is NOT_SERVING, no job or model task begins, new jobs are refused
+  // (DEVICE_LOST), and other calls are answered as before. The server then calls `on_device_lost`
+  // once, on another thread; the code that called Start should end the process.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
       std::function<void()> on_device_lost = [] {});
-  // The same with one group.
+  // Starts a server with one device group.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
       std::function<void()> on_device_lost = [] {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~Server();
 
-  // These return addresses with the actual ports.
+  // The following functions return addresses with their actual ports.
   HostPort grpc_address() const;
-  // Nullopt if there is no separate address for administrators.
+  // Returns nullopt if there is no separate address for administrators.
   std::optional<HostPort> admin_address() const;
-  // Nullopt if the OpenAI video API is off.
+  // Returns nullopt if the OpenAI video API is off.
   std::optional<HostPort> http_address() const;
   HostPort metrics_address() const;
 
-  // Returns an error if a running job makes no progress (server/jobs/progress_watch.h), which only
-  // a restart ends. Logs every change of the result.
+  // Returns an error if a running job makes no progress (server/jobs/progress_watch.h); only a
+  // restart of the process ends such a job. Logs every change of the result.
   absl::Status CheckAlive();
 
-  // Reads the files of principals, quotas and TLS again, and applies the settings of `next` that
+  // Reads the files of principals, quotas and TLS again, and applies those settings of `next` that
   // can change while the server runs. If `next` is an error, no setting changes. Logs what was
-  // reloaded, what needs a restart, and what failed and keeps its old content.
+  // reloaded, what needs a restart, and what failed and therefore keeps its old content.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
   // Sets health to NOT_SERVING, refuses new jobs, ends running jobs as shutdown_mode says, ends
-  // watchers and closes connections. Idempotent; later callers wait for the first.
+  // watchers and closes connections. More calls do nothing but wait until the first has ended.
   void Stop();
 
  private:

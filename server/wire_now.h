@@ -1,4 +1,4 @@
-// Reads the current figures of the gRPC ports, for metrics.
+// Reads the current figures of the gRPC ports for the metrics.
 #pragma once
 
 #include "server/calls/admission.h"
@@ -7,7 +7,7 @@
 
 namespace wan::server {
 
-// `admin_port` is null if `port` has the administrators' services. Any thread.
+// `admin_port` is null if `port` has the administrators' services. Any thread may call it.
 WireStats WireNow(GrpcPort& port, GrpcPort* admin_port, const Admission& admission);
 
 }  // namespace wan::server

@@ -3,8 +3,8 @@
 The generated modules lie below the package, because `wan` is the name of upstream's own package. The descriptors keep
 the contract's names, so that a program may load these modules and others made from the same protos.
 
-  WAN_PROTO_DIR       the contract; without it ../../proto, as in the repository
-  WAN_GOOGLEAPIS_DIR  google/api and google/rpc; without it those of the package googleapis-common-protos
+  WAN_PROTO_DIR       folder of the contract; if unset ../../proto, as in the repository
+  WAN_GOOGLEAPIS_DIR  folder of google/api and google/rpc; if unset that of the package googleapis-common-protos
 """
 
 import importlib.metadata
@@ -35,13 +35,13 @@ def googleapis_dir() -> pathlib.Path:
 
 
 def project_version() -> str:
-    """The server's version, from the project's CMakeLists.txt beside the contract."""
+    """Returns the server's version, from the project's CMakeLists.txt beside the contract."""
     text = (proto_dir().parent / "CMakeLists.txt").read_text()
     return re.search(r"project\(\w+ VERSION ([0-9.]+)", text).group(1)
 
 
 def protoc() -> list:
-    """The compiler of grpcio-tools, or the distribution's with its plug-in for gRPC."""
+    """Returns the compiler of grpcio-tools, or that of the distribution with its plug-in for gRPC."""
     try:
         import grpc_tools
 
@@ -73,12 +73,12 @@ class BuildWithProtos(build_py):
 
 
 def requirements() -> list:
-    """Generated code refuses libraries that are older than its compiler."""
+    """Returns the requirements: generated code refuses libraries that are older than its compiler."""
     try:
         version = importlib.metadata.version
         oldest = {"grpcio": version("grpcio-tools"), "protobuf": version("protobuf")}
     except importlib.metadata.PackageNotFoundError:
-        # That of Debian 12, which refuses nothing.
+        # The compiler of Debian 12 makes code that refuses no library.
         oldest = {"grpcio": "1.51", "protobuf": "4.21"}
     return [*(f"{name}>={version}" for name, version in oldest.items()), "googleapis-common-protos>=1.56"]
 

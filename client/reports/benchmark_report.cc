@@ -15,7 +15,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Below this a table with two digits shows 0 s.
+// A table with two digits shows less time than this as 0 s.
 constexpr double kNoTime = 0.005;
 
 double MeanStep(const std::vector<const StageReport*>& steps) {
@@ -33,7 +33,8 @@ std::optional<double> ProcessPeak(const JobReport& report) {
   return peak;
 }
 
-// Digits after the point of seconds: milliseconds matter only in short jobs.
+// Returns how many digits of seconds are shown after the point: milliseconds matter only in short
+// jobs.
 int TimeDigits(const JobReport& report) { return TotalSeconds(report) < 60 ? 3 : 2; }
 
 std::vector<Cell> StageRow(const std::string& name, const StageReport& stage, int digits) {
@@ -218,7 +219,7 @@ Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run
   return section;
 }
 
-// Returns minimum, median and maximum of the runs of each case and variant.
+// Returns a table with the minimum, median and maximum of the runs of each case and variant.
 std::optional<Table> Repeats(const std::vector<Run>& runs) {
   Table table;
   table.columns = {{"Case", "case"},

@@ -24,7 +24,7 @@ const StageReport* ProfiledStep(const JobReport& report) {
   return profiled;
 }
 
-// A class of operators in a profile; seconds, FLOPs and bytes are totals over all texts of the
+// A class of operators in a profile; its seconds, FLOPs and bytes are totals over all texts of the
 // forward pass.
 struct MeasuredClass {
   OperatorClass work;
@@ -53,7 +53,7 @@ double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const std::s
   return ceilings == nullptr ? 0 : FloorSeconds(*ceilings, work, dtype).value_or(0);
 }
 
-// Returns "Step_1_Inference, forward, block 14 of 30".
+// Returns where the block was measured: "Step_1_Inference, forward, block 14 of 30".
 std::string PlaceOf(const JobReport& report, const StageReport& step) {
   const wan::v1::BlockProfile& profile = step.block_profile();
   std::string place = absl::StrCat(step.stage(), ", ", profile.part(), ", block ", profile.block());
@@ -63,8 +63,8 @@ std::string PlaceOf(const JobReport& report, const StageReport& step) {
   return place;
 }
 
-// Returns the table of a block's classes, planned and measured, for a forward pass with one text.
-// A table, column by column. NOLINTNEXTLINE(readability-function-size)
+// Returns the table of a block's classes, as planned and as measured, for a forward pass with one
+// text. A table, column by column. NOLINTNEXTLINE(readability-function-size)
 Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   const wan::v1::PlanReport& plan = report.plan();
   const Forward forward = MeanForward(report);
@@ -115,13 +115,13 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
     all_floors = all_floors && floor > 0;
   }
   for (const MeasuredClass& one : measured) {
-    // Leave out waits so short that they may be the overhead of measuring.
+    // Leave out waits that are so short that measuring itself may have caused them.
     if (one.work.name() != "weights" || one.seconds < 0.001 * block_seconds) continue;
     table.rows.push_back({"waiting for streamed weights", Cell(), Cell(), Cell(),
                           Positive(one.seconds / texts_measured, 3, 1e3), share(one.seconds),
                           Cell(), Cell(), Cell()});
   }
-  // A forward pass may have several texts; the plan's block has one.
+  // A forward pass may have several texts, while the plan's block has one.
   const double texts = flops > 0 && forward.flops > 0
                            ? std::max(1.0, std::round(forward.flops / (flops * blocks)))
                            : 1;

@@ -1,5 +1,5 @@
-// The part of the bottleneck analysis about a forward pass: the operators of a transformer block,
-// as planned and, if the job profiled a block, as measured.
+// The part of the bottleneck analysis that is about a forward pass: the operators of a transformer
+// block as planned and, if the job has profiled a block, as measured.
 #pragma once
 
 #include "client/reports/ceilings.h"
@@ -9,7 +9,7 @@
 
 namespace wan::client::reports {
 
-// The mean forward pass of a job; zeros if none was recorded.
+// The mean forward pass of a job; its members are 0 if none was recorded.
 struct Forward {
   double seconds = 0;
   double flops = 0;
@@ -17,10 +17,11 @@ struct Forward {
 Forward MeanForward(const wan::v1::JobReport& report);
 
 // Returns tables of a forward pass and its blocks by class of operators, with the least time that
-// the ceilings (null: unknown) allow for each class, and of the single operators of a profile.
+// the ceilings (null: unknown) allow for each class, and a table of the single operators of a
+// profile.
 Section ForwardBudget(const wan::v1::JobReport& report, const Ceilings* ceilings);
 
-// Adds to the chart the operator classes of a profile that have FLOPs.
+// Adds to the chart those operator classes of a profile that have FLOPs.
 void AddClasses(const wan::v1::JobReport& report, RooflineChart& roofline);
 
 }  // namespace wan::client::reports

@@ -19,7 +19,8 @@ constexpr char kHowToMeasureCeilings[] =
     "'wan_bench ceilings' measures them on the device and keeps them for the reports that are made "
     "there; --ceilings FILE takes the file of another machine.";
 
-// Returns the mean seconds of the steps' parts, by name, in the order within a step.
+// Returns the mean seconds that the steps spend in each of their parts, in the parts' order within
+// a step.
 std::vector<std::pair<std::string, double>> MeanParts(
     const std::vector<const StageReport*>& steps) {
   std::vector<std::pair<std::string, double>> parts;
@@ -90,7 +91,7 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
                           floor > 0 ? Positive(seconds / floor, 2) : Cell()});
   };
   const Forward forward = MeanForward(report);
-  // 0: unknown.
+  // A floor of 0 means that it is unknown.
   const auto forward_floor = [&](double flops) {
     if (ceilings == nullptr) return 0.0;
     return ForwardFloor(*ceilings, report.plan(), report.dtype(), flops).value_or(0);

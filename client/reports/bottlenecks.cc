@@ -59,16 +59,16 @@ const wan::v1::ComponentPlan* ComponentOf(const JobReport& report, std::string_v
   return nullptr;
 }
 
-// Returns the share of the decoded area in overlaps of tiles; absent if the plan lacks the
+// Returns which share of the decoded area is in overlaps of tiles; absent if the plan lacks the
 // autoencoder's stride.
 std::optional<double> OverlapShare(const JobReport& report) {
-  // Neighbours share eight latents (docs/operate/memory.md, Tiles).
+  // Neighbouring tiles share eight latents (docs/operate/memory.md, Tiles).
   constexpr double kOverlap = 8;
   const wan::v1::PlanReport& plan = report.plan();
   const double area = static_cast<double>(report.request().width()) * report.request().height();
   if (plan.tokens() <= 0 || area <= 0) return std::nullopt;
-  // A token covers two by two latents of one latent frame. The first latent frame is one video
-  // frame, the others are four each.
+  // A token covers two by two latents of one latent frame. The first latent frame stands for one
+  // frame of the video, each other one for four.
   const int32_t latent_frames = (report.request().num_frames() - 1) / 4 + 1;
   const double stride =
       std::sqrt(latent_frames * area / (4.0 * static_cast<double>(plan.tokens())));
@@ -111,7 +111,7 @@ class Search {
     double second = SumOfParts(report_, "forward_unconditional");
     std::string basis = "measured: the sum of the second forwards";
     if (second <= 0) {
-      // In a batch both forwards are one pass with two texts.
+      // In a batch, both forwards are one pass over two texts.
       second = report_.plan().batched_guidance() ? SumOfParts(report_, "forward") / 2
                                                  : ShareSeconds(report_, StageKind::kInference) / 2;
       basis = "estimated: half of the forwards, which compute two texts with equal FLOPs";
@@ -156,8 +156,8 @@ class Search {
     double best = history.levels.levels.front().seconds;
     for (const StepLevel& level : history.levels.levels) best = std::min(best, level.seconds);
     for (const StepChange& change : history.changes) {
-      // Ignore changes to another expert or another number of forwards, which explain the
-      // difference.
+      // Ignore changes to another expert or to another number of forwards, because these explain
+      // the difference.
       if (!change.from_outside) return;
       if (change.seconds_after > change.seconds_before &&
           (worst == nullptr || change.extra_seconds > worst->extra_seconds)) {
@@ -203,7 +203,7 @@ class Search {
          "warm_up", "yes", std::nullopt});
   }
 
-  // Returns the steps of the first level, without exceptions and the job's first step.
+  // Returns the steps of the first level, except the level's exceptions and the job's first step.
   static Measured RegularSteps(const std::vector<const StageReport*>& steps,
                                const StepHistory& history) {
     const StepLevel& level = history.levels.levels.front();
@@ -339,7 +339,7 @@ class Search {
   std::vector<Bottleneck> found_;
 };
 
-// Whether the differences are exactly the bottleneck's remedy.
+// Whether the differences are the bottleneck's remedy and nothing else.
 bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& causes) {
   return !bottleneck.setting.empty() && !causes.empty() &&
          std::all_of(causes.begin(), causes.end(), [&](const Difference& cause) {

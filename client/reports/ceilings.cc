@@ -53,7 +53,7 @@ std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::Plan
   double block_flops = 0, block_floor = 0;
   for (const wan::v1::OperatorClass& operators : plan.block_operators()) {
     block_flops += operators.flops();
-    // Leave out elementwise operators, which may be fused.
+    // Leave out elementwise operators, because they may be fused with others.
     if (operators.name() == "elementwise") continue;
     const std::optional<double> floor = FloorSeconds(ceilings, operators, precision);
     if (!floor) return std::nullopt;

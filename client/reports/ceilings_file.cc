@@ -1,4 +1,4 @@
-// Only this file and render_json.cc of this folder include nlohmann/json, which takes seconds to
+// In this folder, only this file and render_json.cc include nlohmann/json, which takes seconds to
 // compile.
 #include "client/reports/ceilings_file.h"
 

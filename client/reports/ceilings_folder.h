@@ -1,5 +1,6 @@
 // Finds the files of ceilings: `wan_bench ceilings` writes one per device, and the reports find it
-// by the device's name. Header-only, so that wan_bench does not link the client.
+// by the device's name. The functions are in the header, so that wan_bench need not link the
+// client.
 #pragma once
 
 #include <cctype>
@@ -9,8 +10,8 @@
 
 namespace wan::client::reports {
 
-// Returns $XDG_DATA_HOME, or else $HOME/.local/share; empty if neither is set. Relative paths count
-// as unset, as the XDG Base Directory Specification requires.
+// Returns $XDG_DATA_HOME or, if it is not set, $HOME/.local/share; empty if neither is set.
+// Relative paths count as unset, as the XDG Base Directory Specification requires.
 inline std::string DataHome() {
   const auto absolute = [](const char* name) {
     const char* const value = std::getenv(name);
@@ -22,8 +23,9 @@ inline std::string DataHome() {
   return home.empty() ? "" : home + "/.local/share";
 }
 
-// Returns "DATA_HOME/wanserve/ceilings/NVIDIA-H200.json" for "NVIDIA H200": a run of characters
-// other than letters, digits, dots and underscores becomes one '-'. Empty if an argument is empty.
+// Returns "DATA_HOME/wanserve/ceilings/NVIDIA-H200.json" for "NVIDIA H200": one '-' replaces each
+// run of characters other than letters, digits, dots and underscores. The result is empty if an
+// argument is empty.
 inline std::string KeptCeilingsPath(const std::string& data_home, std::string_view device) {
   std::string name;
   for (const char c : device) {

@@ -1,5 +1,5 @@
-// Charts as data, which svg.h draws. Formats without pictures leave them out, because every figure
-// of a chart is also in a table.
+// Charts as data, which svg.h draws. Formats without pictures leave the charts out, because every
+// figure of a chart is also in a table.
 #pragma once
 
 #include <string>
@@ -19,29 +19,30 @@ struct TimelineChart {
     std::string name;
     double start = 0;
     double end = 0;
-    // Bars of one group share a colour and a row with this title.
+    // Bars with the same group share a colour and a row, which has the group as its title.
     std::string group;
   };
   struct Series {
-    // Title with the unit: "GPU memory (GiB)".
+    // The title with the unit: "GPU memory (GiB)".
     std::string name;
-    // In order of time. Each value is valid until the next point.
+    // The points in the order of their times. The value of each point is valid until the next
+    // point.
     std::vector<Point> points;
-    // Top of the axis; 0: the largest value.
+    // The upper end of the axis; 0: the largest value.
     double top = 0;
   };
   std::vector<Bar> bars;
   std::vector<Series> series;
 };
 
-// The seconds of each step, and marks where they change.
+// The seconds of each step, with marks where they change.
 struct StepChart {
   struct Run {
     std::string name;
     std::vector<double> seconds;
   };
   struct Mark {
-    // The first step after the change, counted from 0.
+    // The number of the first step after the change, counted from 0.
     int step = 0;
     std::string text;
   };
@@ -61,12 +62,12 @@ struct BarChart {
   };
   std::string unit;
   std::vector<Bar> bars;
-  // Value of a line across all bars, for example the card's memory; 0: none.
+  // The value at which a line crosses all bars, for example the card's memory; 0: no line.
   double limit = 0;
   std::string limit_name;
 };
 
-// A roofline: work compared with the card's ceilings, with logarithmic axes.
+// A roofline chart: compares work with the card's ceilings, on logarithmic axes.
 struct RooflineChart {
   struct Work {
     std::string name;
@@ -81,7 +82,7 @@ struct RooflineChart {
 
 struct Chart {
   std::string title;
-  // File name without ending, and anchor: "stage_timeline".
+  // The file's name without ending, which is also the anchor: "stage_timeline".
   std::string key;
   std::variant<TimelineChart, StepChart, BarChart, RooflineChart> data;
 };

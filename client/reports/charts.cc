@@ -39,7 +39,7 @@ const char* GroupOf(StageKind kind) {
   }
 }
 
-// Adds a series from the samples, or from the stages' means if there are no samples.
+// Adds a series that is made from the samples, or from the stages' means if there are no samples.
 template <typename OfSample, typename OfStage>
 void AddSeries(const JobReport& report, const std::string& name, double top, TimelineChart& chart,
                OfSample of_sample, OfStage of_stage) {
@@ -69,7 +69,7 @@ std::optional<double> Optional(bool present, double value) {
   return present ? std::optional<double>(value) : std::nullopt;
 }
 
-// Splits the stage's planned workspace off the activations, at most all of them.
+// Takes the planned workspace of the stage out of the activations, at most all of them.
 void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
   memory.workspace.reset();
   if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
@@ -166,7 +166,8 @@ std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
   struct Kind {
     const char* title;
     StageKind kind;
-    // Prefix of the plan's component, because a model has one or two transformers.
+    // The beginning of the component's name in the plan, because a model has one or two
+    // transformers.
     const char* component;
   };
   constexpr Kind kKinds[] = {{"T5 Encoder", StageKind::kText, "text_encoder"},

@@ -23,7 +23,7 @@ constexpr char kResidency[] = "residency_policies ";
 
 std::string YesNo(bool value) { return value ? "yes" : "no"; }
 
-// Returns "5", or "1,3.5" if the experts have different scales.
+// Returns the guidance scales, "5", or "1,3.5" if the experts have different ones.
 std::string Scales(const wan::v1::GenerationRequest& request) {
   const auto& scales = request.guidance_scale();
   const bool alike =
@@ -61,7 +61,7 @@ void AddSystem(const JobReport& report, Settings& settings) {
 }
 
 void AddPlan(const wan::v1::PlanReport& plan, Settings& settings) {
-  // Without guidance there is one forward, so nothing is batched.
+  // Without guidance a step has only one forward, so nothing is batched.
   if (plan.guided()) settings["batched_guidance"] = YesNo(plan.batched_guidance());
   settings["record_forwards"] = YesNo(plan.record_forwards());
   settings["decode_tiles"] = absl::StrCat(plan.decode_tile_rows(), "x", plan.decode_tile_columns());
@@ -70,7 +70,7 @@ void AddPlan(const wan::v1::PlanReport& plan, Settings& settings) {
   }
 }
 
-// Returns all known settings by name.
+// Returns all known settings; the key is the name.
 Settings SettingsOf(const JobReport& report) {
   Settings settings;
   if (report.has_request()) AddRequest(report, settings);
@@ -78,14 +78,15 @@ Settings SettingsOf(const JobReport& report) {
   settings["dtype"] = report.dtype();
   settings["device"] =
       report.system().gpu().name().empty() ? report.device() : report.system().gpu().name();
-  // A group of one device has no shares.
+  // The report of a group of one device has no shares, so count at least one device.
   settings["devices"] = absl::StrCat(std::max(1, report.devices_size()));
   if (report.has_plan()) AddPlan(report.plan(), settings);
   std::erase_if(settings, [](const auto& setting) { return setting.second.empty(); });
   return settings;
 }
 
-// Returns the server's setting that the variant's name states; nullopt for any other name.
+// Returns the setting of the server that the variant's name states; nullopt if the name states
+// none.
 std::optional<std::pair<std::string, std::string>> Stated(const Run& run) {
   for (const char* key : {"h264_preset", "cpu_threads", "warm_up"}) {
     const std::string start = absl::StrCat(key, ": ");
@@ -97,7 +98,7 @@ std::optional<std::pair<std::string, std::string>> Stated(const Run& run) {
   return std::nullopt;
 }
 
-// Returns the value of a setting for a run whose name does not state it.
+// Returns the value that a setting has in a run whose name does not state it.
 std::string Otherwise(const std::string& value) {
   if (value == "yes") return "no";
   if (value == "no") return "yes";
@@ -146,7 +147,7 @@ std::vector<Difference> CausesOf(const std::vector<Difference>& differences) {
     const char* cause;
     const char* effect;
   };
-  // Settings and what the planner derives from them (and from free memory).
+  // Settings, and what the planner derives from them and from free memory.
   constexpr auto kConsequences = std::to_array<Consequence>({
       {"guidance_scale", "record_forwards"},
       {"vae_precision", "decode_tiles"},
@@ -212,8 +213,8 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
 
 namespace {
 
-// Returns whether two results are the same, given whether each equals a third one. Nullopt if
-// neither does or one is unknown.
+// Returns whether two results are the same, given whether each of them equals a third one. Returns
+// nullopt if neither equals the third, or if one is unknown.
 std::optional<bool> Same(std::optional<bool> a, std::optional<bool> b) {
   if (!a || !b || (!*a && !*b)) return std::nullopt;
   return *a && *b;
@@ -223,7 +224,7 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.identical, b.identical);
   if (!same) return "latents: not compared with each other";
   if (*same) return "latents: same bits";
-  // One of the two equals the third result, so the other's difference to it counts.
+  // One of the two equals the third result, so what counts is how the other differs from the third.
   const ResultDifference& difference = a.identical ? b : a;
   if (!difference.relative) return "latents: other bits";
   return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);

@@ -17,19 +17,21 @@ struct Difference {
 };
 
 // Returns the settings that differ; leaves out settings that only one of the runs reports. Reports
-// do not contain a server's h264_preset, cpu_threads and warm_up; they are taken from a variant's
-// name like "h264_preset: ultrafast".
+// do not contain h264_preset, cpu_threads and warm_up of the server; these are read from the name
+// of a variant, such as "h264_preset: ultrafast".
 std::vector<Difference> DifferencesOf(const Run& before, const Run& after);
 
-// Drops differences that follow from another one, for example no batched forwards from guidance 1.
+// Drops the differences that follow from another one; for example, guidance 1 implies that forwards
+// are not batched.
 std::vector<Difference> CausesOf(const std::vector<Difference>& differences);
 
-// Return "vae_precision fp32", or "transformer=host" for a residency.
+// The two functions return the setting with its value before or after: "vae_precision fp32", or
+// "transformer=host" for a residency.
 std::string TextBefore(const Difference& difference);
 std::string TextAfter(const Difference& difference);
 
 // Returns, for each variant of the case, the run with the median time (the faster of two middle
-// ones), in the order of `runs`. Runs without a variant count as a variant.
+// ones), in the order of `runs`. The runs without a variant count as one variant.
 std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::string& name);
 
 // Says whether two runs of the case had the same result: "latents: same bits; frames: other bits",
@@ -37,7 +39,7 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
 // run without a variant.
 std::string ResultText(const Run& before, const Run& after, const std::vector<Run>& runs);
 
-// The note below tables with ResultText.
+// The note that is printed below tables with ResultText.
 inline constexpr char kResultNote[] =
     "Frames are compared by the bytes of the MP4 files, which another preset or version of the "
     "encoder changes as well.";

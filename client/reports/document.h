@@ -1,4 +1,4 @@
-// A report independent of its format: a tree of sections with tables, facts, texts and charts, as
+// A report in no particular format: a tree of sections with tables, facts, texts and charts, as
 // plain data. render.h renders it.
 #pragma once
 
@@ -12,18 +12,18 @@
 
 namespace wan::client::reports {
 
-// A figure and the number of digits to show; JSON has all digits.
+// A figure, and how many digits of it to show; JSON gets all digits.
 struct Number {
   double value = 0;
   int digits = 2;
 };
 
-// monostate: no value, shown as '-'.
+// monostate means that the cell has no value, which is shown as '-'.
 using Cell = std::variant<std::monostate, std::string, Number>;
 
 struct Column {
   std::string title;
-  // Name in JSON, in snake case with the unit: "time_seconds".
+  // The column's name in JSON, in snake case with the unit: "time_seconds".
   std::string key;
 };
 
@@ -31,7 +31,7 @@ struct Column {
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  // Printed below the table; empty: nothing.
+  // The note is printed below the table; empty: none.
   std::string note;
 };
 
@@ -52,7 +52,7 @@ struct Paragraph {
 
 struct List {
   std::vector<std::string> items;
-  // Whether the items are ranked: 1., 2., ...
+  // Whether the items are ranked and numbered 1., 2., ...
   bool ordered = false;
 };
 
@@ -60,19 +60,19 @@ using Block = std::variant<Paragraph, Facts, List, Table, Chart>;
 
 struct Section {
   std::string title;
-  // Name in JSON and anchor in HTML: "stage_breakdown".
+  // The section's name in JSON and its anchor in HTML: "stage_breakdown".
   std::string key;
   std::vector<Block> blocks;
   std::vector<Section> sections;
 };
 
-// The root of the tree. Its sections are the reports.
+// The root of the tree. The sections of the root are the reports.
 using Document = Section;
 
 // Removes the columns in which no row has a value. Does nothing for a table without rows.
 void DropEmptyColumns(Table& table);
 
-// Returns the cell's text for people: "12.87", "-" without a value.
+// Returns the text of the cell for people: "12.87", or "-" if the cell has no value.
 std::string CellText(const Cell& cell);
 
 // Returns a cell with the value, or an empty cell; `optional` is a std::optional of a number.
@@ -86,15 +86,15 @@ Cell CellOf(const Optional& optional, int digits = 2, double scale = 1) {
 // significant digits show.
 Number Measure(double value, int digits);
 
-// Returns a cell; empty for 0 and below, which mean unknown.
+// Returns a cell with the value; the cell is empty for 0 and below, which mean unknown.
 Cell Positive(double value, int digits, double scale = 1);
-// The same with the number of digits of Measure.
+// Like Positive, but with as many digits as Measure shows.
 Cell PositiveMeasure(double value, int digits, double scale = 1);
 
-// Returns "2.66 GiB", or MiB below a tenth of a GiB: "1.7 MiB".
+// Returns "2.66 GiB"; below a tenth of a GiB, MiB: "1.7 MiB".
 std::string MemoryText(double bytes);
 
-// Returns an empty cell for an empty text.
+// Returns a cell with the text; the cell is empty for an empty text.
 Cell TextCell(std::string text);
 
 inline constexpr double kGibibyte = 1024.0 * 1024.0 * 1024.0;

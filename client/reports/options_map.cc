@@ -19,13 +19,13 @@ namespace {
 using wan::v1::JobReport;
 using Causes = std::vector<Difference>;
 
-// Returns the index of a value in a list; the list's size if it is missing.
+// Returns the index of a value in a list; the length of the list if the value is missing.
 template <size_t kSize>
 size_t Rank(const std::array<std::string_view, kSize>& ranks, const std::string& value) {
   return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), value) - ranks.begin());
 }
 
-// Whether the value after is later in the list than the value before.
+// Whether the list has the value after the change later than the value before.
 template <size_t kSize>
 bool Rises(const std::array<std::string_view, kSize>& ranks, const Difference& one) {
   const size_t before = Rank(ranks, one.before), after = Rank(ranks, one.after);
@@ -48,7 +48,7 @@ bool RecordsForwards(const Causes& causes) {
   return IsOnly(causes, "record_forwards", "no", "yes");
 }
 
-// Whether components are kept nearer to the GPU than before.
+// Whether components are kept nearer to the GPU than before the change.
 bool OffloadsLess(const Causes& causes) {
   constexpr auto kNearer = std::to_array<std::string_view>({"disk", "stream", "host", "resident"});
   return !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Difference& one) {
@@ -63,7 +63,7 @@ bool EncodesOnTheCpu(const Causes& causes) {
 
 bool WarmsUp(const Causes& causes) { return IsOnly(causes, "warm_up", "no", "yes"); }
 
-// Whether the transformer or autoencoder uses fewer bits; TF32 is a separate option.
+// Whether the transformer or the autoencoder uses fewer bits; TF32 is an option of its own.
 bool LowersPrecision(const Causes& causes) {
   constexpr auto kFewerBits = std::to_array<std::string_view>({"fp32", "tf32", "fp16", "bf16"});
   return !causes.empty() && !UsesTf32(causes) &&
@@ -75,11 +75,12 @@ bool LowersPrecision(const Causes& causes) {
 
 struct Option {
   const char* name;
-  // The settings that decide the option.
+  // Names the settings that decide the option.
   const char* here;
-  // Whether two runs with these differences differ only by this option, which the second run has.
+  // Whether two runs with these differences differ only by this option, which the second run has
+  // on.
   bool (*is)(const Causes&);
-  // The option's state in a run, and its possible gain there. `ceilings` may be null.
+  // Returns the option's state in a run, and its possible gain there. The ceilings may be null.
   std::string (*in_run)(const JobReport&);
   std::string (*limit)(const JobReport&, const Ceilings* ceilings);
 };
@@ -213,7 +214,7 @@ struct Pair {
   Causes causes;
 };
 
-// Returns the pairs of the case's runs that differ only in the option.
+// Returns the pairs of runs of the case that differ only in the option.
 std::vector<Pair> PairsOf(const Option& option, const std::vector<const Run*>& medians) {
   std::vector<Pair> pairs;
   for (const Run* before : medians) {
@@ -231,7 +232,7 @@ Verdict JudgeOf(const Pair& pair, const std::vector<Run>& runs) {
 }
 
 // Returns the seconds saved in the first pair whose difference is more than noise; a text if there
-// is none.
+// is no such pair.
 Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
   for (const Pair& pair : pairs) {
     if (const Verdict verdict = JudgeOf(pair, runs); verdict.saved) return CellOf(verdict.saved);

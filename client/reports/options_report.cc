@@ -29,7 +29,7 @@ std::vector<const Run*> Variants(const std::vector<Run>& runs) {
   return chosen;
 }
 
-// Returns the run of the case with which others are compared; null if there is none.
+// Returns the run of the case with which the others are compared; null if there is none.
 const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
   for (const Run* run : MedianRuns(runs, name)) {
     if (run->variant.empty()) return run;
@@ -37,8 +37,8 @@ const Run* BaseOf(const std::vector<Run>& runs, const std::string& name) {
   return nullptr;
 }
 
-// Returns a sentence with the extra time of the first step after a cold start; empty if there was
-// none.
+// Returns a sentence about the extra time of the first step after a cold start; empty if there was
+// no such time.
 std::string ColdStart(const Run& run) {
   const StepHistory history = StepHistoryOf(run.report);
   if (history.seconds.size() < 3 || history.levels.levels.empty()) return "";
@@ -54,8 +54,8 @@ struct Pair {
   const Run* after;
 };
 
-// Orders a pair: the original settings and a cold start come before the case, all other options
-// after it.
+// Puts the two runs of a pair in order: the original settings and a cold start come before the case
+// itself, all other options after it.
 Pair Ordered(const Run& base, const Run& variant) {
   const std::vector<Difference> differences = DifferencesOf(base, variant);
   const bool cold = std::any_of(differences.begin(), differences.end(), [](const Difference& one) {
@@ -136,7 +136,8 @@ Section BeforeAndAfter(const std::vector<Run>& runs) {
   return section;
 }
 
-// A card of the hardware matrix: memory, and dense bf16 rate with fp32 sums from the data sheet.
+// A card of the hardware matrix: its memory, and from its data sheet the dense bf16 rate with fp32
+// sums.
 struct Card {
   const char* name;
   double gibibytes;
@@ -148,14 +149,16 @@ constexpr Card kCards[] = {{"H200 141 GB", 140.4, 989e12},  {"H100 80 GB", 79.6,
                            {"RTX 4090 24 GB", 23.5, 165e12}};
 
 struct Need {
-  // Bytes needed with everything resident, with one component at a time, and with streamed blocks.
+  // Bytes that are needed if everything stays on the card, if one component at a time is there, and
+  // if blocks are streamed.
   double resident = 0;
   double alternating = 0;
   double streamed = 0;
   double flops = 0;
 };
 
-// Computes the need from the plan's weights and activations; nothing if the plan has no memory.
+// Computes the need from the weights and activations of the plan; nothing if the plan has no
+// memory.
 std::optional<Need> NeedOf(const JobReport& report) {
   Need need;
   double weights = 0, work = 0;
@@ -191,13 +194,14 @@ std::optional<Need> NeedOf(const JobReport& report) {
   return need;
 }
 
-// Returns the card's name, or the processor's for a job without a GPU.
+// Returns the name of the card; for a job without a GPU, of the processor.
 std::string DeviceName(const JobReport& report) {
   const std::string& name = DeviceNameOf(report);
   return name.empty() ? report.device() : name;
 }
 
-// Returns a run of each case, and its variants on another device or in another precision.
+// Returns a run of each case, and those of its variants that ran on another device or in another
+// precision.
 std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen = Representatives(runs);
   const auto place = [](const Run& run) {

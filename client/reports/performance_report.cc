@@ -80,7 +80,7 @@ Section SystemContext(const JobReport& report) {
 }
 
 double RegularStep(const StepHistory& history) {
-  // Find the level with the most steps.
+  // Find the level that has the most steps.
   const StepLevel* longest = nullptr;
   for (const StepLevel& level : history.levels.levels) {
     if (longest == nullptr || level.last - level.first > longest->last - longest->first) {

@@ -1,4 +1,5 @@
-// Renders documents in several formats. All functions are pure; rendered texts end with a newline.
+// Renders documents in several formats. All functions are pure; the texts that they return end with
+// a newline.
 #pragma once
 
 #include <functional>
@@ -12,28 +13,28 @@
 
 namespace wan::client::reports {
 
-// Returns plain text with aligned tables, for a terminal or a file. Leaves out charts.
+// Returns plain text with aligned tables, for a terminal or a file. Charts are left out.
 std::string RenderText(const Document& document);
 
 // Returns GitHub's Markdown. `chart_path` returns the path of a chart's picture, relative to the
-// file; an empty function leaves charts out.
+// file; if it is empty, charts are left out.
 std::string RenderMarkdown(const Document& document,
                            const std::function<std::string(const Chart&)>& chart_path = {});
 
 // Returns a JSON object with the tree and, under "runs", the runs from which it was made, each with
-// its JobReport in protobuf's JSON mapping. Leaves out charts and cells without a value; numbers
-// have all digits.
+// its JobReport in protobuf's JSON mapping. Charts, and cells without a value, are left out;
+// numbers have all digits.
 std::string RenderJson(const Document& document, const std::vector<Run>& runs);
 
-// Parses the runs in RenderJson's output. INVALID_ARGUMENT if it has another form; `name` stands
-// for the text in messages.
+// Parses the runs in a text that RenderJson has made. Fails with INVALID_ARGUMENT if the text has
+// another form; messages call it `name`.
 absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::string& name);
 
-// Returns one self-contained page with style and charts. It follows the reader's light or dark
-// scheme, and prints.
+// Returns one self-contained page with style and charts. The page follows the light or dark scheme
+// of the reader, and can be printed.
 std::string RenderHtml(const Document& document);
 
-// Returns all charts of the tree, in order.
+// Returns all charts of the tree, in the order of the sections.
 std::vector<const Chart*> ChartsOf(const Document& document);
 
 }  // namespace wan::client::reports

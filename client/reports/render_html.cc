@@ -37,9 +37,10 @@ details:not([open])>*{display:revert}
 details::details-content{content-visibility:visible;block-size:auto}}
 )";
 
-// Longer tables (in rows) are folded on screen and unfolded by a click and in print.
+// Tables with more rows than this are folded on the screen; a click unfolds them, and in print they
+// are unfolded.
 constexpr size_t kLongTable = 40;
-// Tables with at most this many rows are not divided between pages.
+// Tables with at most this many rows stay on one page.
 constexpr size_t kShortTable = 18;
 // Tables with more columns than this get a smaller font and headers of several lines.
 constexpr size_t kManyColumns = 9;

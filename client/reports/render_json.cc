@@ -1,4 +1,4 @@
-// Only this file and ceilings_file.cc of this folder include nlohmann/json, which takes seconds to
+// In this folder, only this file and ceilings_file.cc include nlohmann/json, which takes seconds to
 // compile.
 #include <google/protobuf/util/json_util.h>
 
@@ -69,7 +69,8 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
   Json list = Json::array();
   for (const Run& run : runs) {
     std::string text;
-    // Cannot fail: only error details of unknown types have no JSON form, and a report has none.
+    // This cannot fail: only error details of unknown types have no JSON form, and a report has
+    // none.
     if (!google::protobuf::util::MessageToJsonString(run.report, &text).ok()) text = "{}";
     Json json = {{"name", run.name}, {"variant", run.variant}, {"number", run.number}};
     if (run.difference) {
@@ -83,7 +84,7 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
     list.push_back(std::move(json));
   }
   root["runs"] = std::move(list);
-  // Replace invalid UTF-8, which only a broken server sends.
+  // Replace bytes that are not valid UTF-8; only a broken server sends such bytes.
   return root.dump(1, ' ', false, Json::error_handler_t::replace) + "\n";
 }
 

@@ -8,7 +8,8 @@
 namespace wan::client::reports {
 namespace {
 
-// Escapes Markdown's marks, HTML and line ends, which would end a table's row.
+// Escapes the marks of Markdown, HTML, and line ends, because a line end would end the row of a
+// table.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"},
                                     {"|", "\\|"},

@@ -103,7 +103,7 @@ class Writer {
 
   void Add(const Section& section, int depth) {
     if (section.title.empty()) {
-      // only blocks, without a title
+      // there are only blocks here, without a title
     } else if (depth == 0 || depth == 1) {
       const std::string line(kLine, '=');
       absl::StrAppend(&out, line, "\n", section.title, "\n", line, "\n\n");

@@ -1,5 +1,5 @@
-// Makes documents about measured jobs. Programs need only this header, run.h, ceilings.h and
-// render.h.
+// Makes documents about measured jobs. Programs that use the reports need only this header, run.h,
+// ceilings.h and render.h.
 #pragma once
 
 #include <set>
@@ -13,7 +13,8 @@ namespace wan::client::reports {
 
 enum class ReportPart { kBenchmark, kPerformance, kBottlenecks, kOptions };
 
-// Empty `parts` means all parts. Ceilings are used only for jobs of the same device.
+// If `parts` is empty, the document has all parts. Ceilings are used only for jobs of the same
+// device.
 Document BuildReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings,
                      const std::set<ReportPart>& parts = {});
 

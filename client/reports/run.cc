@@ -20,7 +20,7 @@ double Seconds(const Timestamp& from, const Timestamp& to) {
 
 bool Earlier(const Timestamp& a, const Timestamp& b) { return Seconds(a, b) > 0; }
 
-// Returns the start of Total_Execution, or else of the first stage.
+// Returns the start of Total_Execution; without that stage, the start of the first stage.
 Timestamp Start(const JobReport& report) {
   if (const StageReport* total = FindStage(report, StageKind::kTotal)) return total->start_time();
   Timestamp start;
@@ -37,7 +37,7 @@ Timestamp Start(const JobReport& report) {
 // A set of time intervals, sorted and without overlap.
 class Covered {
  public:
-  // Adds an interval; returns how much of it was not in the set.
+  // Adds an interval; returns how much of it was not yet in the set.
   double Add(double from, double to) {
     if (to <= from) return 0;
     double fresh = to - from;
@@ -200,8 +200,8 @@ std::optional<double> TotalLoad(const JobReport& report) {
   if (const StageReport* total = FindStage(report, StageKind::kTotal)) {
     if (const std::optional<double> load = Load(*total)) return load;
   }
-  // Skip stages within others: LoRA_Merging is part of loading, and the file is written during the
-  // decoding.
+  // Skip the stages that lie within others: LoRA_Merging is part of loading, and the file is
+  // written during the decoding.
   std::optional<double> sum;
   for (const StageReport& stage : report.stages()) {
     switch (ParseStage(stage.stage()).kind) {

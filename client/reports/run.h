@@ -10,47 +10,49 @@
 
 namespace wan::client::reports {
 
-// The difference between two results of the same request and seed.
+// How the results of two runs of the same request and seed differ.
 struct ResultDifference {
-  // Every byte of the latents is the same.
+  // Whether every byte of the latents is the same.
   bool identical = false;
   // |a - b| / |a| over all latents (Frobenius); absent if only digests could be compared.
   std::optional<double> relative;
-  // Whether the MP4 files are equal; absent if not compared. They may differ with equal latents if
-  // the autoencoder computes differently.
+  // Whether the MP4 files are equal; absent if they were not compared. They may differ although the
+  // latents are equal, if the autoencoder computes differently.
   std::optional<bool> same_video = std::nullopt;
 };
 
 struct Run {
-  // The name in tables: the case of a benchmark, or the job's name.
+  // The run's name in tables: the case of a benchmark, or the job's name.
   std::string name;
-  // Empty for the run with which others are compared; otherwise the option's name, such as
+  // Empty for the run with which others are compared; otherwise the name of the option, such as
   // "original".
   std::string variant;
-  // Number among several runs of one case, from 1.
+  // The run's number among several runs of one case, from 1.
   int number = 1;
   wan::v1::JobReport report;
-  // Difference to the run of the same name without a variant; absent if not compared.
+  // How the result differs from that of the run with the same name and no variant; absent if they
+  // were not compared.
   std::optional<ResultDifference> difference;
 };
 
-// Returns a run with name, variant and number from the labels of `wanctl bench`, or else with the
-// job's name.
+// Returns a run whose name, variant and number come from the labels of `wanctl bench`; without
+// these labels the job's name is its name.
 Run RunOf(wan::v1::JobReport report);
 
-// The labels of a benchmark's jobs.
+// The labels that `wanctl bench` gives its jobs.
 inline constexpr char kCaseLabel[] = "bench_case";
 inline constexpr char kVariantLabel[] = "bench_variant";
 inline constexpr char kRunLabel[] = "bench_run";
-// Number of runs of the case and variant that the benchmark planned.
+// The value of kRunsLabel is how many runs of the case and variant the benchmark planned.
 inline constexpr char kRunsLabel[] = "bench_runs";
-// "yes" or "no": whether the server had run the case before; absent if unknown.
+// The value of kWarmLabel is "yes" or "no": whether the server had run the case before; absent if
+// unknown.
 inline constexpr char kWarmLabel[] = "bench_warm_up";
-// The variant with the settings of Wan's generate.py.
+// The name of the variant with the settings of Wan's generate.py.
 inline constexpr char kOriginalVariant[] = "original";
 
-// Returns the name with its variant and, if there are several runs, its number: "preview (original,
-// run 2)".
+// Returns the run's name with its variant and, if there are several runs, its number: "preview
+// (original, run 2)".
 std::string FullName(const Run& run);
 
 enum class StageKind {
@@ -77,23 +79,26 @@ StageName ParseStage(std::string_view stage);
 
 using wan::v1::StageReport;
 
-// Returns the first stage of the kind; null if there is none.
+// Returns the first stage of the kind; null if the report has none.
 const StageReport* FindStage(const wan::v1::JobReport& report, StageKind kind);
 // Returns all stages of the kind, in the order of their start.
 std::vector<const StageReport*> FindStages(const wan::v1::JobReport& report, StageKind kind);
-// Returns the seconds of a step without "text_projection", which only the first step of a job has.
+// Returns the seconds of a step without its part "text_projection", which only the first step of a
+// job has.
 double StepSeconds(const StageReport& step);
-// Returns the report of the model's load: JobReport.model_load, or the loading stage of the job;
-// null if there is none.
+// Returns the report of the model's load: JobReport.model_load, otherwise the loading stage of the
+// job; null if there is neither.
 const StageReport* ModelLoad(const wan::v1::JobReport& report);
 
-// Returns the seconds of Total_Execution; for an unfinished job, from the first start to the last
-// end.
+// Returns the seconds of Total_Execution; for a job that has not ended, the seconds from the first
+// start to the last end.
 double TotalSeconds(const wan::v1::JobReport& report);
-// Returns the seconds from the job's start to the stage's; negative for earlier stages.
+// Returns the seconds from the start of the job to the start of the stage; negative if the stage
+// started earlier.
 double StartSeconds(const wan::v1::JobReport& report, const StageReport& stage);
 
-// Returns the greatest gpu_memory_peak_bytes of the job's stages; absent without a GPU.
+// Returns the greatest gpu_memory_peak_bytes of the job's stages; absent if the job ran without a
+// GPU.
 std::optional<double> PeakBytes(const wan::v1::JobReport& report);
 
 using StageFigure = std::optional<double> (*)(const StageReport&);
@@ -103,15 +108,16 @@ std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
 // Smaller relative changes of clocks or power are not reported as causes.
 inline constexpr double kNotable = 0.04;
-// Returns the mean over the stages that have the figure, weighted by seconds; absent if none has
-// it.
+// Returns the mean over those stages that have the figure, weighted by seconds; absent if none of
+// them has it.
 std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages,
                                    StageFigure figure);
 
-// Returns the mean SM activity of the job: Total_Execution's, or its stages'.
+// Returns the mean SM activity of the job: that of Total_Execution, otherwise the mean of its
+// stages.
 std::optional<double> MeanSmActivity(const wan::v1::JobReport& report);
-// Returns seconds times SM activity in percent, counting each moment of the job once although
-// stages overlap.
+// Returns the sum of seconds times SM activity in percent; each moment of the job counts once
+// although stages overlap.
 std::optional<double> TotalLoad(const wan::v1::JobReport& report);
 
 // Returns "1280*704"; empty if the request is unknown.
@@ -119,7 +125,7 @@ std::string Resolution(const wan::v1::JobReport& report);
 // Whether the weights of any component leave the GPU; absent if the plan is unknown.
 std::string Offload(const wan::v1::JobReport& report);
 
-// Returns the planned stage of that name; null if there is none.
+// Returns the planned stage with that name; null if the plan has none.
 const wan::v1::StagePlan* PlanOf(const wan::v1::JobReport& report, std::string_view stage);
 
 // A share of a job's time; see TimeBudget.
@@ -128,10 +134,10 @@ struct TimeShare {
   StageKind kind = StageKind::kOther;
   double seconds = 0;
 };
-// Divides a job's seconds by kind of stage. If stages overlap, time counts for the first in the
-// order inference, loading, texts, image, decoding, preprocessing, writing the file. Time outside
-// all stages is the last share, kOther. The shares add up to TotalSeconds; kinds without time are
-// left out.
+// Divides a job's seconds by kind of stage. If stages overlap, the time counts for the one that is
+// first in the order inference, loading, texts, image, decoding, preprocessing, writing the file.
+// Time outside all stages is the last share, kOther. The shares add up to TotalSeconds; kinds of
+// stages without time are left out.
 std::vector<TimeShare> TimeBudget(const wan::v1::JobReport& report);
 
 }  // namespace wan::client::reports

@@ -11,32 +11,32 @@
 
 namespace wan::client::reports {
 
-// benchmark_report.cc: summary of all runs, then each case's stages, statistics, component memory
-// and analysis.
+// benchmark_report.cc defines this function: a summary of all runs, then the stages, statistics,
+// component memory and analysis of each case.
 Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
-// One line for each run.
+// Returns a table with one line for each run.
 Table SummaryTable(const std::vector<Run>& runs);
-// Returns one line for each stage; steps whose loading took no time share a line.
+// Returns a table with one line for each stage; steps whose loading took no time share a line.
 Table StageTable(const wan::v1::JobReport& report);
 
-// device_shares.cc: one line for each device of the group that ran the job; no rows for a job of
-// one device.
+// device_shares.cc defines this function: one line for each device of the group that ran the job;
+// no rows for a job of one device.
 Table DeviceTable(const wan::v1::JobReport& report);
 Section DeviceSharesOf(const wan::v1::JobReport& report);
 
-// performance_report.cc: for each case context, summary, latency with shares, memory,
-// recommendations and execution trace.
+// performance_report.cc defines this function: for each case the context, a summary, latency with
+// shares, memory, recommendations and an execution trace.
 Section PerformanceAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// bottleneck_report.cc: for each case time budgets, work compared with ceilings, and possible
-// savings.
+// bottleneck_report.cc defines this function: for each case the time budgets, the work compared
+// with ceilings, and possible savings.
 Section BottleneckAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// options_report.cc: each option before and after, and the hardware matrix.
+// options_report.cc defines this function: each option before and after, and the hardware matrix.
 Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// options_map.cc: the options of a case that affect its time, and every pair of runs that differs
-// in only one of them.
+// options_map.cc defines this function: the options of a case that affect its time, and every pair
+// of runs that differs in only one of them.
 Section OptionsMap(const Run& run, const std::vector<Run>& runs,
                    const std::vector<Ceilings>& ceilings);
 
@@ -44,25 +44,25 @@ Section OptionsMap(const Run& run, const std::vector<Run>& runs,
 // without a variant, or the first run if all have variants.
 std::vector<const Run*> Representatives(const std::vector<Run>& runs);
 
-// charts.cc
+// charts.cc defines this function and those below.
 Chart TimelineOf(const wan::v1::JobReport& report);
 Chart StepTimesOf(const wan::v1::JobReport& report);
 // Returns the chart of each component's peak memory, split into weights, activations and workspace;
-// without bars if no peak is known.
+// the chart has no bars if no peak is known.
 Chart ComponentMemoryOf(const wan::v1::JobReport& report);
 
-// GPU memory, in bytes, at the peak of a component's stage. Peak and weights are measured by the
-// allocator. The workspace of the matrix libraries is taken from the plan, because the allocator
-// cannot distinguish it from tensors. Activations are the rest.
+// GPU memory, in bytes, at the peak of a component's stage. The allocator has measured peak and
+// weights. The workspace of the matrix libraries comes from the plan, because the allocator cannot
+// tell it from tensors. Activations are what remains of the peak.
 struct ComponentMemory {
   std::string component;
   std::optional<double> peak;
   std::optional<double> weights;
-  // Excludes the workspace if that is known.
+  // If the workspace is known, it is not part of the activations.
   std::optional<double> activations;
-  // At most the peak without the weights.
+  // The workspace is at most the peak without the weights.
   std::optional<double> workspace;
-  // The planned figures, which are upper bounds.
+  // The figures of the plan, which are upper bounds.
   std::optional<double> planned;
   std::optional<double> planned_weights;
   std::optional<double> planned_activations;

@@ -17,7 +17,7 @@ namespace {
 
 using Steps = std::vector<const StageReport*>;
 
-// Returns the steps of one level, without its exceptions.
+// Returns the steps of one level, except the level's exceptions.
 Steps StepsOf(const Steps& steps, const StepLevel& level) {
   Steps chosen;
   for (int i = level.first; i <= level.last; ++i) {
@@ -28,7 +28,7 @@ Steps StepsOf(const Steps& steps, const StepLevel& level) {
   return chosen;
 }
 
-// Returns the median of a figure over the steps that have it.
+// Returns the median of a figure over those steps that have it.
 std::optional<double> Typical(const Steps& steps, StageFigure figure) {
   std::vector<double> values;
   for (const StageReport* step : steps) {
@@ -69,7 +69,7 @@ std::optional<double> GpuProcesses(const StageReport& stage) {
   return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes()) : std::nullopt;
 }
 
-// Returns "a", "a and b", or "a, b, and c".
+// Joins names: "a", "a and b", or "a, b, and c".
 std::string Listed(const std::vector<std::string>& names) {
   if (names.size() < 3) return absl::StrJoin(names, " and ");
   return absl::StrCat(absl::StrJoin(names.begin(), names.end() - 1, ", "), ", and ", names.back());
@@ -155,7 +155,7 @@ class Explainer {
     }
   }
 
-  // Explains a change of power, which depends on work and clocks.
+  // Explains a change of power, which depends on both work and clocks.
   void Power() {
     const std::optional<double> before = Typical(before_, PowerWatts),
                                 after = Typical(after_, PowerWatts);
@@ -198,7 +198,7 @@ class Explainer {
     if (before && after && *before != *after) {
       Say(absl::StrFormat("%.0f processes used the GPU instead of %.0f.", *after, *before));
     }
-    // GPU memory of other processes.
+    // Returns the GPU memory that other processes use.
     const StageFigure others = [](const StageReport& stage) {
       if (!stage.has_gpu_memory_used_bytes() || !stage.has_gpu_memory_reserved_peak_bytes()) {
         return std::optional<double>();

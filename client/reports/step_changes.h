@@ -9,28 +9,29 @@
 
 namespace wan::client::reports {
 
-// A change of the step time, and its causes.
+// A lasting change of the step time, and its causes.
 struct StepChange {
-  // The first step of the new level, counted from 0.
+  // The number of the first step of the new level, counted from 0.
   int step = 0;
-  // The last step of the new level.
+  // The number of the last step of the new level.
   int last = 0;
-  // Seconds per step before and after the change.
+  // Seconds of a step before and after the change.
   double seconds_before = 0;
   double seconds_after = 0;
-  // Full sentences: the first says what changed, the others name causes found in the samples, or
-  // say that there are none.
+  // Full sentences: the first one says what has changed, the others name causes that were found in
+  // the samples, or say that there are none.
   std::vector<std::string> explanation;
-  // Extra seconds of all steps of the new level compared with the previous one; negative if faster.
-  // 0 if the request is the cause (another expert or number of forwards).
+  // How many seconds all steps of the new level took more than at the previous level; negative if
+  // they were faster. The value is 0 if the request is the cause (another expert or number of
+  // forwards).
   double extra_seconds = 0;
-  // Whether the machine is the cause (clocks, other processes) and not the job itself.
+  // Whether the machine is the cause (clocks, other processes), and not the job itself.
   bool from_outside = true;
 };
 
 struct StepHistory {
-  // Seconds of each step, and its number in the job, which does not begin at 0 in a resumed
-  // attempt.
+  // The seconds of each step, and the step's number in the job, which does not begin at 0 in a
+  // resumed attempt.
   std::vector<double> seconds;
   std::vector<int> numbers;
   StepLevels levels;

@@ -16,7 +16,7 @@ double Median(std::vector<double> values) {
   return (*middle + *std::max_element(values.begin(), middle)) / 2;
 }
 
-// Maintains the sum of distances to the median of a growing set of values.
+// Keeps the sum of distances to the median while values are added.
 class MedianDeviation {
  public:
   double Add(double value) {
@@ -50,8 +50,8 @@ class MedianDeviation {
   double high_sum_ = 0;
 };
 
-// Divides the series into segments, minimizing the sum of distances to the segments' medians plus
-// `price` for each segment. Returns the first index of each segment.
+// Divides the series into segments so that the sum of the distances to the segments' medians, plus
+// `price` for each segment, is least. Returns the index at which each segment begins.
 std::vector<int> Segments(const std::vector<double>& series, double price) {
   const int count = static_cast<int>(series.size());
   std::vector<double> best(count + 1, std::numeric_limits<double>::infinity());
@@ -61,7 +61,7 @@ std::vector<int> Segments(const std::vector<double>& series, double price) {
     MedianDeviation deviation;
     for (int end = first + 1; end <= count; ++end) {
       const double cost = deviation.Add(series[end - 1]);
-      // Further values only increase the cost, so stop here.
+      // More values can only increase the cost, so stop here.
       if (cost + price >= best[first]) break;
       if (cost + price + best[end] < best[first]) {
         best[first] = cost + price + best[end];
@@ -76,7 +76,7 @@ std::vector<int> Segments(const std::vector<double>& series, double price) {
 
 double Distance(double a, double b) { return std::max(a, b) / std::min(a, b) - 1; }
 
-// Returns the levels of at least two steps.
+// Returns those levels that have at least two steps.
 std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
                                   const std::vector<int>& starts) {
   std::vector<StepLevel> levels;
@@ -90,7 +90,7 @@ std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
   return levels;
 }
 
-// Most steps between two equal levels that count as exceptions.
+// Most steps between two equal levels that still count as exceptions.
 int LongestException(int steps) { return std::max(2, steps / 20); }
 
 // Joins two levels; the steps between them become exceptions.
@@ -127,7 +127,7 @@ void JoinEqualNeighbours(std::vector<StepLevel>& levels, const std::vector<doubl
   }
 }
 
-// Makes a short level between two equal ones their exception.
+// Makes a short level between two equal ones an exception of these.
 void AbsorbInterruptions(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int longest = LongestException(static_cast<int>(seconds.size()));
   for (size_t i = 1; i + 1 < levels.size();) {
@@ -144,7 +144,7 @@ void AbsorbInterruptions(std::vector<StepLevel>& levels, const std::vector<doubl
   }
 }
 
-// Adds single steps next to a level to it if they took equally long.
+// Adds single steps next to a level to the level if they took equally long.
 void Extend(std::vector<StepLevel>& levels, const std::vector<double>& seconds) {
   const int count = static_cast<int>(seconds.size());
   const int longest = LongestException(count);
@@ -166,14 +166,14 @@ std::vector<double> Logarithms(const std::vector<double>& seconds) {
   return logarithms;
 }
 
-// Estimates the usual difference between neighbouring steps.
+// Estimates how much neighbouring steps usually differ.
 double Noise(const std::vector<double>& logarithms) {
   std::vector<double> differences;
   for (size_t i = 1; i < logarithms.size(); ++i) {
     differences.push_back(std::abs(logarithms[i] - logarithms[i - 1]));
   }
-  // 1.4826 converts the median of distances to a standard deviation; a difference has the variance
-  // of two steps.
+  // The factor 1.4826 converts the median of distances to a standard deviation; a difference has
+  // the variance of two steps.
   return 1.4826 * Median(std::move(differences)) / std::sqrt(2.0);
 }
 
@@ -200,7 +200,7 @@ StepLevels FindStepLevels(const std::vector<double>& seconds) {
   JoinEqualNeighbours(found.levels, seconds);
   Extend(found.levels, seconds);
   for (int step = 0; step < found.levels.front().first; ++step) found.unsettled.push_back(step);
-  // Steps after the last level are too few for a level of their own.
+  // The steps after the last level are too few for a level of their own.
   for (int step = found.levels.back().last + 1; step < count; ++step) {
     found.levels.back().exceptions.push_back(step);
     found.levels.back().last = step;

@@ -62,7 +62,7 @@ constexpr double kWidth = 960;
 constexpr double kRight = 24;
 constexpr int kColours = 8;
 
-// The content of an <svg> element, and its height.
+// The content of an <svg> element, with its height.
 struct Drawing {
   std::string body;
   double height = 0;
@@ -98,7 +98,7 @@ std::string Line(double x1, double y1, double x2, double y2, const char* name) {
                       At(x2), "\" y2=\"", At(y2), "\"/>\n");
 }
 
-// `anchor` is start, middle or end.
+// `anchor` says which point of the text is at `x`: start, middle or end.
 std::string Text(double x, double y, const std::string& text, const char* anchor,
                  const char* name = "") {
   return absl::StrCat("<text class=\"", name, "\" x=\"", At(x), "\" y=\"", At(y),
@@ -112,7 +112,7 @@ std::string Box(double x, double y, double width, double height, int colour,
                       "\" rx=\"1.5\"><title>", EscapeMarkup(title), "</title></rect>\n");
 }
 
-// Cuts a text to the width; a character is about seven units wide.
+// Cuts a text so that it fits the width; a character is about seven units wide.
 std::string Fitted(const std::string& text, double width) {
   const size_t most = static_cast<size_t>(std::max(4.0, width / 6.6));
   if (text.size() <= most) return text;
@@ -121,7 +121,7 @@ std::string Fitted(const std::string& text, double width) {
   return text.substr(0, end) + "…";
 }
 
-// Draws a row of names with their colours. Returns its height.
+// Draws a row of names with their colours. Returns the height of the row.
 double Legend(Drawing& drawing, double left, const std::vector<std::string>& names) {
   double x = left, y = drawing.height + 12;
   for (size_t i = 0; i < names.size(); ++i) {
@@ -137,11 +137,11 @@ double Legend(Drawing& drawing, double left, const std::vector<std::string>& nam
   return y + 12;
 }
 
-// Left edge of a timeline's plot, and height of a series in it.
+// The left edge of a timeline's plot, and the height of a series in it.
 constexpr double kTimelineLeft = 200, kStrip = 62;
 
-// Draws a series below the drawing so far. `x` maps a time to its position, `end` is the end of the
-// series.
+// Draws a series below what has been drawn so far. `x` maps a time to its position; `end` is the
+// time at which the series ends.
 template <typename Place>
 void AddStrip(Drawing& drawing, const TimelineChart::Series& series, const Place& x, double end,
               int colour) {
@@ -349,7 +349,7 @@ Drawing Draw(const BarChart& chart) {
   return drawing;
 }
 
-// Space above a roofline's plot, and width of the labels on its right.
+// The space above a roofline's plot, and the width of the labels on its right.
 constexpr double kHead = 14, kLabels = 250;
 
 // Draws the card's peak, and the slope of its memory bandwidth. `x` and `y` map an intensity and
@@ -360,7 +360,7 @@ void AddRoof(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& 
              double low, double right) {
   if (!(chart.peak_flops_per_second > 0 && chart.bytes_per_second > 0)) return;
   const double ridge = chart.peak_flops_per_second / chart.bytes_per_second;
-  // Begin where the slope enters the plot.
+  // Begin where the slope of the memory enters the plot.
   const double enter = std::max(least, low / chart.bytes_per_second);
   absl::StrAppend(&drawing.body, "<path class=\"roof\" d=\"M", At(x(enter)), " ",
                   At(y(enter * chart.bytes_per_second)), "L", At(x(ridge)), " ",
@@ -379,8 +379,8 @@ void AddRoof(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& 
 template <typename X, typename Y>
 double AddWorks(Drawing& drawing, const RooflineChart& chart, const X& x, const Y& y,
                 double right) {
-  // Put the labels in a column on the right, in the order of the points' heights, so that those of
-  // close points are readable.
+  // Put the labels in a column on the right, in the order of the points' heights, so that the
+  // labels of close points are readable.
   std::vector<const RooflineChart::Work*> works;
   for (const RooflineChart::Work& work : chart.works) {
     if (work.intensity > 0 && work.flops_per_second > 0) works.push_back(&work);

@@ -9,17 +9,17 @@
 namespace wan::client::reports {
 
 // Returns an <svg> element with the CSS classes of kChartStyle, so that it follows the page's light
-// or dark scheme. The chart's title is its accessible name. A chart without data gives an empty
-// drawing.
+// or dark scheme. The chart's title becomes the element's accessible name. The drawing is empty if
+// the chart has no data.
 std::string SvgElement(const Chart& chart);
 
-// Returns a complete SVG file: the element with its style and a background.
+// Returns a complete SVG file: the element of SvgElement with its style and a background.
 std::string SvgFile(const Chart& chart);
 
-// CSS for a page that contains elements of SvgElement.
+// The CSS for a page that contains elements of SvgElement.
 extern const char* const kChartStyle;
 
-// Escapes & < > " ' for HTML and XML. Replaces bytes that XML does not allow by '?'.
+// Escapes & < > " ' for HTML and XML. Bytes that XML does not allow become '?'.
 std::string EscapeMarkup(std::string_view text);
 
 }  // namespace wan::client::reports

@@ -11,11 +11,11 @@
 namespace wan::client::reports {
 namespace {
 
-// Sides with fewer measurements need a greater difference.
+// A side with fewer measurements needs a greater difference.
 constexpr size_t kEnoughOfASide = 3;
 constexpr double kFactorOfFewer = 3;
 constexpr size_t kFewestInAll = 4;
-// Percent of the CPUs, or of the time, up to which activity is not a disturbance.
+// Up to this percentage of the CPUs, or of the time, activity does not count as a disturbance.
 constexpr double kQuiet = 5;
 
 double Median(std::vector<double> values) {
@@ -41,13 +41,13 @@ std::optional<double> GpuProcesses(const StageReport& stage) {
   return stage.has_gpu_processes() ? std::optional<double>(stage.gpu_processes()) : std::nullopt;
 }
 
-// Returns the job's own figures, or else those of its steps.
+// Returns the figures of the whole job; where these are missing, those of its steps.
 Circumstances OfJob(const wan::v1::JobReport& report) {
   Circumstances of_steps = CircumstancesOf(FindStages(report, StageKind::kInference));
   const Circumstances of_job = CircumstancesOf(FindStages(report, StageKind::kTotal));
   if (of_job.others_cpu_percent) of_steps.others_cpu_percent = of_job.others_cpu_percent;
-  // Prefer the steps' clocks, because clocks fall while the GPU waits, for example for writing the
-  // file.
+  // Prefer the clocks of the steps, because clocks fall while the GPU waits, for example while the
+  // file is written.
   const auto fill = [](std::optional<double>& figure, const std::optional<double>& other) {
     if (!figure) figure = other;
   };
@@ -57,12 +57,12 @@ Circumstances OfJob(const wan::v1::JobReport& report) {
   return of_steps;
 }
 
-// Returns what disturbed `slow` more than `fast`. `before`: whether the slow side is the "before"
-// side.
+// Returns what has disturbed `slow` more than `fast`. `before` says whether the slow side is the
+// one before the change.
 std::vector<std::string> Disturbances(const Circumstances& slow, const Circumstances& fast,
                                       bool before) {
   std::vector<std::string> found;
-  // "31 before and 4 after".
+  // Returns both figures as text: "31 before and 4 after".
   const auto both = [before](double of_slow, double of_fast) {
     return absl::StrFormat("%.0f before and %.0f after", before ? of_slow : of_fast,
                            before ? of_fast : of_slow);
@@ -91,7 +91,7 @@ std::vector<std::string> Disturbances(const Circumstances& slow, const Circumsta
   return found;
 }
 
-// Returns why the difference may be within the spread of the runs; empty if it is not.
+// Returns why the difference may lie within the spread of the runs; empty if it does not.
 std::string WithinTheSpread(const Measured& before, const Measured& after) {
   const size_t fewer = std::min(before.seconds.size(), after.seconds.size());
   if (before.seconds.size() + after.seconds.size() < kFewestInAll) {

@@ -10,27 +10,27 @@
 
 namespace wan::client::reports {
 
-// Other activity of the machine during a measurement. A figure that was not sampled counts as no
-// disturbance.
+// What else happened on the machine during a measurement. A figure that was not sampled does not
+// count as a disturbance.
 struct Circumstances {
-  // Share of the CPUs that other processes used, in percent.
+  // The share of the CPUs that other processes used, in percent.
   std::optional<double> others_cpu_percent;
   std::optional<double> sm_clock_mhz;
-  // Share of the time in which the driver throttled the clocks, in percent.
+  // The share of the time in which the driver throttled the clocks, in percent.
   std::optional<double> throttled_percent;
-  // Number of processes with contexts on the GPU.
+  // The number of processes that had contexts on the GPU.
   std::optional<double> gpu_processes;
 };
 
-// Returns means over the stages, weighted by seconds.
+// Returns the means over the stages, weighted by seconds.
 Circumstances CircumstancesOf(const std::vector<const StageReport*>& stages);
 
-// Repeated measurements: the runs of one case and variant, or steps of one job.
+// Repeated measurements: the runs of one case and variant, or the steps of one job.
 struct Measured {
-  // Sorted; not empty.
+  // The seconds of each measurement, sorted; never empty.
   std::vector<double> seconds;
   Circumstances circumstances;
-  // Number of runs that the benchmark planned; 0 if unknown.
+  // How many runs the benchmark planned; 0 if unknown.
   int asked = 0;
 
   double median() const;
@@ -39,25 +39,25 @@ struct Measured {
 // Returns all runs of the case and variant of `run`, which is one of `runs`.
 Measured MeasuredRuns(const Run& run, const std::vector<Run>& runs);
 
-// Returns number and range of the measurements: "3: 4.44 to 4.65 s", "1 of 3".
+// Returns how many measurements there are, and their range: "3: 4.44 to 4.65 s", "1 of 3".
 std::string RunsText(const Measured& measured);
 
 struct Verdict {
-  // Difference and ratio of the medians; absent if they may be noise.
+  // Difference and ratio of the medians; absent if the difference may be noise.
   std::optional<double> saved;
   std::optional<double> factor;
-  // "faster", "slower", or "not told apart from noise: " and the reason.
+  // "faster", "slower", or "not told apart from noise: " followed by the reason.
   std::string text;
 };
 
 // A difference counts if the ranges of the two sides do not overlap and it exceeds the wider range,
-// or three times that range if a side has fewer than three measurements. It never counts with fewer
-// than four measurements in total, or if the slower side was disturbed more (other processes, lower
-// or throttled clocks). Equal sides are thus wrongly told apart in at most about one of twenty
-// comparisons.
+// or three times that range if a side has fewer than three measurements. A difference never counts
+// with fewer than four measurements in total, or if the slower side was disturbed more (by other
+// processes, or by lower or throttled clocks). So of twenty comparisons of equal sides, at most
+// about one wrongly finds a difference.
 Verdict Judge(const Measured& before, const Measured& after);
 
-// The note below tables of verdicts.
+// The note that is printed below tables of verdicts.
 inline constexpr char kVerdictNote[] =
     "Each time is the median of its runs. A difference that is within the spread of the runs, or "
     "beside which the machine was disturbed, is not told apart from noise; 'wanctl bench ... "

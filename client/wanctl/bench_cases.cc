@@ -16,7 +16,7 @@ namespace {
 constexpr int64_t kSeed = 42;
 
 using Request = wan::v1::GenerationRequest;
-// Stores a value, or returns an error that says what is allowed.
+// Stores a value in the request, or returns an error that says which values are allowed.
 using Setter = std::function<absl::Status(const std::string&, Request&)>;
 
 template <typename T, typename Store>

@@ -1,4 +1,4 @@
-// Parses the cases of `wanctl bench`, named requests in YAML.
+// Parses the cases of `wanctl bench`: named requests in YAML.
 #pragma once
 
 #include <string>
@@ -10,27 +10,28 @@
 
 namespace wan::client {
 
-// A further request of a case: the settings of Wan's generate.py, or one changed option.
+// Another request of a case: with the settings of Wan's generate.py, or with one option changed.
 struct BenchVariant {
-  // "original", or the option's name.
+  // "original", or the name of the option.
   std::string name;
   wan::v1::GenerationRequest request;
-  // Whether it runs once, before the rest of the case and without a warm-up.
+  // Whether the request runs once, before the rest of the case and without a warm-up.
   bool cold = false;
 };
 
 struct BenchCase {
   std::string name;
   wan::v1::GenerationRequest request;
-  // The file of the first frame; empty: none.
+  // The file of the first frame; empty: the request has no image.
   std::string image_path;
-  // The request of `--mode original` and `both`; the case's own request if it has no `original`.
+  // The request for `--mode original` and `both`; the case's own request if the case has no
+  // `original`.
   BenchVariant original;
-  // The entries of `options`.
+  // The requests under the key `options` of the case.
   std::vector<BenchVariant> options;
 };
 
-// Parses
+// Parses the text of a file of cases:
 //
 //   defaults: {model: ti2v-5b, seed: 42}           # for every case; optional
 //   cases:
@@ -44,8 +45,8 @@ struct BenchCase {
 // Other keys have the names of wanctl's flags: negative_prompt, image, fps, steps, guidance, shift,
 // solver, vae_precision, seed, and profile (true or false). `original` and each option may also
 // have `warm_up: false`. The default seed is 42 and a negative seed is an error, so that runs can
-// be compared. INVALID_ARGUMENT names the case, the key, the value and what is allowed. `source`
-// stands for the text in messages.
+// be compared. Fails with INVALID_ARGUMENT, which names the case, the key, the value and what is
+// allowed. Messages call the text `source`.
 absl::StatusOr<std::vector<BenchCase>> ParseBenchCases(const std::string& yaml,
                                                        const std::string& source);
 

@@ -78,29 +78,29 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   return cases;
 }
 
-// A request and the server on which it runs.
+// A request, and the server on which it runs.
 struct Variant {
-  // Name of the variant; empty: the case itself.
+  // The variant's name; empty: the case itself.
   std::string name;
   GenerationRequest request;
   const VideoClient* videos = nullptr;
-  // Whether it runs once, before the case has run on the server.
+  // Whether it runs once, before the server has run the case.
   bool cold = false;
 };
 
-// The results of a run.
+// What a run has made.
 struct Result {
-  // The latents, as a safetensors file; empty if there are none.
+  // The latents, as a safetensors file; empty if the run has made none.
   std::string latents;
-  // The digest of the MP4 file; empty if there is none.
+  // The digest of the MP4 file; empty if the run has made none.
   std::string video_sha256;
 };
 
-// The results with which a case's runs are compared.
+// The results with which the runs of a case are compared.
 struct CaseResults {
   // The result of the case's first run without a variant; empty until that run has ended.
   Result own;
-  // Results of cold variants, which run earlier, with the index of their run in runs_.
+  // The results of cold variants, which run earlier, each with the index of its run in runs_.
   std::vector<std::pair<size_t, Result>> early;
 };
 
@@ -124,7 +124,7 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // Runs a case with all variants. Returns false if the user stopped it.
+  // Runs a case with all of its variants. Returns false if the user has stopped the benchmark.
   bool RunCase(const BenchCase& one) {
     CaseResults results;
     std::set<const VideoClient*> warm;
@@ -142,7 +142,7 @@ class Bench {
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
           session_.Say(failures_.back());
-          // Further runs would fail as well.
+          // More runs would fail as well.
           break;
         }
         if (run < 1 || variant.cold) warm.insert(variant.videos);
@@ -200,15 +200,15 @@ class Bench {
   }
 
   struct RunTitle {
-    // For messages.
+    // The server's name in messages.
     std::string name;
-    // Value of kWarmLabel; empty: none.
+    // The value of kWarmLabel; empty: the label is left out.
     std::string warmth;
-    // Number of planned runs.
+    // How many runs are planned.
     int runs;
   };
 
-  // Runs a variant once; `run` below 1 is a warm-up.
+  // Runs a variant once; a `run` below 1 is a warm-up.
   absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
                        CaseResults& results) {
     RequestFlags flags{variant.request, one.image_path, std::nullopt};
@@ -231,7 +231,7 @@ class Bench {
     const absl::StatusOr<wan::v1::Event> end = variant.videos->WatchJob(
         job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());
     if (!end.ok()) {
-      // If the user stops the benchmark, cancel its job.
+      // If the user has stopped the benchmark, cancel its job.
       if (session_.stop().stop_requested())
         variant.videos->CancelJob(job->name()).status().IgnoreError();
       return end.status();
@@ -258,8 +258,8 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // Stores the result if it is the case's own, or compares it with that. `measured` will be the
-  // next entry of runs_.
+  // Stores the result if it is the case's own; otherwise compares it with the case's own.
+  // `measured` will become the next entry of runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
                        const std::string& variant, CaseResults& results, reports::Run& measured) {
     absl::StatusOr<Result> result = ReadResult(videos, end);
@@ -296,7 +296,8 @@ class Bench {
     return result;
   }
 
-  // Compares two results; nullopt if the videos have different sizes, which the settings show.
+  // Compares two results; returns nullopt if the videos have different sizes, which their settings
+  // show.
   static std::optional<reports::ResultDifference> Difference(const Result& own,
                                                              const Result& other) {
     absl::StatusOr<reports::ResultDifference> difference =

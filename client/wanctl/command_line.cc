@@ -38,7 +38,7 @@ absl::StatusOr<Shell> ParseShell(std::string_view text) {
   return absl::InvalidArgumentError("expects bash, zsh or fish, not '" + std::string(text) + "'");
 }
 
-// Returns the values of a placeholder like "json|table"; empty for other placeholders.
+// Returns the values of a placeholder such as "json|table"; empty for other placeholders.
 std::vector<std::string> ChoicesOf(const std::string& value_name) {
   constexpr char kInWords[] = "abcdefghijklmnopqrstuvwxyz0123456789+|";
   std::vector<std::string> choices;
@@ -112,7 +112,7 @@ class Parser {
         if (found.empty()) throw CLI::ValidationError(UnknownCommand(*app, word));
         app = found.front();
       }
-      // Not App::help, which would show the help of the parsed command, 'help'.
+      // Do not call App::help, which would show the help of the command that was parsed, 'help'.
       const std::string name = app == &app_ ? "wanctl" : "wanctl " + CommandOf(*app);
       return EarlyExit{kExitDone,
                        app_.get_formatter()->make_help(app, name, CLI::AppFormatMode::Normal), ""};
@@ -142,8 +142,8 @@ class Parser {
     server = *std::move(parsed);
   }
 
-  // Returns a usage error. Reports unknown flags first, because CLI11 would report a missing flag
-  // although it is only misspelt.
+  // Returns a usage error. Reports unknown flags first: if a flag is misspelt, CLI11 would report
+  // that it is missing.
   EarlyExit UsageError(std::string what) const {
     const CLI::App* command = &app_;
     while (!command->get_subcommands().empty()) command = command->get_subcommands().front();
@@ -167,7 +167,7 @@ class Parser {
     return {kExitUsage, "", "wanctl: " + what + "\n" + next + "\n"};
   }
 
-  // Returns the command's path, "models load"; "wanctl" for the root.
+  // Returns the names that lead to the command, "models load"; "wanctl" for the root.
   static std::string CommandOf(const CLI::App& app) {
     const CLI::App* const parent = app.get_parent();
     if (parent == nullptr || parent->get_parent() == nullptr) return app.get_name();
@@ -191,7 +191,7 @@ class Parser {
     if (!hint.empty()) return text + "; " + hint;
     const std::string meant = DidYouMean(word, names);
     if (!meant.empty()) return text + meant;
-    // It may be a flag of another command.
+    // The unknown flag may be a flag of another command.
     for (const CommandEntry& command : Table().commands) {
       for (const FlagEntry& flag : command.flags) {
         if (flag.name == word) return text + "; " + command.name + " has it";

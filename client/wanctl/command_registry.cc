@@ -28,7 +28,7 @@ CLI::App& CommandRegistry::AddSubcommand(CLI::App& parent, const CommandHelp& he
 }
 
 void CommandRegistry::Choose(CLI::App& app, std::function<Command()> command) {
-  // Keep the first: CLI11 calls a nested command's callback before its parent's.
+  // Keep the first command: CLI11 calls the callback of a nested command before that of its parent.
   app.callback([this, command = std::move(command)] {
     if (!chosen_) chosen_ = command;
   });

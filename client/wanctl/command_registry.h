@@ -1,6 +1,7 @@
-// Registers wanctl's commands. To add a command, write its struct in options.h, its Run in
-// commands.h, and its registration in one of the functions at the end of this file. Included only
-// by command_line.cc and *_flags.cc, because compiling CLI11 takes seconds.
+// Registers wanctl's commands. To add a command, write its struct in options.h, its function Run in
+// commands.h, and its registration in one of the functions at the end of this file. Only
+// command_line.cc and the files *_flags.cc include this header, because compiling CLI11 takes
+// seconds.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -18,8 +19,8 @@
 
 namespace wan::client {
 
-// A command being registered: add flags to `app` that store into `command`. Both live as long as
-// the registry.
+// A command that is being registered: add flags to `app` that store their values into `command`.
+// `app` and `command` live as long as the registry.
 template <typename C>
 struct Registered {
   CLI::App& app;
@@ -29,11 +30,11 @@ struct Registered {
 struct CommandHelp {
   std::string name;
   std::string description;
-  // Printed below the flags.
+  // Text that the help prints below the flags.
   std::string footer = "";
-  // The help text of --timeout for this command.
+  // The text that explains --timeout in the help of this command.
   std::string timeout = "End the command after this time, whatever it waits for";
-  // Whether the command adds its own --format; otherwise --format is json or table.
+  // Whether the command adds a flag --format of its own; otherwise --format is json or table.
   bool own_format = false;
 };
 
@@ -62,7 +63,7 @@ class CommandRegistry {
     return {app, *command};
   }
 
-  // The same below the root.
+  // Adds a command below the root, with the global flags.
   template <typename C>
   Registered<C> Add(const CommandHelp& help, std::function<void(C&)> finish = nullptr) {
     return Add<C>(app_, help, std::move(finish));
@@ -72,7 +73,8 @@ class CommandRegistry {
   // `answer`.
   CLI::App& AddLocal(const CommandHelp& help, std::function<EarlyExit()> answer);
 
-  // Returns the parsed command. Call it after parsing. May throw CLI::ValidationError.
+  // Returns the command that was parsed. Call it when CLI11 has parsed the command line. The
+  // function may throw CLI::ValidationError.
   std::variant<Options, EarlyExit> Take();
 
  private:
@@ -92,14 +94,15 @@ std::string Alternatives() {
   return absl::StrJoin(WordsOf<Enum>(), "|");
 }
 
-// Adds an option. `parse` parses each value, `store` stores it. The flag takes one value and may be
-// given once, unless Repeatable or Several is called. A `value_name` of lower-case words with '|'
-// between them lists all values, for shell completion.
+// Adds an option. The option calls `parse` for each value, and `store` with the result. The flag
+// takes one value and may be given once, unless Repeatable or Several is called for it. If
+// `value_name` consists of lower-case words with '|' between them, these are all values, for shell
+// completion.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
                       std::function<void(T)> store) {
-  // The name of a positional argument has no dashes.
+  // The name of a positional argument begins without dashes.
   const std::string shown = name.starts_with("-") ? name : name + " argument";
   auto take = [parse, store = std::move(store), shown](const CLI::results_t& texts) {
     for (const std::string& text : texts) {
@@ -114,7 +117,7 @@ CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string&
   return app.add_option(name, CLI::callback_t(std::move(take)), description)->type_name(value_name);
 }
 
-// The same, but assigns the parsed value to `value`.
+// Like AddOption with `store`, but assigns the parsed value to `value`.
 template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
@@ -123,27 +126,27 @@ CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string&
                      [&value](T parsed) { value = std::move(parsed); });
 }
 
-// Allows to give the option several times, with one value each.
+// Allows giving the option several times, with one value each.
 CLI::Option* Repeatable(CLI::Option* option);
 
-// Makes the option take all values up to the next flag, and allows to give it several times.
+// Makes the option take all values up to the next flag, and allows giving it several times.
 CLI::Option* Several(CLI::Option* option);
 
 // Adds the required positional argument JOB.
 void AddJob(CLI::App& app, std::string& job);
 
-// Add --output and --preview-dir.
+// These add the flags --output and --preview-dir.
 CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
                         const std::string& description);
 void AddPreviewDir(CLI::App& app, std::string& folder);
 
-// request_flags.cc: generate, submit, quote.
+// Defined in request_flags.cc: generate, submit, quote.
 void RegisterRequestCommands(CommandRegistry& registry);
-// job_flags.cc: watch, get, list, cancel, delete, download, receipt, replay.
+// Defined in job_flags.cc: watch, get, list, cancel, delete, download, receipt, replay.
 void RegisterJobCommands(CommandRegistry& registry);
-// report_flags.cc: report, bench.
+// Defined in report_flags.cc: report, bench.
 void RegisterReportCommands(CommandRegistry& registry);
-// server_flags.cc: models, devices, info, top, health, usage, drain, undrain.
+// Defined in server_flags.cc: models, devices, info, top, health, usage, drain, undrain.
 void RegisterServerCommands(CommandRegistry& registry);
 
 }  // namespace wan::client

@@ -1,4 +1,5 @@
-// Runs the commands. Each function takes a command's options and returns the exit code.
+// Runs the commands of wanctl. Each function takes the options of a command and returns the exit
+// code.
 #pragma once
 
 #include "client/wanctl/exit_code.h"
@@ -7,12 +8,12 @@
 
 namespace wan::client {
 
-// follow_commands.cc: commands that follow a job to its end
+// Defined in follow_commands.cc: commands that follow a job to its end.
 ExitCode Run(Session& session, const GenerateCommand& command);
 ExitCode Run(Session& session, const WatchCommand& command);
 ExitCode Run(Session& session, const ReplayCommand& command);
 
-// job_commands.cc
+// Defined in job_commands.cc.
 ExitCode Run(Session& session, const SubmitCommand& command);
 ExitCode Run(Session& session, const QuoteCommand& command);
 ExitCode Run(Session& session, const GetCommand& command);
@@ -22,11 +23,11 @@ ExitCode Run(Session& session, const DeleteCommand& command);
 ExitCode Run(Session& session, const DownloadCommand& command);
 ExitCode Run(Session& session, const ReceiptCommand& command);
 
-// report_command.cc, bench_command.cc
+// Defined in report_command.cc and bench_command.cc.
 ExitCode Run(Session& session, const ReportCommand& command);
 ExitCode Run(Session& session, const BenchCommand& command);
 
-// server_commands.cc
+// Defined in server_commands.cc.
 ExitCode Run(Session& session, const ListModelsCommand& command);
 ExitCode Run(Session& session, const LoadModelCommand& command);
 ExitCode Run(Session& session, const UnloadModelCommand& command);
@@ -38,7 +39,7 @@ ExitCode Run(Session& session, const UsageCommand& command);
 ExitCode Run(Session& session, const DrainCommand& command);
 ExitCode Run(Session& session, const UndrainCommand& command);
 
-// top_command.cc
+// Defined in top_command.cc.
 ExitCode Run(Session& session, const TopCommand& command);
 
 }  // namespace wan::client

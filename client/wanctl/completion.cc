@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// The kinds of completions for a flag's value or a positional argument.
+// What can complete a flag's value or a positional argument.
 enum class Source { kNothing, kWords, kFiles, kFolders };
 
 Source SourceOf(const FlagEntry& flag) {
@@ -21,8 +21,8 @@ Source SourceOf(const FlagEntry& flag) {
   return Source::kNothing;
 }
 
-// Calls `visit` for a command and all commands below it, with the path of names ("models load", ""
-// for the root).
+// Calls `visit` for a command and all commands below it, each with the names that lead to it
+// ("models load"; "" for the root).
 void Walk(const CommandEntry& command, const std::string& path,
           const std::function<void(const CommandEntry&, const std::string&)>& visit) {
   visit(command, path);
@@ -37,7 +37,8 @@ std::vector<std::string> NamesOf(const std::vector<CommandEntry>& commands) {
   return names;
 }
 
-// Returns the text in single quotes, for all three shells; for fish also doubles backslashes.
+// Returns the text in single quotes, as all three shells read it; for fish also doubles
+// backslashes.
 std::string Quoted(const std::string& text, bool fish = false) {
   if (fish)
     return absl::StrCat("'", absl::StrReplaceAll(text, {{"\\", "\\\\"}, {"'", "\\'"}}), "'");
@@ -57,8 +58,8 @@ constexpr char kBashTail[] = R"(  esac
 complete -F _wanctl wanctl
 )";
 
-// The script finds the command from the words before the cursor; the last one may be a flag that
-// needs a value.
+// The script finds the command from the words before the cursor; the last of them may be a flag
+// that needs a value.
 std::string BashScript(const CommandEntry& root) {
   std::set<std::string> with_value;
   std::vector<std::string> paths;
@@ -126,7 +127,7 @@ std::string ZshArgument(const FlagEntry& flag, const std::string& command_names)
                    flag.value.empty() ? "" : absl::StrCat(":", escaped(flag.value), ":", action)));
 }
 
-// The script has a function for each command, which calls the function of the nested command.
+// The script has a function for each command, which calls the function of the command nested in it.
 std::string ZshScript(const CommandEntry& root) {
   std::string script =
       "#compdef wanctl\n# Completion of wanctl for zsh; made by 'wanctl completion zsh'.\n";
@@ -170,7 +171,8 @@ std::string FishScript(const CommandEntry& root) {
   std::string script =
       "# Completion of wanctl for fish; made by 'wanctl completion fish'.\ncomplete -c wanctl -f\n";
   Walk(root, "", [&](const CommandEntry& command, const std::string& path) {
-    // A fish condition: this command's words have been typed, and no nested command.
+    // A condition for fish: the words of this command have been typed, and those of no nested
+    // command.
     std::string here;
     if (!path.empty()) {
       here = absl::StrCat("__fish_seen_subcommand_from ",

@@ -9,8 +9,8 @@ namespace wan::client {
 
 enum class Shell { kBash, kZsh, kFish };
 
-// Returns a script for the shell to source. It completes commands, flags, values of flags with a
-// fixed set, and local files; it calls no server.
+// Returns a script for the shell to source. The script completes commands, flags, values of flags
+// that allow only certain words, and local files; it calls no server.
 std::string CompletionScript(Shell shell, const CommandEntry& root);
 
 }  // namespace wan::client

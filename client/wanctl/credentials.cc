@@ -43,7 +43,7 @@ absl::Status ReadTls(const GlobalFlags& flags, ConnectionOptions& options) {
   for (const char* const path : kSystemAuthorities) {
     if (ReadFile("--tls", path, &options.tls_ca).ok()) return absl::OkStatus();
   }
-  return absl::OkStatus();  // gRPC then searches for authorities itself
+  return absl::OkStatus();  // gRPC itself then searches for authorities
 }
 
 }  // namespace

@@ -9,10 +9,10 @@
 
 namespace wan::client {
 
-// Reads the TLS files and the token file that the flags name. Errors: a file cannot be read (names
-// the flag), a certificate has no key, or the token would be sent in plain text to another machine.
-// Tokens cannot be given on the command line, because every user of a machine can read the
-// arguments of its processes.
+// Reads the TLS files and the token file that the flags name. Fails if a file cannot be read (the
+// message names the flag), if a certificate has no key, or if the token would be sent in plain text
+// to another machine. Tokens cannot be given on the command line, because every user of a machine
+// can read the arguments of its processes.
 absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
                                                       const std::string& default_token);
 

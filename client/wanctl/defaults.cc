@@ -19,8 +19,8 @@ std::string ShortName(const wan::v1::Model& model) {
   return name.starts_with(kPrefix) ? name.substr(kPrefix.size()) : name;
 }
 
-// Returns the prompt's first words in lower case, joined by '-'; empty if it has no ASCII letters
-// or digits.
+// Returns the first words of the prompt in lower case, joined by '-'; empty if the prompt has no
+// ASCII letters or digits.
 std::string NameOf(std::string_view prompt) {
   std::string name;
   int words = 0;

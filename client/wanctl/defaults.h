@@ -14,24 +14,25 @@
 
 namespace wan::client {
 
-// Returns the only model that is loaded or being loaded, else the only one that the server knows.
-// INVALID_ARGUMENT, with all names, if there are several or none. Pure.
+// Returns the only model that is loaded or being loaded; if there is none, the only one that the
+// server knows. Fails with INVALID_ARGUMENT, and all names in the message, if several models are
+// possible or none. A pure function.
 absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models);
 
-// If the request has no model, fills in the server's only one. If that is not possible, tells the
-// user why and returns the exit code.
+// If the request names no model, fills in the server's only one. If the server does not have
+// exactly one, tells the user so and returns the exit code.
 std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request);
 
 // Returns the default file of an artifact in the current folder, "a-red-cat-runs-on-4f1c9a52.mp4":
 // the prompt's first five words of ASCII letters and digits, and the first eight characters of the
-// job's ID, so that jobs do not share a name. `job` is "jobs/ID". Pure.
+// job's ID, so that jobs do not share a name. `job` is "jobs/ID". A pure function.
 OutputFile DefaultOutput(std::string_view prompt, std::string_view job, wan::v1::OutputKind kind);
 
-// Whether the request has a seed; if it is absent or negative, the server draws one.
+// Whether the request has a seed; if the seed is absent or negative, the server draws one.
 bool HasOwnSeed(const wan::v1::GenerationRequest& request);
 
-// Prints the job's seed on stderr, so that the video can be made again; asks the server if it drew
-// the seed. Prints nothing with --json, because the messages contain the seed.
+// Prints the job's seed on stderr, so that the video can be made again; if the server has drawn the
+// seed, asks the server for it. Prints nothing with --json, because the messages contain the seed.
 void SaySeed(Session& session, const wan::v1::GenerationRequest& request, const std::string& job);
 
 }  // namespace wan::client

@@ -6,7 +6,7 @@
 namespace wan::client {
 namespace {
 
-// Moves to the line's start and erases the line.
+// Moves the cursor to the start of the line, and erases the line.
 constexpr char kClearLine[] = "\r\x1b[K";
 
 }  // namespace

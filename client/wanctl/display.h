@@ -1,4 +1,5 @@
-// Shows a job's progress: on a terminal as a bar redrawn in place, otherwise as plain lines.
+// Shows the progress of a job: on a terminal as a bar that is redrawn in place, otherwise as plain
+// lines.
 #pragma once
 
 #include <ostream>
@@ -18,13 +19,13 @@ class Display {
   Display& operator=(const Display&) = delete;
   ~Display() { Clear(); }
 
-  // Shows an event; call it for every event of a job, in order.
+  // Shows an event; call it for every event of a job, in the order of the events.
   void Show(const wan::v1::Event& event);
 
-  // Redraws the last line of the terminal with `text`; does nothing without a terminal.
+  // Redraws the last line of the terminal with `text`; does nothing if there is no terminal.
   void ShowInPlace(std::string_view text);
 
-  // Erases the line that ShowInPlace drew, if any.
+  // Erases the line that ShowInPlace has drawn, if there is one.
   void Clear();
 
  private:

@@ -12,8 +12,8 @@ ExitCode ExitCodeOf(const absl::Status& status, bool accepted) {
     case absl::StatusCode::kDeadlineExceeded:
       return kExitCancelled;
     case absl::StatusCode::kUnavailable:
-      // An error with a reason came from the server, for example because it is stopping. An error
-      // without a reason came from this library: the server did not answer.
+      // An error with a reason comes from the server, for example because the server is stopping.
+      // An error without a reason comes from this library: the server did not answer.
       return DetailsOf(status).reason.empty() || accepted ? kExitUnreachable : kExitRejected;
     case absl::StatusCode::kInvalidArgument:
     case absl::StatusCode::kNotFound:

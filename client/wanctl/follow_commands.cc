@@ -37,11 +37,12 @@ class Follower {
     }
   }
 
-  // "jobs/ID"; empty before the first event.
+  // The job's name, "jobs/ID"; empty before the first event.
   const std::string& job() const { return job_; }
 
-  // Reports the end of the job and returns the exit code. `end` is the job's last event, or the
-  // call's error. `when_stopped` tells the user what happens to the job if the call was stopped.
+  // Reports how the job has ended, and returns the exit code. `end` is the last event of the job,
+  // or the error of the call. `when_stopped` tells the user what happens to the job if the user has
+  // stopped the call.
   ExitCode Finish(const absl::StatusOr<wan::v1::Event>& end, const std::string& when_stopped) {
     display_.Clear();
     if (!end.ok()) {
@@ -72,8 +73,9 @@ class Follower {
   std::string job_;
 };
 
-// Cancels the job after Ctrl-C, because the server keeps a job with a request_id for a while after
-// its caller has gone. The call does not use session.stop(), which is already requested.
+// Cancels the job after Ctrl-C, because the server would keep a job with a request_id for a while
+// after its caller has gone. Do not pass session.stop() to the call, because that stop is already
+// requested.
 void CancelIfStopped(Session& session, const Follower& follower) {
   if (!session.stop().stop_requested() || follower.job().empty()) return;
   session.Videos().CancelJob(follower.job()).status().IgnoreError();
@@ -85,8 +87,8 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  // The default name contains the job's ID, so before the job exists only the folder can be
-  // checked.
+  // The default name contains the job's ID, so only the folder can be checked before the job
+  // exists.
   const auto outputs_of = [&](const std::string& job) {
     if (!command.outputs.empty()) return command.outputs;
     return std::vector{DefaultOutput(request->prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
@@ -101,7 +103,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
 
   if (const auto refused = FillInModel(session, *request)) return *refused;
 
-  // Progress goes to stderr; stdout is for the files' names.
+  // Progress goes to stderr, because stdout is for the names of the files.
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
@@ -113,7 +115,7 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   if (code != kExitDone) return code;
   const ExitCode fetched = FetchOutputs(session, display, end->job(), end->completed().artifacts(),
                                         outputs_of(end->job()), kExitFailed);
-  // The seed is printed last, so that it is easy to find.
+  // Print the seed last, so that the user finds it easily.
   if (fetched == kExitDone) SaySeed(session, *request, end->job());
   return fetched;
 }
@@ -123,7 +125,7 @@ ExitCode Run(Session& session, const WatchCommand& command) {
   if (const absl::Status status = previews.Prepare(); !status.ok()) {
     return session.RefuseUsage(status);
   }
-  // The events are the result of this command, so they go to stdout.
+  // The events are the result of this command, so print them on stdout.
   Display display(session.console().out, session.console().out_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.Videos().WatchJob(

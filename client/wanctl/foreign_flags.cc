@@ -9,9 +9,9 @@ constexpr std::string_view kUpstream = "generate.py's ";
 constexpr std::string_view kDiffusers = "diffusers' ";
 
 struct ForeignFlag {
-  std::string_view name;  // with words joined by '_'
+  std::string_view name;  // the flag's name, with its words joined by '_'
   std::string_view origin;
-  std::string_view here;  // continues "generate.py's --NAME "
+  std::string_view here;  // continues the sentence "generate.py's --NAME "
 };
 
 constexpr ForeignFlag kFlags[] = {

@@ -7,12 +7,12 @@
 
 namespace wan::client {
 
-// Returns a sentence with wanctl's equivalent of the flag: "generate.py's --frame_num is --frames
-// here"; empty for unknown flags. Knows the flags of Wan's generate.py and scripts around it, and
-// arguments of diffusers' pipelines, with '-' or '_' between words. Pure.
+// Returns a sentence that names wanctl's equivalent of the flag, such as "generate.py's --frame_num
+// is --frames here"; empty for unknown flags. Knows the flags of Wan's generate.py and scripts
+// around it, and arguments of diffusers' pipelines, with '-' or '_' between words. A pure function.
 std::string HintForForeignFlag(std::string_view flag);
 
-// Returns all known names, with words joined by '_'. docs/use/coming-from.md lists them.
+// Returns all names that it knows, with words joined by '_'. docs/use/coming-from.md lists them.
 std::vector<std::string_view> ForeignFlags();
 
 }  // namespace wan::client

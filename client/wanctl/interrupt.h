@@ -7,8 +7,8 @@
 namespace wan::client {
 
 // While this object lives, the first SIGINT or SIGTERM requests a stop, and a second one ends the
-// process with `exit_code`. Create it before any other thread, because threads inherit blocked
-// signals. Only one may exist at a time.
+// process with `exit_code`. Create it before any other thread, because threads inherit which
+// signals are blocked. Only one such object may exist at a time.
 class InterruptHandler {
  public:
   explicit InterruptHandler(int exit_code);
@@ -20,7 +20,7 @@ class InterruptHandler {
 
  private:
   std::stop_source stop_;
-  // Becomes readable when the handler's thread should end.
+  // The descriptor becomes readable when the handler's thread should end.
   int end_fd_;
   int signal_fd_;
   std::thread thread_;

@@ -22,7 +22,7 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
-  // Use the request in the answer, in which the server has set the seed.
+  // Use the request that the answer contains, because the server has set the seed there.
   if (HasOwnSeed(job->request())) SaySeed(session, job->request(), job->name());
   return kExitDone;
 }
@@ -47,7 +47,7 @@ ExitCode Run(Session& session, const GetCommand& command) {
 }
 
 ExitCode Run(Session& session, const ListCommand& command) {
-  // Largest page that the server returns.
+  // The largest page that the server returns.
   constexpr int kPageSize = 1000;
   wan::v1::ListJobsRequest request;
   request.mutable_states()->Add(command.states.begin(), command.states.end());
@@ -63,7 +63,7 @@ ExitCode Run(Session& session, const ListCommand& command) {
     jobs.insert(jobs.end(), page->jobs().begin(), page->jobs().end());
     request.set_page_token(page->next_page_token());
   } while (!request.page_token().empty() && jobs.size() < static_cast<size_t>(command.limit));
-  // Print one table for all pages, whose column widths depend on all jobs.
+  // Print one table for all pages, because the widths of its columns depend on all jobs.
   if (!session.json()) session.console().out << JobTable(jobs, session.out_colours());
   return kExitDone;
 }

@@ -1,4 +1,4 @@
-// Registers list and the commands about an existing job.
+// Registers the command list, and the commands about an existing job.
 #include <string>
 
 #include "client/wanctl/command_registry.h"
@@ -48,7 +48,7 @@ void RegisterJobCommands(CommandRegistry& registry) {
       [&states = list.command.states](wan::v1::JobState state) { states.push_back(state); }));
   AddValue<std::string>(
       list.app, "--filter", "TEXT",
-      "List only jobs that it accepts, such as 'labels.team = video'; see docs/use/api.md",
+      "List only jobs that this filter accepts, such as 'labels.team = video'; see docs/use/api.md",
       ParseNotEmpty, list.command.filter);
   AddValue<std::string>(list.app, "--order-by", "FIELD",
                         "create_time, end_time or priority, then 'desc' for the greatest first",

@@ -26,7 +26,7 @@ bool Known(const google::protobuf::Any& any) {
   return content->ParseFromString(any.value());
 }
 
-// Removes unknown details from every google.rpc.Status within `message`.
+// Removes details of unknown types from every google.rpc.Status within `message`.
 void DropUnknownDetails(Message* message) {
   if (message->GetDescriptor() == google::rpc::Status::descriptor()) {
     auto* details = static_cast<google::rpc::Status*>(message)->mutable_details();
@@ -58,7 +58,7 @@ std::string JsonLine(const Message& message) {
   DropUnknownDetails(known.get());
   std::string line;
   const auto status = google::protobuf::util::MessageToJsonString(*known, &line);
-  // Everything else in the contract has a JSON form.
+  // This does not fail, because everything else in the contract has a JSON form.
   return status.ok() ? line : "{}";
 }
 

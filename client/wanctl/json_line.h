@@ -1,4 +1,4 @@
-// Writes messages as protobuf's JSON on one line.
+// Writes messages on one line in the JSON form of protobuf.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace wan::client {
 
-// Returns the message's JSON without a newline. Leaves out error details of unknown types, which
-// have no JSON form.
+// Returns the message's JSON without a newline. Leaves out error details of unknown types, because
+// these have no JSON form.
 std::string JsonLine(const google::protobuf::Message& message);
 
 }  // namespace wan::client

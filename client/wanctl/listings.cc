@@ -20,7 +20,8 @@ namespace {
 using wan::v1::GenerationRequest;
 using wan::v1::Job;
 
-// Returns a state of a job or model without its prefix: "RUNNING" for JOB_STATE_RUNNING.
+// Returns the name of a state of a job or model without its prefix: "RUNNING" for
+// JOB_STATE_RUNNING.
 template <typename State>
 std::string StateName(State state) {
   if (state == State()) return "UNSPECIFIED";
@@ -28,8 +29,8 @@ std::string StateName(State state) {
   return word.empty() ? std::string(kAbsent) : absl::AsciiStrToUpper(word);
 }
 
-// Returns the colour of a state of a job or model: green for success, yellow for waiting, red for
-// failure.
+// Returns the colour in which a state of a job or model is shown: green for success, yellow for
+// waiting, red for failure.
 Colour StateColour(std::string_view state) {
   if (state == "RUNNING" || state == "COMPLETED" || state == "READY") return Colour::kGreen;
   if (state == "QUEUED" || state == "LOADING") return Colour::kYellow;
@@ -96,7 +97,7 @@ std::string SamplingText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
-// Returns, for example, "style, light x 0.5"; leaves out scales of 1.
+// Returns, for example, "style, light x 0.5"; a scale of 1 is left out.
 std::string LorasText(const GenerationRequest& request) {
   std::vector<std::string> parts;
   for (const wan::v1::LoraScale& lora : request.loras()) {
@@ -118,8 +119,8 @@ class Lines {
   std::string lines_;
 };
 
-// Adds the provenance of the latest attempt (device, libraries, versions), on which the video's
-// bits depend besides the request and the model's files.
+// Adds the provenance of the latest attempt (device, libraries, versions): the video's bits depend
+// on it, on the request and on the model's files.
 void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Device", Printable(provenance.device_name()));
   lines.Add("Dtype", Printable(provenance.dtype()));
@@ -138,7 +139,7 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Server", Printable(provenance.server_version()));
 }
 
-// Adds the request's fields on which the video depends.
+// Adds those fields of the request on which the video depends.
 void AddRequest(const GenerationRequest& request, const std::string& image_sha256, Lines& lines) {
   lines.Add("Model", Printable(request.model()));
   lines.Add("Prompt", Printable(request.prompt()));
@@ -150,10 +151,11 @@ void AddRequest(const GenerationRequest& request, const std::string& image_sha25
 }
 
 // Describes the request's image and what the server did with it: "PNG, 320x192, turned as EXIF
-// orientation 6 says, blended over #ffffff, 16 bits scaled to 8". Empty if the job has none.
+// orientation 6 says, blended over #ffffff, 16 bits scaled to 8". The text is empty if the job has
+// no image.
 std::string ImageText(const Job& job) {
   if (!job.has_input_image()) return "";
-  constexpr int kBits = 8;  // size of the pixels that the model sees
+  constexpr int kBits = 8;  // bits of a pixel's channel as the model sees it
   const wan::v1::InputImage& image = job.input_image();
   std::string text =
       absl::StrCat(Printable(image.format()), ", ", image.width(), "x", image.height());
@@ -179,7 +181,7 @@ void AddArtifacts(const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& a
   }
 }
 
-// Returns an omitted output and the error: "previews: INTERNAL: ...".
+// Returns the name of an optional output that failed, and its error: "previews: INTERNAL: ...".
 std::string OmissionText(const wan::v1::Omission& omission) {
   const std::string what = omission.output() == wan::v1::OUTPUT_KIND_UNSPECIFIED
                                ? "previews"
@@ -239,7 +241,7 @@ std::string JobText(const Job& job) {
     lines.Add("Missing", OmissionText(omission));
   }
   for (const wan::v1::LostAttempt& lost : job.lost_attempts()) {
-    // An entry without an end is the running attempt.
+    // Skip an entry without an end, because it is the attempt that is running.
     if (lost.has_end_time()) lines.Add("Lost", LostAttemptText(lost));
   }
   AddProvenance(job.provenance(), lines);
@@ -261,7 +263,8 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
-// Appends a line with the factor of a LoRA's file, and a second one if parts were left out.
+// Appends a line with the factor of a LoRA's file, and a second line if parts of the file were left
+// out.
 void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
                 const wan::v1::Lora::Part& part, std::string& text) {
   const std::string subject =
@@ -294,7 +297,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    // The device of a component on several devices is a list.
+    // If a component is on several devices, its device is a list of these.
     const auto add_devices = [&](const wan::v1::ModelComponent& component) {
       for (const absl::string_view device : absl::StrSplit(component.device(), ',')) {
         add(devices, std::string(device));

@@ -14,7 +14,8 @@
 
 namespace {
 
-// Returns the width of a terminal; 0 if the descriptor is not a terminal or cannot redraw a line.
+// Returns the width of a terminal in columns; 0 if the descriptor is not a terminal, or one that
+// cannot redraw a line.
 int TerminalColumns(int fd) {
   const char* const type = std::getenv("TERM");
   if (!isatty(fd) || type == nullptr || std::string_view(type) == "dumb") return 0;
@@ -23,7 +24,7 @@ int TerminalColumns(int fd) {
   return size.ws_col;
 }
 
-// Any value of NO_COLOR except the empty one disables colours (https://no-color.org).
+// Any value of NO_COLOR except the empty one turns colours off (https://no-color.org).
 bool WantsColours(int columns) {
   const char* const refused = std::getenv("NO_COLOR");
   return columns > 0 && (refused == nullptr || *refused == '\0');
@@ -38,7 +39,8 @@ std::string EnvironmentOr(const char* name, const char* otherwise) {
 
 int main(int argc, char** argv) {
   using namespace wan::client;
-  // Silence gRPC's log, because wanctl reports errors itself, unless the user has set the variable.
+  // Silence the log of gRPC, because wanctl itself reports errors; but keep the variable if the
+  // user has set it.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const InterruptHandler interrupt(kExitCancelled);
   const int out_columns = TerminalColumns(STDOUT_FILENO);

@@ -19,36 +19,36 @@
 namespace wan::client {
 
 struct GlobalFlags {
-  // "HOST:PORT".
+  // The server to call, "HOST:PORT".
   std::string server;
-  // Print every message of the server on stdout as a line of JSON.
+  // Whether to print every message of the server on stdout as a line of JSON.
   bool json = false;
-  // Use TLS; any of the following PEM files (empty: none) implies it.
+  // Whether to use TLS; each of the following PEM files implies TLS (empty: not given).
   bool tls = false;
   std::string tls_ca;
   std::string tls_cert;
   std::string tls_key;
-  // File of the token; empty: use the environment's token, if any.
+  // The file with the token; empty: use the token of the environment, if there is one.
   std::string token_file;
   bool allow_plaintext_token = false;
-  // Most time for the whole command.
+  // Most time that the whole command may take.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
-// The request from the command line. Fields whose flags were not given are unset.
+// The request that the command line describes. Fields whose flags were not given are unset.
 struct RequestFlags {
   wan::v1::GenerationRequest request;
-  // The file to read into request.image; empty: no image.
+  // The file whose bytes go into request.image; empty: no image.
   std::string image_path;
-  // The time from now to request.deadline.
+  // The time from now until request.deadline.
   std::optional<absl::Duration> deadline;
 };
 
 struct GenerateCommand {
   RequestFlags flags;
-  // Empty: an MP4 file named after the prompt and the job (DefaultOutput).
+  // If the list is empty, an MP4 file named after the prompt and the job (DefaultOutput).
   std::vector<OutputFile> outputs;
-  // The folder for previews; empty: no previews are written.
+  // The folder to which previews are written; empty: none are written.
   std::string preview_dir;
 };
 struct SubmitCommand {
@@ -57,7 +57,7 @@ struct SubmitCommand {
 struct QuoteCommand {
   RequestFlags flags;
   std::vector<OutputFile> outputs;
-  // Accepted like in generate, but unused.
+  // The flag is accepted as in generate, but has no effect.
   std::string preview_dir;
 };
 struct WatchCommand {
@@ -82,43 +82,45 @@ struct DeleteCommand {
 };
 struct DownloadCommand {
   std::string job;
-  // Empty: every artifact, in files named after the prompt and the job (DefaultOutput).
+  // If the list is empty, every artifact, in files named after the prompt and the job
+  // (DefaultOutput).
   std::vector<OutputFile> outputs;
 };
-// How reports of measured jobs are written.
+// Says how reports about measured jobs are written.
 struct ReportFlags {
-  // Unset: from the ending of `output`, or else tables.
+  // If it is not set, the ending of `output` decides; without `output`, the format is table.
   std::optional<ReportFormat> format;
-  // The file or folder to write; empty: stdout.
+  // The file or folder to which the report is written; empty: stdout.
   std::string output;
-  // A file of `wan_bench ceilings`; empty: use the stored ceilings of the jobs' devices.
+  // A file of `wan_bench ceilings`; empty: use the stored ceilings of the devices on which the jobs
+  // ran.
   std::string ceilings;
-  // Empty: all four reports.
+  // The reports to make; empty: all four.
   std::set<reports::ReportPart> parts;
 };
 struct ReportCommand {
-  // The jobs, in the order of the rows.
+  // The jobs to report, in the order of the rows.
   std::vector<std::string> jobs;
-  // JSON files of `bench` or `report`, whose runs are added to the report.
+  // JSON files that `bench` or `report` has written; the runs in them are added to the report.
   std::vector<std::string> from;
   ReportFlags flags;
 };
-// The settings with which `bench` runs a case.
+// Says with which settings `bench` runs a case.
 enum class BenchMode { kOptimized, kOriginal, kBoth };
 struct BenchCommand {
-  // "demo", "seeds", or a YAML file.
+  // "demo", "seeds", or the path of a YAML file.
   std::string cases;
-  // The folder for the reports.
+  // The folder to which the reports are written.
   std::string output;
   BenchMode mode = BenchMode::kOptimized;
   int32_t num_runs = 1;
-  // Number of warm-up runs of each case and setting, which are not reported.
+  // How often each case and setting runs before it is measured; these runs are not reported.
   int32_t warm_up = 0;
-  // Names of the cases to run; empty: all.
+  // Names of the cases to run; empty: run all cases.
   std::vector<std::string> only;
-  // Model to use instead of the cases' models; empty: theirs.
+  // The model to use in place of the models that the cases name; empty: use those.
   std::string model;
-  // The server for `original`; empty: the same server.
+  // The server on which `original` runs; empty: the same server.
   std::string original_server;
   // Pairs of an option's name and a server whose settings differ by it.
   std::vector<std::pair<std::string, std::string>> compare;
@@ -130,7 +132,7 @@ struct ReceiptCommand {
 };
 struct ReplayCommand {
   std::string job;
-  // The file of the job's image; empty: none.
+  // The file with the job's image; empty: the job has none.
   std::string image_path;
 };
 struct ListModelsCommand {};
@@ -148,15 +150,15 @@ struct DevicesCommand {
 };
 struct InfoCommand {};
 struct TopCommand {
-  // Time between two refreshes.
+  // The time between two refreshes of the screen.
   absl::Duration interval = absl::Seconds(1);
 };
 struct HealthCommand {
-  // Service name of grpc.health.v1; empty: the whole server.
+  // Name of a service for grpc.health.v1; empty: the whole server.
   std::string service;
 };
 struct UsageCommand {
-  // Empty: the caller.
+  // The principal to ask about; empty: the caller.
   std::string principal;
 };
 struct DrainCommand {

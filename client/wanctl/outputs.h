@@ -1,4 +1,4 @@
-// Writes the output files of commands.
+// Writes the output files of wanctl's commands.
 #pragma once
 
 #include <string>
@@ -14,23 +14,23 @@
 
 namespace wan::client {
 
-// Returns INVALID_ARGUMENT if a file cannot be written (see CheckDestination). Call it before
-// creating a job.
+// Returns INVALID_ARGUMENT if one of the files could not be written (see CheckDestination). Call it
+// before you create a job.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
 // Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` has
-// none of an output's kind, says so on stderr and returns `if_missing`.
+// none of the kind that an output needs, says so on stderr and returns `if_missing`.
 ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing);
 
-// Writes previews as FOLDER/step-0010.jpg.
+// Writes each preview as FOLDER/step-0010.jpg, with its step's number.
 class PreviewWriter {
  public:
-  // If `folder` is empty, nothing is written.
+  // If `folder` is empty, the object writes nothing.
   explicit PreviewWriter(std::string folder) : folder_(std::move(folder)) {}
 
-  // Creates the folder if it does not exist.
+  // Creates the folder if it is missing.
   absl::Status Prepare() const;
 
   absl::Status Write(const wan::v1::Event::Preview& preview) const;

@@ -21,18 +21,17 @@ std::string QueuedText(const wan::v1::Event::Queued& queued) {
     absl::StrAppend(&text, " behind ", queued.position(),
                     queued.position() == 1 ? " job" : " jobs");
   }
-  // Do not show estimates below a second.
+  // Do not show an estimate of less than a second.
   if (queued.has_eta_seconds() && queued.eta_seconds() >= 1) {
     absl::StrAppend(&text, ", starts in about ", FormatClock(queued.eta_seconds()));
   }
   return text;
 }
 
-// Whether the stage is part of a step (Step_N_Loading, Step_N_Inference), which has a line of its
-// own.
+// Whether the stage is part of a step (Step_N_Loading, Step_N_Inference); a step has its own line.
 bool BelongsToStep(const std::string& stage) { return absl::StartsWith(stage, "Step_"); }
 
-// Returns `done` of `total` as "====> ".
+// Returns a bar for `done` of `total`, such as "====> ".
 std::string Bar(int done, int total, int width) {
   const int filled = static_cast<int>(int64_t{width} * std::clamp(done, 0, total) / total);
   std::string bar(filled, '=');
@@ -79,7 +78,7 @@ std::optional<std::string> EventLine(const wan::v1::Event& event) {
 
 bool StaysOnTerminal(const wan::v1::Event& event) {
   return event.has_requeued() || event.has_resumed() || event.has_completed() ||
-         // the first event of a job, whose line has the job's name
+         // true for the first event of a job, whose line has the job's name
          (event.has_queued() && event.sequence() == 1);
 }
 
@@ -89,7 +88,7 @@ void ProgressBar::Add(const wan::v1::Event& event) {
       waiting_ = QueuedText(event.queued());
       break;
     case wan::v1::Event::kRequeued:
-      // The progress of the new attempt starts again.
+      // A new attempt has begun, so its progress starts again.
       *this = ProgressBar();
       waiting_ = "queued again";
       break;
@@ -120,7 +119,8 @@ std::string ProgressBar::Render(int columns) const {
     text = absl::StrFormat("%d/%d  %.2f s/step", step_, total_, seconds_seen_ / steps_seen_);
     if (eta_seconds_) absl::StrAppend(&text, "  ", FormatClock(*eta_seconds_), " left");
     if (!stage_.empty()) absl::StrAppend(&text, "  ", stage_);
-    // 4: two brackets, a space, and the last column, after which some terminals wrap.
+    // The 4 characters are two brackets, a space, and the last column, after which some terminals
+    // wrap.
     const int bar_width = std::min(columns - static_cast<int>(text.size()) - 4, kWidestBar);
     if (bar_width >= kNarrowestBar) {
       return absl::StrCat("[", Bar(step_, total_, bar_width), "] ", text);

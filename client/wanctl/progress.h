@@ -1,4 +1,4 @@
-// Describes a job's progress as text, from its events.
+// Describes the progress of a job as text, from the job's events.
 #pragma once
 
 #include <optional>
@@ -8,25 +8,26 @@
 
 namespace wan::client {
 
-// Returns a line for an event; nullopt for minor events (start of a stage, stages of a step,
+// Returns a line for an event; nullopt for minor events (the start of a stage, stages of a step,
 // previews), and for failures and cancellations, which are printed as errors.
 std::optional<std::string> EventLine(const wan::v1::Event& event);
 
-// Whether an event's line stays on the terminal, above the bar.
+// Whether the line of an event stays on the terminal, above the bar.
 bool StaysOnTerminal(const wan::v1::Event& event);
 
-// The line that is redrawn in place on a terminal.
+// The line that is redrawn in place at the bottom of a terminal.
 class ProgressBar {
  public:
   // Updates the bar with the job's next event.
   void Add(const wan::v1::Event& event);
 
-  // Returns, for example, "[======> ] 4/10 1.25 s/step 0:09 left Step_4_Inference", shorter than
-  // `columns` and without unknown values. Seconds per step are the mean of the steps seen.
+  // Returns, for example, "[======> ] 4/10 1.25 s/step 0:09 left Step_4_Inference"; it is shorter
+  // than `columns`, and unknown values are left out. The seconds per step are the mean of the steps
+  // seen so far.
   std::string Render(int columns) const;
 
  private:
-  // Shown until the first stage starts.
+  // The text that is shown until the first stage starts.
   std::string waiting_;
   std::string stage_;
   int step_ = 0;

@@ -35,7 +35,7 @@ std::string OneLine(const Message& message, const FieldDescriptor& field) {
   return text.empty() ? "nothing" : Printable(text);
 }
 
-// Adds a line for each field that differs; `names` is put before the fields' names.
+// Adds a line for each field that differs; `names` comes before the name of the field.
 template <typename M>
 void CompareFields(const char* names, const M& then, const M& now,
                    std::vector<std::string>& lines) {
@@ -49,7 +49,7 @@ void CompareFields(const char* names, const M& then, const M& now,
   }
 }
 
-// Clears fields that do not affect the files' bits.
+// Clears the fields that do not affect the bits of the files.
 wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest request) {
   request.clear_request_id();
   request.clear_labels();
@@ -97,7 +97,7 @@ void CompareFiles(const wan::v1::Receipt& then, const wan::v1::Receipt& now,
   }
 }
 
-// Returns the job of a receipt, "jobs/ID".
+// Returns the job to which a receipt belongs, "jobs/ID".
 std::string JobOf(const wan::v1::Receipt& receipt) {
   return Printable(receipt.name().substr(0, receipt.name().rfind('/')));
 }

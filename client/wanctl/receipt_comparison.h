@@ -9,14 +9,14 @@
 
 namespace wan::client {
 
-// Returns a line for each artifact of `then` that is missing or different in `now`. Empty if the
-// second job has reproduced every artifact bit for bit.
+// Returns a line for each artifact of `then` that is missing or different in `now`. The result is
+// empty if the second job has reproduced every artifact bit for bit.
 std::vector<std::string> ArtifactDifferences(const wan::v1::Receipt& then,
                                              const wan::v1::Receipt& now);
 
 // Returns a line for each difference that affects a video's bits: fields of the request, image,
-// provenance, and files of the model. If there is none, returns lines for files whose digests are
-// not known on both sides.
+// provenance, and files of the model. If there is none, returns a line for each file whose digest
+// is not known on both sides.
 std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then,
                                           const wan::v1::Receipt& now);
 

@@ -12,7 +12,7 @@
 namespace wan::client {
 
 ExitCode Run(Session& session, const ReportCommand& command) {
-  // Read the files of the command line before making any call.
+  // Read the files that the command line names before calling the server.
   absl::StatusOr<std::vector<reports::Ceilings>> ceilings = NamedCeilings(command.flags.ceilings);
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
   std::vector<reports::Run> runs;
@@ -35,7 +35,8 @@ ExitCode Run(Session& session, const ReportCommand& command) {
     *ceilings = KeptCeilings(session.data_home(), runs,
                              [&](const std::string& message) { session.Say(message); });
   }
-  // With --json the messages are the result; write a report only if a file was named.
+  // With --json the messages are the result; write a report only if the command line names a file
+  // for it.
   if (session.json() && command.flags.output.empty()) return kExitDone;
   if (IsFolder(command.flags.output)) {
     const absl::Status written = WriteReports(

@@ -1,4 +1,4 @@
-// Reads the input files of reports and writes reports.
+// Reads the input files of reports, and writes reports.
 #pragma once
 
 #include <functional>
@@ -13,34 +13,35 @@
 
 namespace wan::client {
 
-// Returns the file's content. NOT_FOUND if it cannot be read.
+// Returns the file's content. Fails with NOT_FOUND if the file cannot be read.
 absl::StatusOr<std::string> ReadFile(const std::string& path);
 
-// Writes the file atomically. INVALID_ARGUMENT if it cannot be written.
+// Writes the file atomically. Fails with INVALID_ARGUMENT if the file cannot be written.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
 // Whether the path ends with '/' or is an existing folder.
 bool IsFolder(const std::string& path);
 
-// Returns the format for the endings ".md", ".html", ".json" and ".txt", in any case; nullopt for
-// others.
+// Returns the format for a path that ends with ".md", ".html", ".json" or ".txt", in capital or
+// small letters; nullopt for other paths.
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 
-// Renders a document in one format. The Markdown report has no pictures, because each would be a
-// separate file.
+// Renders a document in one format. In Markdown it has no pictures, because each picture would be a
+// file of its own.
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
                      ReportFormat format);
 
 // Writes report.json, report.md, report.html, and plots/NAME.svg for report.md. Creates the folder
-// if needed. INVALID_ARGUMENT if something cannot be written.
+// if it is missing. Fails with INVALID_ARGUMENT if something cannot be written.
 absl::Status WriteReports(const std::string& folder, const reports::Document& document,
                           const std::vector<reports::Run>& runs);
 
-// Reads the ceilings in the file of --ceilings; none for an empty path. An error names the file.
+// Reads the ceilings in the file that --ceilings names; returns none if the path is empty. An error
+// names the file.
 absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path);
 
-// Reads the ceilings of the runs' devices from the user's data folder. Skips unreadable files and
-// calls `refused` with the error.
+// Reads the ceilings of the devices of the runs from the user's data folder. Skips files that
+// cannot be read, and calls `refused` with the error.
 std::vector<reports::Ceilings> KeptCeilings(const std::string& data_home,
                                             const std::vector<reports::Run>& runs,
                                             const std::function<void(const std::string&)>& refused);

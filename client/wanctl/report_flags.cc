@@ -1,4 +1,4 @@
-// Registers report and bench.
+// Registers the commands report and bench.
 #include <set>
 #include <string>
 #include <utility>
@@ -68,7 +68,7 @@ void AddReport(CommandRegistry& registry) {
   Several(AddValue<std::string>(added.app, "JOB", "", "jobs/ID, or ID alone", ParseJobName,
                                 [&](std::string job) { report.jobs.push_back(std::move(job)); }));
   AddValue<ReportFormat>(added.app, "--format", "table|text|markdown|json|html",
-                         "How it is printed (default: table)", ParseReportFormat,
+                         "Format of the report (default: table)", ParseReportFormat,
                          [&](ReportFormat format) { report.flags.format = format; });
   AddValue<std::string>(
       added.app, "--output", "FILE|DIR/",
@@ -76,17 +76,17 @@ void AddReport(CommandRegistry& registry) {
       report.flags.output);
   Repeatable(AddValue<reports::ReportPart>(
       added.app, "--part", "benchmark|performance|bottlenecks|options",
-      "Only this one of the four reports; repeatable", ParsePart,
+      "Make only this one of the four reports; repeatable", ParsePart,
       [&](reports::ReportPart part) { report.flags.parts.insert(part); }));
   AddValue<std::string>(added.app, "--ceilings", "FILE", kCeilingsHelp, ParseNotEmpty,
                         report.flags.ceilings);
   Repeatable(AddValue<std::string>(
-      added.app, "--from", "FILE", "A report.json whose runs are added; repeatable", ParseNotEmpty,
-      [&](std::string file) { report.from.push_back(std::move(file)); }));
+      added.app, "--from", "FILE", "A report.json whose runs are added to the report; repeatable",
+      ParseNotEmpty, [&](std::string file) { report.from.push_back(std::move(file)); }));
 }
 
-// Throws CLI::ValidationError if a named server would not be used, or two options have the same
-// name.
+// Throws CLI::ValidationError if the command line names a server that would not be used, or if two
+// options have the same name.
 void CheckServers(const BenchCommand& command) {
   if (!command.original_server.empty() && command.mode == BenchMode::kOptimized) {
     throw CLI::ValidationError(
@@ -123,7 +123,8 @@ void AddBench(CommandRegistry& registry) {
                       ParseMode, bench.mode);
   AddValue<int32_t>(added.app, "--num-runs", "N", "Runs of each case (default: 1)", ParseCount,
                     bench.num_runs);
-  AddValue<int32_t>(added.app, "--warm-up", "N", "Runs before them that do not count (default: 0)",
+  AddValue<int32_t>(added.app, "--warm-up", "N",
+                    "Number of runs before the measured ones, which do not count (default: 0)",
                     ParseCountOrZero, bench.warm_up);
   Repeatable(AddValue<std::string>(
       added.app, "--only", "CASE", "Run only this case; repeatable", ParseNotEmpty,
@@ -135,7 +136,7 @@ void AddBench(CommandRegistry& registry) {
                         bench.original_server);
   Repeatable(AddValue<std::pair<std::string, std::string>>(
       added.app, "--compare", "NAME=HOST:PORT",
-      "Run each case on this server too, whose settings differ by the option NAME; repeatable",
+      "Also run each case on this server, whose settings differ by the option NAME; repeatable",
       ParseNamedServer, [&](std::pair<std::string, std::string> option) {
         bench.compare.push_back(std::move(option));
       }));

@@ -17,7 +17,7 @@
 namespace wan::client {
 namespace {
 
-// Far more than a server accepts, but below protobuf's limit of 2 GiB for a message.
+// The limit is far above what a server accepts, but below protobuf's limit of 2 GiB for a message.
 constexpr size_t kMostImageBytes = 1 << 30;
 
 absl::StatusOr<std::string> ReadFlagImage(const std::string& path) {
@@ -45,7 +45,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) {
   const auto failed = [&error] {
     return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
   };
-  // Refuse pipes and devices before opening them, because they may never end.
+  // Refuse pipes and devices before opening them, because reading them may never end.
   struct stat facts = {};
   if (stat(path.c_str(), &facts) != 0) return failed();
   if (S_ISDIR(facts.st_mode)) return error("is a folder; must be a PNG, JPEG or WebP file");

@@ -10,18 +10,19 @@
 
 namespace wan::client {
 
-// Returns the bytes of an image file. INVALID_ARGUMENT, with a message that begins with the path,
-// if it cannot be read, is empty, is larger than 1 GiB or is not a regular file.
+// Returns the bytes of an image file. Fails with INVALID_ARGUMENT, and a message that begins with
+// the path, if the file cannot be read, is empty, is larger than 1 GiB or is not a regular file.
 absl::StatusOr<std::string> ReadImage(const std::string& path);
 
-// Returns the flags' request with the image from its file and the deadline relative to `now`.
-// INVALID_ARGUMENT of ReadImage; the message begins with "--image".
+// Returns the request that the flags describe, with the image from its file, and the deadline
+// counted from `now`. Fails as ReadImage does; the message then begins with "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 
 // Returns the request that reproduces a receipt's video, with a new request_id and without
-// deadline, previews and webhook. `image_path` is the image's file; empty: none. INVALID_ARGUMENT
-// if the image is missing, superfluous, unreadable, or not the receipt's image.
+// deadline, previews and webhook. `image_path` is the file with the image; empty: the request has
+// none. Fails with INVALID_ARGUMENT if the image is missing, superfluous, unreadable, or not the
+// receipt's image.
 absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
                                                          const std::string& image_path);
 

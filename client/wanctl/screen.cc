@@ -15,10 +15,10 @@
 namespace wan::client {
 namespace {
 
-// Switch to the alternate screen without a cursor, and back.
+// The codes switch to the alternate screen and hide the cursor, and back.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
-// Interval at which a stop is checked, because the signal may wake another thread.
+// How often a stop is checked while waiting for a key, because the signal may wake another thread.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 
 void WriteAll(std::string_view text) {
@@ -49,8 +49,8 @@ class TerminalScreen final : public Screen {
   }
 
   void Draw(std::string_view text) override {
-    // Erase each line to its end and everything below the last line, instead of clearing the screen
-    // first, which would flicker.
+    // Erase the rest of each line and everything below the last line; clearing the screen first
+    // would make it flicker.
     const std::string lines =
         absl::StrReplaceAll(absl::string_view(text.data(), text.size()), {{"\n", "\x1b[K\r\n"}});
     WriteAll("\x1b[H" + lines + "\x1b[J");
@@ -64,7 +64,7 @@ class TerminalScreen final : public Screen {
       pollfd input{STDIN_FILENO, POLLIN, 0};
       if (poll(&input, 1, static_cast<int>(absl::ToInt64Milliseconds(left)) + 1) <= 0) continue;
       char key = 0;
-      // If the terminal has gone, quit.
+      // If the terminal has gone, behave as if 'q' (quit) were pressed.
       return read(STDIN_FILENO, &key, 1) == 1 ? key : 'q';
     }
     return 0;

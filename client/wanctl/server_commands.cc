@@ -58,7 +58,7 @@ ExitCode Run(Session& session, const DevicesCommand& command) {
                 session.Show(samples, DeviceTable(samples, session.out_colours()));
               },
               session.stop());
-  // Ctrl-C is the normal end of --watch.
+  // Ctrl-C is the usual way to end --watch, so it is not an error.
   if (command.watch && session.stop().stop_requested()) return kExitDone;
   return status.ok() ? kExitDone : session.Fail(status);
 }

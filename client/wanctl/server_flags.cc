@@ -1,4 +1,4 @@
-// Registers the commands about models and the server.
+// Registers the commands about models, and those about the server.
 #include <google/protobuf/duration.pb.h>
 
 #include <string>
@@ -60,8 +60,8 @@ void RegisterModels(CommandRegistry& registry) {
       }));
 }
 
-// Moves --timeout to the drain request, because the server enforces it and the call must not end
-// earlier.
+// Moves --timeout into the drain request: the server enforces it there, and the call itself must
+// not end earlier.
 void TakeTimeout(GlobalFlags& global, wan::v1::DrainRequest& request) {
   const absl::Duration timeout = std::exchange(global.timeout, absl::InfiniteDuration());
   if (timeout == absl::InfiniteDuration()) return;
@@ -79,7 +79,7 @@ void RegisterServerCommands(CommandRegistry& registry) {
   const auto devices = registry.Add<DevicesCommand>({"devices", "Show the server's devices"});
   devices.app.add_flag_callback(
       "--watch", [&command = devices.command] { command.watch = true; },
-      "Show it again every second until Ctrl-C");
+      "Show the devices again every second until Ctrl-C");
 
   registry.Add<InfoCommand>({"info", "Show the server's versions, devices and number of jobs"});
 

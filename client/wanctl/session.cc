@@ -11,9 +11,9 @@
 namespace wan::client {
 namespace {
 
-// The server's reason while a model is being loaded (docs/use/api.md).
+// The reason in the server's error while a model is being loaded (docs/use/api.md).
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
-// Used if the server sends no retry delay.
+// The time to wait if the server sends no retry delay.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 ConnectionOptions WithDeadline(ConnectionOptions options, absl::Time deadline) {
@@ -39,7 +39,7 @@ VideoClient Session::Videos() {
 }
 
 void Session::Show(const google::protobuf::Message& message, std::string_view text) {
-  // Flush, so that a program that reads from a pipe sees each line at once.
+  // Flush the stream, so that a program that reads from a pipe sees each line at once.
   if (json()) {
     console().out << JsonLine(message) << '\n' << std::flush;
   } else {
@@ -48,7 +48,7 @@ void Session::Show(const google::protobuf::Message& message, std::string_view te
 }
 
 void Session::Say(std::string_view text) {
-  // Erase a progress bar in this line.
+  // Erase the progress bar that may be in this line.
   if (console().err_columns > 0) console().err << "\r\x1b[K";
   console().err << (console().err_colours ? Coloured("wanctl:", Colour::kBold) : "wanctl:") << ' '
                 << text << '\n'

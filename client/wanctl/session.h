@@ -1,4 +1,4 @@
-// What all commands share: output streams, the connection to the server, and error messages.
+// What all commands use: output streams, the connection to the server, and error messages.
 #pragma once
 
 #include <functional>
@@ -21,11 +21,11 @@
 
 namespace wan::client {
 
-// Results go to `out`, everything else to `err`.
+// The results of commands go to `out`, everything else to `err`.
 struct Console {
   std::ostream& out;
   std::ostream& err;
-  // Width of each stream's terminal; 0 if it is not a terminal.
+  // The width of each stream's terminal in columns; 0 if the stream is not a terminal.
   int out_columns = 0;
   int err_columns = 0;
   // Whether each stream is a terminal whose user wants colours.
@@ -33,24 +33,24 @@ struct Console {
   bool err_colours = false;
 };
 
-// wanctl's inputs from its process, which tests replace.
+// What wanctl gets from its process; tests replace it.
 struct Environment {
   Console console;
-  // Server used without --server.
+  // The server to call if --server is not given.
   std::string default_server = "localhost:50051";
-  // Token used without --token-file; empty: none.
+  // The token to send if --token-file is not given; empty: none.
   std::string default_token = {};
   // The trace context of the program that called wanctl; empty: none.
   std::string traceparent = {};
   std::string tracestate = {};
-  // The user's data folder with the ceilings; empty: none.
+  // The data folder of the user, in which the ceilings are; empty: none.
   std::string data_home = {};
-  // Stop is requested by Ctrl-C.
+  // Ctrl-C requests this stop.
   std::stop_token stop = {};
-  // Waits between retries.
+  // The clock by which retries wait.
   BackoffClock& clock = SystemBackoffClock();
   std::function<absl::Time()> now = absl::Now;
-  // Returns the terminal's screen; null without a terminal.
+  // Returns the screen of the terminal; null if there is no terminal.
   std::function<std::unique_ptr<Screen>()> open_screen = [] { return nullptr; };
 };
 
@@ -68,11 +68,12 @@ class Session {
   bool out_colours() const { return environment_.console.out_colours; }
   std::unique_ptr<Screen> OpenScreen() { return environment_.open_screen(); }
 
-  // Returns a client that tells the user when it begins to retry.
+  // Returns a client that tells the user when it begins to retry a call.
   VideoClient Videos();
 
-  // Makes a call that needs a model; `call` is () -> absl::StatusOr<T>. While the server answers
-  // that the model is being loaded, tells the user once, waits for the retry delay and calls again.
+  // Makes a call that needs a model; `call` is a function () -> absl::StatusOr<T>. While the server
+  // answers that the model is being loaded, tells the user once, waits for the retry delay and
+  // calls again.
   template <typename Call>
   auto OnceLoaded(const Call& call) -> decltype(call()) {
     auto result = call();
@@ -85,22 +86,24 @@ class Session {
     return result;
   }
 
-  // Prints a message of the server: as a line of JSON with --json, else as `text`.
+  // Prints a message that the server sent: as a line of JSON with --json, otherwise as `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
 
   // Prints "wanctl: TEXT" on stderr.
   void Say(std::string_view text);
 
-  // Prints the error of a call and the note (may be empty) on stderr, with --json followed by the
-  // google.rpc.Status as the last line. Returns the exit code. `accepted` is as in ExitCodeOf.
+  // Prints on stderr the error of a call and the note (which may be empty); with --json, the
+  // google.rpc.Status follows as the last line. Returns the exit code for the error. `accepted` has
+  // the same meaning as in ExitCodeOf.
   ExitCode Fail(const absl::Status& status, bool accepted = false, std::string_view note = "");
 
-  // Prints why a file of the command line cannot be used. Returns the exit code.
+  // Prints why a file that the command line names cannot be used. Returns the exit code for wrong
+  // usage.
   ExitCode RefuseUsage(const absl::Status& status);
 
  private:
   static bool IsModelLoading(const absl::Status& status);
-  // Waits for the server's retry delay, or until --timeout or Ctrl-C.
+  // Waits for the retry delay of the server, or until --timeout or Ctrl-C ends the wait.
   void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;

@@ -5,7 +5,7 @@
 namespace wan::client {
 namespace {
 
-// Returns the optimal string alignment distance.
+// Returns the optimal string alignment distance of two words.
 size_t Distance(std::string_view a, std::string_view b) {
   std::vector<std::vector<size_t>> d(a.size() + 1, std::vector<size_t>(b.size() + 1));
   for (size_t i = 0; i <= a.size(); ++i) d[i][0] = i;
@@ -27,7 +27,7 @@ std::string_view Letters(std::string_view word) {
   return word.substr(std::min(word.find_first_not_of('-'), word.size()));
 }
 
-// Longer words are not compared, because that would take long.
+// Words longer than this are not compared, because that would take long.
 constexpr size_t kLongestWord = 64;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Guesses the meaning of misspelt words. All functions are pure.
+// Guesses what misspelt words mean. All functions are pure.
 #pragma once
 
 #include <string>
@@ -7,9 +7,9 @@
 
 namespace wan::client {
 
-// Returns "; did you mean NAME?" for the first of `names` with the fewest letters added, left out,
-// replaced or swapped compared with `word`. Returns an empty text if more than one letter in three
-// would be wrong, unless a name begins with `word`.
+// Returns "; did you mean NAME?" for the first of `names` that differs from `word` by the fewest
+// letters added, left out, replaced or swapped. Returns an empty text if more than one letter in
+// three differs, unless a name begins with `word`.
 std::string DidYouMean(std::string_view word, const std::vector<std::string>& names);
 
 }  // namespace wan::client

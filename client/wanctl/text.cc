@@ -17,8 +17,8 @@ size_t Width(std::string_view text) {
   return std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; });
 }
 
-// Whether the message contains all violations, as wanserve's messages do for clients that do not
-// read details.
+// Whether the message itself contains all violations, as wanserve's messages do for clients that do
+// not read the details.
 bool RepeatsViolations(absl::string_view message, const std::vector<FieldViolation>& violations) {
   return !violations.empty() &&
          std::all_of(violations.begin(), violations.end(), [&](const FieldViolation& violation) {
@@ -33,7 +33,7 @@ std::string Printable(std::string_view text) {
   for (size_t i = 0; i < text.size(); ++i) {
     const unsigned char c = text[i];
     const unsigned char next = i + 1 < text.size() ? text[i + 1] : 0xFF;
-    // U+0080 to U+009F are control characters as well, which some terminals obey.
+    // U+0080 to U+009F are control characters as well, and some terminals obey them.
     const bool two_bytes = c == 0xC2 && next < 0xA0;
     const bool control = c < 0x20 || c == 0x7F || two_bytes;
     printable += control ? '?' : text[i];
@@ -43,7 +43,7 @@ std::string Printable(std::string_view text) {
 }
 
 std::string FormatClock(double seconds) {
-  // Show 0 for values that are not finite.
+  // Values that are not finite are shown as 0.
   const int64_t total =
       std::isfinite(seconds) && seconds > 0 && seconds < 1e9 ? std::llround(seconds) : 0;
   if (total < 3600) return absl::StrFormat("%d:%02d", total / 60, total % 60);
@@ -127,7 +127,7 @@ std::string FormatTable(const std::vector<Column>& columns,
     for (const std::vector<std::string>& row : rows) widths[i] = std::max(widths[i], Width(row[i]));
   }
   std::string table;
-  // `colour_of` is (column, cell) -> Colour.
+  // `colour_of` is a function (column, cell) -> Colour.
   const auto append = [&](const std::vector<std::string>& row, const auto& colour_of) {
     std::string line;
     for (size_t i = 0; i < columns.size(); ++i) {

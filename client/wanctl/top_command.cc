@@ -11,10 +11,11 @@
 namespace wan::client {
 namespace {
 
-// Largest page that the server returns; more than fits on a screen.
+// The largest page that the server returns, which is more than fits on a screen.
 constexpr int kJobs = 1000;
 
-// Fetches all data again. After an error the rest of `state` keeps its old values.
+// Fetches all data from the server again. After an error the other members of `state` keep their
+// old values.
 absl::Status Refresh(Session& session, TopState& state) {
   state.time = session.Now();
   const TelemetryClient telemetry(session.connection());
@@ -26,7 +27,7 @@ absl::Status Refresh(Session& session, TopState& state) {
   request.add_states(wan::v1::JOB_STATE_RUNNING);
   request.add_states(wan::v1::JOB_STATE_QUEUED);
   request.set_page_size(kJobs);
-  // In this order the page contains the next jobs to run.
+  // In this order the page has the jobs that will run next.
   request.set_order_by("priority desc");
   const VideoClient videos(session.connection(), {.max_retries = 0});
   const absl::StatusOr<wan::v1::ListJobsResponse> page = videos.ListJobs(request, session.stop());
@@ -50,7 +51,7 @@ ExitCode Run(Session& session, const TopCommand& command) {
   TopState state;
   state.server = session.connection().server();
   absl::Status status = Refresh(session, state);
-  // Open the screen only after the first answer.
+  // Open the screen only when the first answer has come.
   if (!status.ok()) return session.Fail(status);
   const std::unique_ptr<Screen> screen = session.OpenScreen();
   if (screen == nullptr) {

@@ -20,7 +20,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   return lines;
 }
 
-// Returns the first line: server, time, and the length of the queue.
+// Returns the first line: the server, the time, and the length of the queue.
 std::string Heading(const TopState& state) {
   const wan::v1::ServerInfo& info = state.info;
   std::string text = absl::StrCat(
@@ -45,7 +45,7 @@ void SortForTop(std::vector<wan::v1::Job>& jobs) {
 std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   std::vector<std::string> lines;
   const auto add = [&](const std::string& line, Colour colour = Colour::kNone) {
-    // Add colour codes after cutting, because they take no columns.
+    // Add the colour codes after cutting the line, because the codes take no columns.
     const std::string cut = size.columns > 0 ? CutToWidth(line, size.columns) : line;
     lines.push_back(colours ? Coloured(cut, colour) : cut);
   };
@@ -70,7 +70,7 @@ std::string RenderTop(const TopState& state, Screen::Size size, bool colours) {
   const std::string help = "q quits";
   std::string last = help;
   if (lines.size() + 1 > rows) {
-    // The last line shows the help, so one more job is hidden.
+    // The last line shows the help, so one more job is hidden than there are lines too few.
     const size_t hidden = std::min(lines.size() + 1 - rows, state.jobs.size());
     lines.resize(rows > 0 ? rows - 1 : 0);
     last = absl::StrCat(hidden, hidden == 1 ? " more job; " : " more jobs; ", help);

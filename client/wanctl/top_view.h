@@ -11,24 +11,24 @@
 
 namespace wan::client {
 
-// The server's latest answers, for the screen.
+// The latest answers of the server, for the screen.
 struct TopState {
-  // "HOST:PORT".
+  // The server's address, "HOST:PORT".
   std::string server;
   absl::Time time;
   wan::v1::ServerInfo info;
-  // Running jobs, then waiting ones, in the order in which they will run.
+  // The running jobs, then the waiting ones in the order in which they will run.
   std::vector<wan::v1::Job> jobs;
   wan::v1::WatchDevicesResponse devices;
-  // The error because of which the other members are older than `time`; empty: they are current.
+  // An error because of which the other members are older than `time`; empty: they are current.
   std::string problem;
 };
 
-// Sorts jobs for TopState: running ones first, then by position in the queue.
+// Puts jobs into the order of TopState: the running ones first, then by position in the queue.
 void SortForTop(std::vector<wan::v1::Job>& jobs);
 
-// Returns exactly size.rows lines of at most size.columns characters (0: unlimited), without a
-// final newline. The last line has the number of jobs that do not fit. Pure.
+// Returns exactly size.rows lines of at most size.columns characters (0: of any length), without a
+// final newline. The last line says how many jobs do not fit on the screen. A pure function.
 std::string RenderTop(const TopState& state, Screen::Size size, bool colours);
 
 }  // namespace wan::client

@@ -53,8 +53,8 @@ absl::StatusOr<T> ParseInteger(std::string_view text) {
                   text);
 }
 
-// Parses "AxBx..." to numbers above 0; empty for other forms. Accepts '*' for 'x', as Wan's
-// generate.py writes it.
+// Parses "AxBx..." to numbers above 0; returns none for other forms. Accepts '*' in place of 'x',
+// because Wan's generate.py writes it so.
 std::vector<int32_t> ParseDimensions(std::string_view text) {
   std::vector<int32_t> dimensions;
   for (absl::string_view part : absl::StrSplit(View(text), absl::ByAnyChar("x*"))) {
@@ -81,7 +81,7 @@ absl::StatusOr<T> Choose(std::string_view text, std::span<const Choice<T>> choic
   return Expected(absl::StrCat("one of ", names), text);
 }
 
-// The same for an enum of the contract.
+// Parses a word of an enum of the contract in the same way.
 template <typename Enum>
 absl::StatusOr<Enum> ChooseWord(std::string_view text) {
   if (const std::optional<Enum> value = ValueOf<Enum>(text)) return *value;

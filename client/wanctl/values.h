@@ -1,6 +1,6 @@
 // Parses the values of wanctl's flags. Checks only the syntax; the server decides what a model
-// accepts. An error is INVALID_ARGUMENT, and its message continues a sentence that begins with the
-// flag's name: "expects HOST:PORT, not 'gpu'". All functions are pure.
+// accepts. All errors are INVALID_ARGUMENT, with a message that continues a sentence that begins
+// with the flag's name: "expects HOST:PORT, not 'gpu'". All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +16,7 @@
 
 namespace wan::client {
 
-// A file to write, and the kind of artifact selected by its ending.
+// A file to write, and the kind of artifact that the file's ending selects.
 struct OutputFile {
   wan::v1::OutputKind kind;
   std::string path;
@@ -24,49 +24,50 @@ struct OutputFile {
   friend bool operator==(const OutputFile&, const OutputFile&) = default;
 };
 
-// Accept a decimal whole number, with or without a sign.
+// ParseInt32 and ParseInt64 accept a decimal whole number, with or without a sign.
 absl::StatusOr<int32_t> ParseInt32(std::string_view text);
 absl::StatusOr<int64_t> ParseInt64(std::string_view text);
-// Accepts a whole number from 0: a seed that the server does not draw.
+// Accepts a whole number from 0 on, so that the server does not draw the seed.
 absl::StatusOr<int64_t> ParseFixedSeed(std::string_view text);
 // Accepts a finite decimal number.
 absl::StatusOr<double> ParseNumber(std::string_view text);
-// A number above 0.
+// Accepts a number above 0.
 absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
-// A number from 0.
+// Accepts a number from 0 on.
 absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text);
-// A whole number above 0.
+// Accepts a whole number above 0.
 absl::StatusOr<int32_t> ParseCount(std::string_view text);
-// A whole number from 0.
+// Accepts a whole number from 0 on.
 absl::StatusOr<int32_t> ParseCountOrZero(std::string_view text);
 
-// Accepts "WxH" or "W*H"; num_frames stays 0.
+// Accepts "WxH" or "W*H"; leaves num_frames at 0.
 absl::StatusOr<wan::v1::Shape> ParseSize(std::string_view text);
-// Accepts "WxHxFRAMES", also with '*'.
+// Accepts "WxHxFRAMES", also with '*' in place of 'x'.
 absl::StatusOr<wan::v1::Shape> ParseShape(std::string_view text);
-// Accepts "G", or "LOW,HIGH" for the two experts.
+// Accepts "G", or "LOW,HIGH" for a model with two experts.
 absl::StatusOr<std::vector<double>> ParseGuidance(std::string_view text);
 // Accepts a word of the enum (proto/enum_words.h), for example "dpm++".
 absl::StatusOr<wan::v1::Solver> ParseSolver(std::string_view text);
 // Accepts a word of the enum, for example "high".
 absl::StatusOr<wan::v1::Quality> ParseQuality(std::string_view text);
-// Accepts a word of the enum, for example "fp16".
+// Accepts a word of the enum VaePrecision, for example "fp16".
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
-// Accepts "#RRGGBB", and "RRGGBB" because '#' begins a comment in shells; returns the first form.
+// Accepts "#RRGGBB", and "RRGGBB" because '#' begins a comment in shells; returns the form with
+// '#'.
 absl::StatusOr<std::string> ParseColor(std::string_view text);
 // Accepts "KEY=VALUE"; the value may be empty and may contain '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
-// "NAME" or "NAME:SCALE".
+// Accepts "NAME" or "NAME:SCALE".
 absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
-// "NAME=PATH" or "NAME@EXPERT=PATH".
+// Accepts "NAME=PATH" or "NAME@EXPERT=PATH".
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
-// Accepts a word of the enum, for example "mp4".
+// Accepts a word of the enum OutputKind, for example "mp4".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
-// Inverse of ParseArtifactKind; returns "?" for unknown kinds.
+// The inverse of ParseArtifactKind; returns "?" for unknown kinds.
 std::string_view ArtifactKindName(wan::v1::OutputKind kind);
 // Accepts a path that ends in ".mp4", ".mkv" or ".safetensors".
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
-// Accepts a word of the enum, for example "queued".
+// Accepts a word of the enum JobState, for example "queued".
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
 // Accepts "jobs/ID" or "ID"; returns "jobs/ID".
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
@@ -79,14 +80,14 @@ enum class ReportFormat { kTable, kText, kMarkdown, kJson, kHtml };
 absl::StatusOr<ReportFormat> ParseReportFormat(std::string_view text);
 // Accepts "true" or "false".
 absl::StatusOr<bool> ParseBool(std::string_view text);
-// Accepts "json" (true) or "table" (false).
+// Accepts "json", which gives true, or "table", which gives false.
 absl::StatusOr<bool> ParseJsonOrTable(std::string_view text);
 // Accepts any text that is not empty.
 absl::StatusOr<std::string> ParseNotEmpty(std::string_view text);
-// Accepts a model's name, but not "NAME=PATH" (the form of wanserve's --model), because the path is
-// a separate argument.
+// Accepts the name of a model, but not "NAME=PATH" (the form of wanserve's --model), because the
+// path is a separate argument here.
 absl::StatusOr<std::string> ParseNameBeforePath(std::string_view text);
-// Accepts any text.
+// Accepts any text, even an empty one.
 absl::StatusOr<std::string> ParseText(std::string_view text);
 
 }  // namespace wan::client

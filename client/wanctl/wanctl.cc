@@ -33,7 +33,7 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
       code = kExitUsage;
     }
   }
-  // The command fails if its result cannot be written, for example to a full disk.
+  // The command fails if its result cannot be written, for example because the disk is full.
   if (!environment.console.out.flush() && code == kExitDone) {
     environment.console.err << "wanctl: cannot write to stdout\n";
     code = kExitFailed;

@@ -1,4 +1,4 @@
-// Runs wanctl within a process, for main.cc and tests; docs/use/wanctl.md is the manual.
+// Runs wanctl within a process, for main.cc and for tests; docs/use/wanctl.md is the manual.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan::client {
 
-// `args` does not include the program's name. Returns the exit code.
+// `args` are the arguments without the program's name. Returns the exit code.
 int RunWanctl(const std::vector<std::string>& args, const Environment& environment);
 
 }  // namespace wan::client

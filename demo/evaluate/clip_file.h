@@ -1,4 +1,4 @@
-// Clips in a safetensors file, as demo/train writes them.
+// Reads clips from a safetensors file, as demo/train writes it.
 #pragma once
 
 #include <cstddef>
@@ -12,16 +12,17 @@
 
 namespace wan::demo {
 
-// A mapped file with a tensor "video": U8, [clips, frames, height, width, 3].
+// A mapped file that has a tensor "video": U8, [clips, frames, height, width, 3].
 class ClipFile {
  public:
-  // Errors name the file: those of ReadSafetensors, and INVALID_ARGUMENT if it has no such tensor,
-  // or one without pixels.
+  // Error messages name the file. Fails with the errors of ReadSafetensors, and with
+  // INVALID_ARGUMENT if the file has no such tensor or one without pixels.
   static absl::StatusOr<ClipFile> Open(const std::string& path);
 
   size_t size() const { return static_cast<size_t>(video_.shape[0]); }
 
-  // `index` is below size(). Valid as long as the file or a copy of it.
+  // Returns a clip; `index` must be below size(). The view is valid as long as the file or a copy
+  // of it exists.
   ClipView operator[](size_t index) const;
 
   // "[2, 33, 256, 256, 3]"

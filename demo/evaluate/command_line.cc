@@ -1,4 +1,5 @@
-// The only file that includes CLI11, which costs seconds in every file that does.
+// Only this file includes CLI11, because it adds seconds to the compile time of every file that
+// does.
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <filesystem>
@@ -20,7 +21,7 @@ Examples:
   demo_evaluate compare runs/plain/report.json runs/half-the-steps/report.json
   demo_evaluate detect --scenes scenes.jsonl --clips clips.safetensors)";
 
-// CLI11's form of a check by one of wanctl's parsers.
+// Turns one of wanctl's parsers into a check in CLI11's form.
 template <typename T>
 CLI::Validator Is(absl::StatusOr<T> (*parse)(std::string_view), const std::string& shown) {
   return CLI::Validator(
@@ -43,7 +44,7 @@ class CommandLine {
   }
 
   int Execute(std::vector<std::string> args, const Environment& environment) {
-    // In the order that CLI11 wants: last first.
+    // CLI11 expects the arguments in reverse order.
     std::reverse(args.begin(), args.end());
     try {
       app_.parse(args);
@@ -53,7 +54,7 @@ class CommandLine {
         app_.exit(error, environment.out, environment.out);
         return client::kExitDone;
       }
-      // CLI11 only sees that no known command is there.
+      // CLI11 itself sees only that no known command is there.
       const std::vector<std::string> rest = app_.remaining();
       const bool unknown = app_.get_subcommands().empty() && !rest.empty();
       Say(environment, unknown ? "unknown command " + rest.front() : error.what());

@@ -1,5 +1,5 @@
-// The commands of demo_evaluate. Results go to `out`, everything else to `err`; each returns an
-// exit code of wanctl's.
+// The commands of the program demo_evaluate. Results go to `out`, everything else to `err`; each
+// command returns one of wanctl's exit codes.
 #pragma once
 
 #include <ostream>
@@ -17,21 +17,22 @@ namespace wan::demo {
 struct Environment {
   std::ostream& out;
   std::ostream& err;
-  // Requested by Ctrl-C.
+  // Ctrl-C requests this stop.
   std::stop_token stop = {};
-  // How retries wait; thread-safe.
+  // The clock by which retries wait; it must be thread-safe.
   client::BackoffClock& clock = client::SystemBackoffClock();
 };
 
 struct DetectOptions {
   std::string scenes;
-  std::string clips;  // safetensors with a tensor "video": U8, [clips, frames, height, width, 3]
-  std::string reference;  // what the clips should be, of the same shape; may be empty
-  std::string json;       // file to write; may be empty
+  // A safetensors file with a tensor "video": U8, [clips, frames, height, width, 3].
+  std::string clips;
+  std::string reference;  // a file with what the clips should be, of the same shape; empty: none
+  std::string json;       // the file to write; empty: none
 };
 
 struct CompareOptions {
-  std::string a;  // reports
+  std::string a;  // the first of the two reports
   std::string b;
 };
 
@@ -39,10 +40,10 @@ int Detect(const DetectOptions& options, const Environment& environment);
 int Run(const RunOptions& options, const Environment& environment);
 int Compare(const CompareOptions& options, const Environment& environment);
 
-// A whole command line, without the program's name.
+// Runs a whole command line; `args` are the arguments without the program's name.
 int RunDemoEvaluate(const std::vector<std::string>& args, const Environment& environment);
 
-// "demo_evaluate: TEXT" on `err`.
+// Prints "demo_evaluate: TEXT" on `err`.
 void Say(const Environment& environment, absl::string_view text);
 
 }  // namespace wan::demo

@@ -23,8 +23,8 @@ constexpr double kNormal95 = 1.959964;
 
 enum class MeasureOf {
   kObjects,  // the share of the clip's objects that are right
-  kClip,     // right or wrong
-  kLevel,    // in dB
+  kClip,     // whether the clip is right or wrong
+  kLevel,    // a level in dB
 };
 
 struct Measure {
@@ -43,7 +43,7 @@ constexpr std::array<Measure, 7> kMeasures = {
      {"first_frame_psnr", "first frame", MeasureOf::kLevel},
      {"psnr", "PSNR", MeasureOf::kLevel}}};
 
-// Mode and scene.
+// The mode and the id of a scene.
 using Key = std::pair<std::string, std::string>;
 
 struct Figures {
@@ -51,7 +51,8 @@ struct Figures {
   std::array<std::optional<double>, kMeasures.size()> values;
 };
 
-// Of one clip. May throw Json::exception.
+// Returns the value that the measure has for one clip; nothing if the clip lacks it. It may throw
+// Json::exception.
 std::optional<double> ValueOf(const Json& clip, const Measure& measure) {
   if (measure.of != MeasureOf::kObjects) {
     if (!clip.contains(measure.key)) return std::nullopt;
@@ -76,12 +77,12 @@ std::map<Key, Figures> FiguresOf(const Json& report) {
   return all;
 }
 
-// One row of the table: pairs of values.
+// One row of the table, made from pairs of values.
 struct Pairs {
-  double a = 0;  // sums
+  double a = 0;  // sum of the first values
   double b = 0;
   std::vector<double> differences;
-  std::vector<std::string> better;  // scenes
+  std::vector<std::string> better;  // ids of the scenes that got better
   std::vector<std::string> worse;
 
   void Add(const std::string& scene, double in_a, double in_b) {
@@ -93,7 +94,7 @@ struct Pairs {
   }
 };
 
-// Mode, objects, index of the measure.
+// The key is the mode, the number of objects and the index of the measure.
 using Rows = std::map<std::tuple<std::string, size_t, size_t>, Pairs>;
 
 std::string TitleOf(const Rows::key_type& at) {
@@ -130,7 +131,8 @@ std::string LoadRows(const Json& a, const Json& b) {
   return text;
 }
 
-// Which clips a measure judges otherwise; a level in dB is never quite the same.
+// Lists the clips that a measure judges differently; a level in dB does not count, because it is
+// never quite the same.
 std::string ChangedClips(const Rows& rows) {
   std::string text;
   for (const auto& [at, pairs] : rows) {

@@ -20,13 +20,13 @@
 namespace wan::demo {
 namespace {
 
-// One clip.
+// What the detector sees in one clip.
 struct Look {
   absl::StatusOr<Sight> sight;
-  std::optional<double> psnr;  // against the reference's clip
+  std::optional<double> psnr;  // compared with the clip of the reference
 };
 
-// On all cores.
+// Looks at all clips, on all cores.
 std::vector<Look> LookAtAll(const ClipFile& clips, const std::optional<ClipFile>& reference) {
   std::vector<Look> looks(clips.size());
   std::atomic<size_t> next = 0;

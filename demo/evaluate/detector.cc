@@ -18,9 +18,9 @@ namespace wan::demo {
 namespace {
 
 constexpr int kSmallestSide = 32;
-// The shorter side of a frame for which the lengths in motion.cc are given.
+// The lengths in motion.cc are given for a frame whose shorter side has this many pixels.
 constexpr double kUsualSide = 256;
-// Frames that show the whole object; with fewer, the cut ones are asked for its shape as well.
+// If fewer frames than this show the whole object, the frames that cut it also vote on its shape.
 constexpr int kEnoughWhole = 4;
 
 absl::Status Check(const ClipView& clip) {
@@ -65,7 +65,7 @@ SeenObject Describe(const ClipView& clip, const Segmentation& segmentation, cons
   }
   const auto shape = std::max_element(votes.begin(), votes.end()) - votes.begin();
 
-  // The circle has no angle; a blob that passes for one may still be seen to turn.
+  // A circle has no angle; but a blob that is taken for one may still be seen to turn.
   int turning = -1;
   for (int k = 0; k < kShapes; ++k) {
     if (ShapeMatcher::Period(k) > 0 && (turning < 0 || votes[k] > votes[turning])) turning = k;
@@ -82,7 +82,8 @@ SeenObject Describe(const ClipView& clip, const Segmentation& segmentation, cons
     outline.push_back(OutlineOverlap(clip, static_cast<int>(t), segmentation, layer,
                                      static_cast<int>(shape), one.fits[shape].angle));
   }
-  // Motions are told by their lengths in a frame of the usual size.
+  // Lengths are converted to a frame of the usual size, because the limits for motions are given
+  // for it.
   const double unit = kUsualSide / double(std::min(clip.width, clip.height));
   std::vector<TrackPoint> track;
   for (const Seen& one : seen) {

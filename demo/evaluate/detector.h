@@ -1,7 +1,8 @@
-// What a clip of the demo's world shows: a pure function of its pixels, without machine learning.
+// Says what a clip of the demo's world shows: a pure function of the clip's pixels, without machine
+// learning.
 //
-// Made for pictures that a small model generates, so ragged edges, blur, noise and colours that are
-// a little off do no harm. How it works and how it was checked: demo/EVALUATION.md.
+// It is made for pictures that a small model generates, so it tolerates ragged edges, blur, noise
+// and colours that are a little off. demo/EVALUATION.md says how it works and how it was checked.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +14,7 @@
 
 namespace wan::demo {
 
-// 8-bit RGB, [frames, height, width, 3], row-major.
+// Pixels in 8-bit RGB, [frames, height, width, 3], row-major.
 struct ClipView {
   std::span<const uint8_t> rgb;
   int frames = 0;
@@ -22,19 +23,20 @@ struct ClipView {
 };
 
 struct SeenObject {
-  // Names of demo/vocabulary.json; motion "still" for an object that does nothing.
+  // The names are those of demo/vocabulary.json; the motion is "still" for an object that does
+  // nothing.
   std::string colour;
   std::string shape;
   std::string motion;
-  // Where it is on the average: "left" or "right".
+  // The side on which the object is on average: "left" or "right".
   std::string side;
-  // How well the shape's outline fits, as intersection over union, 0 to 1.
+  // How well the outline of the shape fits, as intersection over union, from 0 to 1.
   double shape_fit = 0;
-  // Share of the frames that show it.
+  // The share of the frames that show the object.
   double presence = 0;
-  // Of every frame that shows the whole object, in order: how well its outline is that of `shape`
-  // in the best pose, as intersection over union of the pixels themselves. Stricter than shape_fit,
-  // which forgives small lumps. A frame without the object has 0.
+  // For every frame that shows the whole object, in order: how well the object's outline is that of
+  // `shape` in the best pose, as intersection over union of the pixels themselves. This is stricter
+  // than shape_fit, which forgives small lumps. A frame without the object has the value 0.
   std::vector<double> outline;
 
   friend bool operator==(const SeenObject&, const SeenObject&) = default;
@@ -42,14 +44,14 @@ struct SeenObject {
 
 struct Sight {
   std::string background;
-  // None, one or two; the larger colour first.
+  // None, one or two objects; the one with more pixels of its colour first.
   std::vector<SeenObject> objects;
 
   friend bool operator==(const Sight&, const Sight&) = default;
 };
 
-// INVALID_ARGUMENT if the clip is smaller than 32x32, has no frames, or `rgb` is not as long as the
-// sizes say. About 0.1 s for 33 frames of 256x256 on one core.
+// Fails with INVALID_ARGUMENT if the clip is smaller than 32x32, has no frames, or `rgb` is not as
+// long as the sizes say. It takes about 0.1 s for 33 frames of 256x256 on one core.
 absl::StatusOr<Sight> Detect(const ClipView& clip);
 
 }  // namespace wan::demo

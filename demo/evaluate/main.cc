@@ -7,7 +7,8 @@
 #include "demo/evaluate/commands.h"
 
 int main(int argc, char** argv) {
-  // What goes wrong is told by the program itself; gRPC's own log is for those who ask for it.
+  // Silence gRPC's own log unless the user has asked for it, because the program itself reports
+  // what goes wrong.
   setenv("GRPC_VERBOSITY", "NONE", /*overwrite=*/0);
   const wan::client::InterruptHandler interrupt(wan::client::kExitCancelled);
   return wan::demo::RunDemoEvaluate(std::vector<std::string>(argv + 1, argv + argc),

@@ -12,16 +12,17 @@ namespace {
 
 constexpr double kPi = std::numbers::pi;
 
-// A path is told from the others by how much of it each motion explains: the standard deviation, in
-// pixels, of the part that fits. True motions have 13 (a short way of one of two objects) to 50.
+// A motion is chosen by how much of the track it explains: the standard deviation, in pixels, of
+// the part that fits. Below this value the object is still. True motions have a value from 13 (a
+// short way of one of two objects) to 50.
 constexpr double kStill = 5;
-// Below this a turn is looked for, since what turns stays in its place.
+// Below this value the object may turn, because an object that turns stays in its place.
 constexpr double kInPlace = 10;
-// Growth shows in the radius, which changes less than a place does.
+// Growth gets this weight, because it shows in the radius, which changes less than a place does.
 constexpr double kGrowthWeight = 1.5;
-// A true spin is 3.4 to 3.8 radians.
+// A true spin turns by 3.4 to 3.8 radians.
 constexpr double kLeastTurn = 1.2;
-// Share of the angle's variance that a steady turn explains.
+// The share of the angle's variance that a steady turn must explain.
 constexpr double kSteadyTurn = 0.85;
 constexpr size_t kFewestPoints = 5;
 
@@ -42,13 +43,15 @@ double Dot(const Series& a, const Series& b) {
   return sum;
 }
 
-// Signed standard deviation of the part of `series` that is a multiple of `form`; both centred.
+// Returns the signed standard deviation of that part of `series` that is a multiple of `form`; the
+// mean of both must be 0.
 double Explained(const Series& series, const Series& form) {
   const double norm = Dot(form, form);
   return norm > 0 ? Dot(series, form) / std::sqrt(norm * double(series.size())) : 0;
 }
 
-// Hops from a floor, downwards positive, so the track's y is a positive multiple of it.
+// Compares the track with hops from a floor; downwards is positive, so the track's y is a positive
+// multiple of the hops.
 double BestBounce(const std::vector<TrackPoint>& track, const Series& y) {
   double best = 0;
   for (const double hops : {1.5, 1.75, 2.0, 2.25, 2.5, 3.0}) {
@@ -62,7 +65,7 @@ double BestBounce(const std::vector<TrackPoint>& track, const Series& y) {
   return best;
 }
 
-// A circle at a steady pace, either way round.
+// Compares the track with a circle at a steady pace, clockwise or counterclockwise.
 double BestOrbit(const std::vector<TrackPoint>& track, const Series& x, const Series& y) {
   double best = 0;
   for (const double rounds : {0.8, 0.9, 1.0, 1.1, 1.25}) {
@@ -73,7 +76,7 @@ double BestOrbit(const std::vector<TrackPoint>& track, const Series& x, const Se
     const double norm = Dot(cosine, cosine) + Dot(sine, sine);
     if (norm <= 0) continue;
     for (const double way : {1.0, -1.0}) {
-      // The multiple of exp(i way phase) nearest to x + i y.
+      // The multiple of exp(i way phase) that is nearest to x + i y.
       const std::complex<double> fit(Dot(x, cosine) + way * Dot(y, sine),
                                      Dot(y, cosine) - way * Dot(x, sine));
       best = std::max(best, std::abs(fit) / std::sqrt(norm * double(x.size())));
@@ -82,7 +85,7 @@ double BestOrbit(const std::vector<TrackPoint>& track, const Series& x, const Se
   return best;
 }
 
-// Radians turned in all, 0 unless the turn is steady.
+// Returns by how many radians the object has turned in all; 0 if it does not turn steadily.
 double SteadyTurn(const std::vector<TrackPoint>& track, double period) {
   Series angles;
   for (const TrackPoint& point : track) {

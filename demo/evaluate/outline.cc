@@ -11,11 +11,14 @@
 namespace wan::demo {
 namespace {
 
-// Pixels around the mask that are read, too: what sticks out of it, and what its smoothing lost.
+// How many pixels around the mask are read as well: they show what sticks out of the mask and what
+// its smoothing has lost.
 constexpr int kMargin = 8;
-// The pose is sought with the pixels this near to an edge alone; all others agree in any good pose.
+// The search for the pose compares only the pixels that are at most this far from an edge; all
+// others agree in any good pose.
 constexpr int kBand = 4;
-// The search halves its steps so often; they begin at these: pixels, share of the radius, radians.
+// The search halves its steps this many times; the steps begin with the following sizes, in pixels,
+// as a share of the radius, and in radians.
 constexpr int kRounds = 5;
 constexpr double kStepPixels = 1.5, kStepRadius = 0.04, kStepAngle = 0.08;
 
@@ -23,7 +26,7 @@ struct Moments {
   double area = 0, u = 0, v = 0;
 };
 
-// Of every shape with radius 1.
+// Returns the moments of every shape with radius 1.
 const std::array<Moments, kShapes>& ShapeMoments() {
   static const std::array<Moments, kShapes> all = [] {
     std::array<Moments, kShapes> sums;
@@ -49,7 +52,7 @@ struct Pose {
   double x, y, radius, angle;
 };
 
-// A window of one frame: which pixels are the object's.
+// A window of one frame, with the pixels in it that belong to the object.
 struct Window {
   int left, top, width, height;
   std::vector<uint8_t> inside;
@@ -93,7 +96,7 @@ Window ReadWindow(const ClipView& clip, int frame, const Segmentation& segmentat
       bool is_own = along * 2 > length;
       for (const Layer& other : segmentation.layers) {
         if (&other == &layer) continue;
-        // Two objects of one colour are told apart by their place alone.
+        // Two objects of one colour differ only in their place.
         is_own = is_own && !other.masks[frame].At(x, y) &&
                  SquareDistance(rgb, own) <= SquareDistance(rgb, other.rgb);
       }
@@ -103,14 +106,15 @@ Window ReadWindow(const ClipView& clip, int frame, const Segmentation& segmentat
   return window;
 }
 
-// Pixels with both kinds of pixels around them, and how many others are the object's.
+// The pixels that have both kinds of pixels around them, and the number of the other pixels of the
+// object.
 struct Edges {
   std::vector<int> band;
   int beyond = 0;
 };
 
 Edges FindEdges(const Window& window) {
-  // sums[y][x] counts the object's pixels above and left of (x, y).
+  // The element sums[y][x] is the number of the object's pixels above and to the left of (x, y).
   const int width = window.width, height = window.height;
   std::vector<int> sums(size_t(width + 1) * (height + 1));
   auto sum = [&](int x, int y) -> int& { return sums[size_t(y) * (width + 1) + x]; };
@@ -136,7 +140,7 @@ Edges FindEdges(const Window& window) {
   return edges;
 }
 
-// The ideal shape in one pose.
+// The ideal shape, in one pose.
 class Ideal {
  public:
   Ideal(int shape, const Pose& pose)
@@ -214,7 +218,7 @@ double OutlineOverlap(const ClipView& clip, int frame, const Segmentation& segme
         break;
       }
     }
-    // As long as a size of steps helps, it is kept.
+    // Keep the size of the steps as long as it helps.
     if (better) scale *= 2;
     if (!better) ++round;
   }

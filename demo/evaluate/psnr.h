@@ -1,4 +1,4 @@
-// How near pixels are to those they should be.
+// Says how near pixels are to the ones they should be.
 #pragma once
 
 #include <cstdint>
@@ -6,11 +6,11 @@
 
 namespace wan::demo {
 
-// Peak signal-to-noise ratio of 8-bit values, in dB; 100 for equal ones. Both have the same number
-// of values, above 0.
+// Returns the peak signal-to-noise ratio of 8-bit values in dB; 100 if they are equal. Both must
+// have the same number of values, at least one.
 double Psnr(std::span<const uint8_t> a, std::span<const uint8_t> b);
 
-// Of several clips.
+// The levels of several clips, in dB.
 struct Decibels {
   int clips = 0;
   double sum = 0;

@@ -13,10 +13,10 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr double kPause = 10;  // seconds
+constexpr double kPause = 10;  // in seconds
 constexpr std::array<const char*, 5> kShares = {"colour", "motion", "shape", "background", "count"};
 
-// One mode's part of the report; empty if it has no videos.
+// Returns the part of the report for one mode; empty if the mode has no videos.
 Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json& clips) {
   Tallies tallies;
   GroupTallies groups;
@@ -44,7 +44,7 @@ Json ModeReport(VideoMode mode, const std::vector<VideoOutcome>& outcomes, Json&
   return report;
 }
 
-// The same for all but for the seed.
+// Returns the settings as the server resolved them, which all videos share except for the seed.
 Json ResolvedSettings(const std::vector<VideoOutcome>& outcomes) {
   const auto made = std::find_if(outcomes.begin(), outcomes.end(),
                                  [](const VideoOutcome& outcome) { return outcome.result; });

@@ -1,4 +1,4 @@
-// A run's table.
+// Makes the report of a run, and its table.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -10,23 +10,24 @@
 
 namespace wan::demo {
 
-// What makes two runs the same but for the server: everything that the requests hold, and the
-// scenes by their SHA-256.
+// Returns everything that two runs must have in common except the server: all that the requests
+// contain, and the SHA-256 of the scenes.
 nlohmann::ordered_json SettingsOf(const RunOptions& options, const std::string& scenes_sha256);
 
-// {"settings", "resolved": ResolvedJson without the seed, "text": tallies (scores.h), "image":
-// tallies with "first_frame", "load": {"videos", "failed", "videos_per_minute",
+// Returns {"settings", "resolved": ResolvedJson without the seed, "text": tallies (scores.h),
+// "image": tallies with "first_frame", "load": {"videos", "failed", "videos_per_minute",
 // "mean_queue_seconds", "mean_job_seconds"}, "clips": [{"mode", "id", score, "job", "seed",
 // "queue_seconds", "job_seconds", "first_frame_psnr"}], "failed": [{"mode", "id", "error"}]}.
-// Videos that were not made count in "failed" and nowhere else. Times are left out without videos.
+// Videos that were not made count in "failed" and nowhere else. Times are left out if there are no
+// videos.
 nlohmann::ordered_json MakeReport(const nlohmann::ordered_json& settings,
                                   const std::vector<VideoOutcome>& outcomes);
 
-// Of such a report, as Markdown.
+// Returns the table of such a report, in Markdown.
 std::string ReportTable(const nlohmann::ordered_json& report);
 
-// Videos a minute over the time in which the server worked on some of them; a pause between two
-// of more than 10 s (a run that was ended and went on later) does not count.
+// Returns the videos per minute of the time in which the server worked on some of them; a pause of
+// more than 10 s between two videos does not count (a run was ended and continued later).
 double VideosPerMinute(const std::vector<VideoResult>& results);
 
 }  // namespace wan::demo

@@ -18,7 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Why the run ended before its time.
+// Prints why the run has ended early, and returns the exit code.
 int Fail(const absl::Status& status, const RunOptions& options, const Environment& environment) {
   const client::ExitCode code = client::ExitCodeOf(status);
   if (absl::IsCancelled(status) && environment.stop.stop_requested()) {

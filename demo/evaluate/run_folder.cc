@@ -13,7 +13,7 @@ namespace {
 using Json = nlohmann::ordered_json;
 namespace fs = std::filesystem;
 
-// Discarded if the file is not there or not JSON.
+// Returns a discarded value if the file is missing or is not JSON.
 Json ReadJson(const fs::path& path) {
   std::ifstream file(path);
   return Json::parse(file, nullptr, /*allow_exceptions=*/false);
@@ -127,7 +127,7 @@ std::optional<VideoResult> RunFolder::Load(const std::string& key) const {
   try {
     return FromJson(json);
   } catch (const Json::exception&) {
-    // Of another version, or not ours: the video is looked at again.
+    // The file is of another version, or not ours; so the video is looked at again.
     return std::nullopt;
   }
 }

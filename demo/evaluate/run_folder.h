@@ -1,4 +1,4 @@
-// Where a run keeps what it has, so that it can go on after it was ended.
+// Stores what a run has made, so that the run can continue after it was ended.
 //
 //   OUTPUT/run.json        the run's id, which makes its request ids, and its settings
 //   OUTPUT/videos/KEY.mkv  what the server made
@@ -16,15 +16,15 @@
 
 namespace wan::demo {
 
-// One video that was made and looked at.
+// A video that was made and looked at.
 struct VideoResult {
-  std::string job;  // "jobs/ID"
+  std::string job;  // the name of the job, "jobs/ID"
   nlohmann::ordered_json request =
-      nlohmann::ordered_json::object();  // as the server resolved it (ResolvedJson)
+      nlohmann::ordered_json::object();  // the request as the server resolved it (ResolvedJson)
   Sight sight;
-  // Of the first frame against the given image, dB; image to video only.
+  // How near the first frame is to the given image, in dB; set for image to video only.
   std::optional<double> first_frame_psnr;
-  // As the server's clock has them, in seconds since 1970.
+  // Times as the server's clock has them, in seconds since 1970.
   double create_time = 0;
   double start_time = 0;
   double end_time = 0;
@@ -34,17 +34,18 @@ struct VideoResult {
 
 class RunFolder {
  public:
-  // Makes the folder, or opens that of an earlier run. INVALID_ARGUMENT if it has other
-  // `settings`, INTERNAL if it cannot be written.
+  // Makes the folder, or opens that of an earlier run. Fails with INVALID_ARGUMENT if the folder
+  // has other `settings`, with INTERNAL if it cannot be written.
   static absl::StatusOr<RunFolder> Open(const std::filesystem::path& path,
                                         const nlohmann::ordered_json& settings);
 
-  // Never the same for two runs, always the same for one.
+  // Returns a request_id that is always the same for one run and key, and different for every other
+  // run.
   std::string RequestId(const std::string& key) const;
 
   std::filesystem::path VideoPath(const std::string& key) const;
 
-  // Nothing if there is no (whole) result.
+  // Returns nothing if there is no result, or only a part of one.
   std::optional<VideoResult> Load(const std::string& key) const;
   absl::Status Save(const std::string& key, const VideoResult& result) const;
 
@@ -58,7 +59,8 @@ class RunFolder {
   std::string id_;
 };
 
-// Replaces the file as a whole, or leaves it. INTERNAL, naming it, if that cannot be done.
+// Replaces the file as a whole; after an error the old file is still there. Fails with INTERNAL,
+// and a message that names the file, if it cannot be written.
 absl::Status WriteWhole(const std::filesystem::path& path, const std::string& text);
 
 }  // namespace wan::demo

@@ -34,7 +34,7 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
   request.set_prompt(scene.caption);
   if (options.steps) request.set_steps(*options.steps);
   if (options.guidance) request.add_guidance_scale(*options.guidance);
-  // The run's own settings come before the scene's.
+  // The settings of the run override those of the scene.
   if (!options.negative_prompt.empty()) {
     request.set_negative_prompt(options.negative_prompt);
   } else if (!options.without_negative_prompts && !scene.negative_prompt.empty()) {

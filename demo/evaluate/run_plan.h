@@ -1,4 +1,4 @@
-// Which videos a run asks the server for.
+// Decides which videos a run asks the server for.
 #pragma once
 
 #include <cstdint>
@@ -15,19 +15,19 @@ namespace wan::demo {
 
 enum class VideoMode { kTextToVideo, kImageToVideo };
 
-// "text" and "image".
+// Returns "text" or "image".
 const char* NameOf(VideoMode mode);
 
 struct RunOptions {
   std::string server;
-  std::string scenes;  // file
-  std::string output;  // folder
-  std::string images;  // folder of the scenes' first frames; empty without image to video
+  std::string scenes;  // the file of scenes
+  std::string output;  // the folder for the results
+  std::string images;  // the folder with the first frames of the scenes; empty: no image to video
   std::vector<VideoMode> modes;
-  // Of every request; what is not set is left to the model.
+  // The settings for every request; what is not set is left to the model.
   std::string model;
   std::string negative_prompt;
-  bool without_negative_prompts = false;  // leaves out those of the scenes
+  bool without_negative_prompts = false;  // whether to leave out the negative prompts of the scenes
   std::optional<int> steps;
   std::optional<double> guidance;
   std::optional<int> width;
@@ -36,27 +36,28 @@ struct RunOptions {
   std::optional<double> shift;
   wan::v1::Solver solver = wan::v1::SOLVER_UNSPECIFIED;
   int priority = 0;
-  int64_t seed = 1;  // of the first scene; each has the next, the same in both modes
-  // What the server was told apart from the requests, for the report.
+  int64_t seed = 1;  // seed of the first scene; each further scene has the next one, in both modes
+  // What else the server was told, apart from the requests; it is copied into the report.
   std::string note;
-  int concurrency = 0;  // jobs with the server at a time; 0: as many as its queue takes
+  // Most jobs that are with the server at a time; 0: as many as its queue takes.
+  int concurrency = 0;
 };
 
 struct PlannedVideo {
-  std::string key;  // unique in the run: "text-SCENE"
+  std::string key;  // unique in the run, for example "text-SCENE"
   VideoMode mode = VideoMode::kTextToVideo;
   const Scene* scene = nullptr;
-  wan::v1::GenerationRequest request;  // with the image; without request_id
+  wan::v1::GenerationRequest request;  // the request, with its image and without a request_id
 };
 
-// In the order of the modes and of the scenes, which must outlive the plan. Errors name scene and
-// file: INVALID_ARGUMENT for a scene without an image where one is needed, NOT_FOUND for an image
-// that cannot be read.
+// Returns the videos in the order of the modes and then of the scenes; the scenes must outlive the
+// plan. Error messages name scene and file. Fails with INVALID_ARGUMENT if a scene lacks an image
+// that it needs, with NOT_FOUND if an image cannot be read.
 absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,
                                                      const RunOptions& options);
 
-// What a server made of a request: {"width", "height", "frames", "steps", "guidance": [...],
-// "shift", "solver", "seed"}.
+// Returns the request as a server has resolved it: {"width", "height", "frames", "steps",
+// "guidance": [...], "shift", "solver", "seed"}.
 nlohmann::ordered_json ResolvedJson(const wan::v1::GenerationRequest& request);
 
 }  // namespace wan::demo

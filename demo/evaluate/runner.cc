@@ -22,10 +22,10 @@
 namespace wan::demo {
 namespace {
 
-// Reasons of the server's (docs/use/api.md).
+// Reasons in the server's errors (docs/use/api.md).
 constexpr std::string_view kQueueFull = "QUEUE_FULL";
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
-// Where the server does not say when to come back.
+// How long to wait if the server does not say how long.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
 
 bool HasReason(const absl::Status& status, std::string_view reason) {
@@ -36,7 +36,7 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return double(time.seconds()) + 1e-9 * time.nanos();
 }
 
-// Against the image as the server's models see it, at the video's size.
+// Compares the first frame with the image as the server's models see it, at the size of the video.
 absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip& clip) {
   const absl::StatusOr<DecodedImage> decoded = DecodeImage(image_bytes);
   if (!decoded.ok()) return decoded.status();
@@ -45,7 +45,7 @@ absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip
   return Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
 }
 
-// What becomes of a job that made no video.
+// Returns the error of a job that has made no video.
 absl::Status WhyNot(const wan::v1::Event& end) {
   if (end.has_failed()) return client::FromProto(end.failed().status());
   return absl::CancelledError(absl::StrCat("cancelled: ", end.cancelled().reason()));
@@ -72,7 +72,7 @@ absl::StatusOr<std::vector<VideoOutcome>> Runner::Run(const std::vector<PlannedV
   size_t done = plan.size() - waiting.size();
   if (done > 0) progress_ << done << " of " << plan.size() << " videos are there already\n";
 
-  // By the caller, or by the first error of any thread.
+  // The caller requests this stop, or the first thread that has an error.
   std::stop_source end_run;
   const std::stop_callback pass_on(stop, [&end_run] { end_run.request_stop(); });
   std::mutex mutex;  // guards outcomes, first_error, done and progress_
@@ -127,7 +127,7 @@ absl::Status Runner::SubmitAndFollow(const std::vector<PlannedVideo>& plan,
       submitted.push_back({waiting.front(), *std::move(job)});
       waiting.pop_front();
     }
-    // When the oldest has ended, a place in the queue is free or will be soon.
+    // When the oldest job has ended, a place in the queue is free or will be soon.
     const Submitted oldest = std::move(submitted.front());
     submitted.pop_front();
     const absl::StatusOr<wan::v1::Event> end = videos_.WatchJob(
@@ -138,7 +138,8 @@ absl::Status Runner::SubmitAndFollow(const std::vector<PlannedVideo>& plan,
   return absl::OkStatus();
 }
 
-// With jobs of our own ahead, a full queue is an answer; without, it is waited for.
+// If jobs of this run are in the queue, return its being full as an error; otherwise wait until it
+// has room.
 absl::StatusOr<std::string> Runner::Submit(const PlannedVideo& video, bool others_wait,
                                            const std::stop_token& stop) const {
   wan::v1::GenerationRequest request = video.request;

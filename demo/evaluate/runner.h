@@ -1,4 +1,4 @@
-// Has a plan's videos made by a server, and looks at each.
+// Lets a server make the videos of a plan, and looks at each of them.
 #pragma once
 
 #include <cstddef>
@@ -21,28 +21,29 @@ namespace wan::demo {
 
 struct VideoOutcome {
   const PlannedVideo* video = nullptr;
-  // Nothing if the job failed or was cancelled; `error` tells why.
+  // What was seen in the video; nothing if the job failed or was cancelled, then `error` says why.
   std::optional<VideoResult> result;
   absl::Status error;
 };
 
 class Runner {
  public:
-  // All must outlive it. At most `concurrency` jobs are with the server at a time; 0: as many as
-  // its queue takes. Progress, a line a video, goes to `progress`.
+  // All arguments must outlive the runner. At most `concurrency` jobs are with the server at a
+  // time; 0: as many as its queue takes. The runner writes a line about each video to `progress`.
   Runner(const client::VideoClient& videos, const RunFolder& folder, client::BackoffClock& clock,
          int concurrency, std::ostream& progress);
 
-  // Submits every video that the folder does not have as fast as the server's queue takes them and
-  // follows them in that order. Those that are done are downloaded and looked at on threads of
-  // their own, meanwhile. The result is in the plan's order. An error is one that ends the run: the
-  // server refused a request, cannot be reached, or a file cannot be written; CANCELLED when `stop`
-  // is requested. Jobs that were submitted stay, and the next run of this folder finds them.
+  // Submits every video that the folder lacks, as fast as the server's queue takes them, and
+  // follows the jobs in that order. Meanwhile, other threads download the videos that are done and
+  // look at them. The result has the order of the plan. Returns an error only if it ends the run:
+  // the server refuses a request or cannot be reached, or a file cannot be written; CANCELLED if
+  // `stop` is requested. Jobs that were submitted go on, and the next run of this folder finds
+  // them.
   absl::StatusOr<std::vector<VideoOutcome>> Run(const std::vector<PlannedVideo>& plan,
                                                 const std::stop_token& stop);
 
  private:
-  // A job's number in the plan, its name, and the event that ended it.
+  // Called with a job's number in the plan, the job's name, and the event that has ended the job.
   using OnEnd = std::function<void(size_t, const std::string&, const wan::v1::Event&)>;
 
   absl::Status SubmitAndFollow(const std::vector<PlannedVideo>& plan, std::deque<size_t> waiting,

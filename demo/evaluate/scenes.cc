@@ -26,7 +26,7 @@ absl::Status ReadText(const Json& object, const char* key, std::string& text) {
   return absl::OkStatus();
 }
 
-// One of the names that `known` has.
+// Reads one of the names in `known`.
 absl::Status ReadName(const Json& object, const char* key, const std::vector<std::string>& known,
                       std::string& name) {
   absl::Status status = ReadText(object, key, name);
@@ -69,7 +69,7 @@ absl::Status ReadObject(const Json& json, ExpectedObject& object) {
   return status;
 }
 
-// A whole number above 0, where it is given.
+// Reads a whole number above 0, if the key is there.
 absl::Status ReadNumber(const Json& object, const char* key, int& number) {
   const auto found = object.find(key);
   if (found == object.end()) return absl::OkStatus();

@@ -13,7 +13,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::array<const char*, 2> kCounts = {"one", "two"};
 
-// A right colour outweighs everything else.
+// A right colour counts more than everything else together.
 int Likeness(const ExpectedObject& expected, const SeenObject& seen) {
   return 100 * (expected.colour == seen.colour) + (expected.side == seen.side) +
          (expected.shape == seen.shape) + (expected.motion == seen.motion);
@@ -63,7 +63,7 @@ SceneScore ScoreScene(const Scene& scene, const Sight& sight) {
   SceneScore score{.objects = std::vector<ObjectScore>(scene.objects.size()),
                    .background = scene.background == sight.background,
                    .count = scene.objects.size() == sight.objects.size()};
-  // Which seen object every expected one gets; a place beyond those seen means none.
+  // Says which seen object each expected one gets; an index beyond the seen objects means none.
   std::vector<size_t> places(std::max(scene.objects.size(), sight.objects.size()));
   for (size_t i = 0; i < places.size(); ++i) places[i] = i;
   int most = -1;
@@ -157,7 +157,7 @@ Json ToJson(const SceneScore& score) {
       json["seen"] = {{"colour", object.seen.colour},       {"motion", object.seen.motion},
                       {"shape", object.seen.shape},         {"side", object.seen.side},
                       {"shape_fit", object.seen.shape_fit}, {"presence", object.seen.presence}};
-      // Where no frame shows the whole object, none was read.
+      // The list is empty if no frame shows the whole object.
       if (!object.seen.outline.empty()) {
         json["seen"]["outline_median"] = Quantile(object.seen.outline, 0.5);
         json["seen"]["outline_tenth"] = Quantile(object.seen.outline, 0.1);

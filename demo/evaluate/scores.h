@@ -1,4 +1,4 @@
-// What was seen against what was asked for.
+// Compares what was seen with what was asked for.
 #pragma once
 
 #include <array>
@@ -14,7 +14,8 @@
 
 namespace wan::demo {
 
-// Of one expected object. All false, and `seen` default, if the clip has no object left for it.
+// Says what is right about one expected object. If no seen object is left for it, all members are
+// false and `seen` has its default.
 struct ObjectScore {
   bool colour = false;
   bool motion = false;
@@ -23,16 +24,16 @@ struct ObjectScore {
 };
 
 struct SceneScore {
-  std::vector<ObjectScore> objects;  // in the scene's order
+  std::vector<ObjectScore> objects;  // the objects in the order of the scene
   bool background = false;
-  bool count = false;  // as many objects as expected
+  bool count = false;  // whether as many objects were seen as were expected
 };
 
-// Gives every expected object one of those seen so that the most colours are right; of equal ways
-// the one with the most sides, shapes and motions right.
+// Gives each expected object one of the seen ones so that as many colours as possible are right; of
+// equal ways, takes the one in which the most sides, shapes and motions are right.
 SceneScore ScoreScene(const Scene& scene, const Sight& sight);
 
-// `right` of `of`.
+// `right` objects or scenes out of `of`.
 struct Share {
   int right = 0;
   int of = 0;
@@ -44,61 +45,61 @@ struct Share {
   double value() const { return of == 0 ? 0 : double(right) / of; }
 };
 
-// Expected and seen name -> times.
+// The key is the expected and the seen name, the value how often this pair occurred.
 using Confusion = std::map<std::pair<std::string, std::string>, int>;
 
-// Over all scenes with one number of objects.
+// Counts over all scenes that have the same number of objects.
 struct Tally {
   int scenes = 0;
-  Share background;  // a scene each
+  Share background;  // counts scenes
   Share count;
-  Share colour;  // an object each
+  Share colour;  // counts objects
   Share motion;
   Share shape;
   Confusion colours;
   Confusion motions;
   Confusion shapes;
-  // Overlaps of the outlines that were seen, of all frames, and of each object's first and last.
+  // Overlaps of the outlines that were seen: of all frames, and of the first and the last frame of
+  // each object.
   std::vector<double> outlines;
   std::vector<double> first_outlines;
   std::vector<double> last_outlines;
-  // By name: "psnr", "first_frame".
+  // The keys are "psnr" and "first_frame".
   std::map<std::string, Decibels> levels;
 
   void Add(const Scene& scene, const SceneScore& score);
 };
 
-// [0]: scenes with one object, [1]: with two.
+// Element 0 is for scenes with one object, element 1 for scenes with two.
 using Tallies = std::array<Tally, 2>;
 
-// The one that counts `scene`.
+// Returns the tally that counts `scene`.
 Tally& TallyOf(Tallies& tallies, const Scene& scene);
 
 void AddTo(Tallies& tallies, const Scene& scene, const SceneScore& score);
 
-// The value that this share (0 to 1) of `values` is below; 0 of none.
+// Returns the value below which this share (0 to 1) of `values` lies; 0 if there are no values.
 double Quantile(std::vector<double> values, double share);
 
-// By what a scene tries (Scene::groups).
+// The key is what a scene tests (Scene::groups).
 using GroupTallies = std::map<std::string, Tallies>;
 
-// Adds to the tallies of each of the scene's groups.
+// Adds the scene to the tallies of each of its groups.
 void AddTo(GroupTallies& groups, const Scene& scene, const SceneScore& score);
 
-// {GROUP: what ToJson makes of its tallies, without the confusions}
+// Returns {GROUP: what ToJson makes of its tallies, without the confusions}.
 nlohmann::ordered_json ToJson(const GroupTallies& groups);
 
-// {"one": {"scenes", "colour": {"right", "of", "share"}, ..., "outline": {"frames", "median",
-// "tenth" (a tenth of the frames is below), "first", "last" (means)}, LEVEL: {"mean_db",
-// "worst_db"}, ...,
-// "confusion": {"shape": {expected: {seen: times}}, ...}}, "two": ...}; a number of objects without
-// scenes is left out.
+// Returns {"one": {"scenes", "colour": {"right", "of", "share"}, ..., "outline": {"frames",
+// "median", "tenth" (a tenth of the frames is below), "first", "last" (means)}, LEVEL: {"mean_db",
+// "worst_db"}, ..., "confusion": {"shape": {expected: {seen: times}}, ...}}, "two": ...}; a number
+// of objects without scenes is left out.
 nlohmann::ordered_json ToJson(const Tallies& tallies);
 
-// {"objects": [{"colour", "motion", "shape", "seen": {...}}], "background", "count"}
+// Returns {"objects": [{"colour", "motion", "shape", "seen": {...}}], "background", "count"}.
 nlohmann::ordered_json ToJson(const SceneScore& score);
 
-// Lines for a terminal.
+// Returns lines for a terminal.
 std::string ToText(const Tallies& tallies);
 
 }  // namespace wan::demo

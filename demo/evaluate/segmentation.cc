@@ -9,30 +9,32 @@
 namespace wan::demo {
 namespace {
 
-// Pixels at the frame's edge that tell the background.
+// The background's colour is taken from this many pixels at each edge of the frame.
 constexpr int kBorder = 6;
-// A pixel is inside of a patch of one colour if its surroundings at this distance have it, too;
-// edges, where colours mix, are not.
+// A pixel is inside a patch of one colour if the pixels at this distance around it have the same
+// colour; pixels at edges, where colours mix, are not.
 constexpr int kInterior = 3;
-// An object that can be seen is at least 80 away from its background (train/world.py); what is
-// nearer than half of that is a smudge, whatever name its colour has.
+// The colour of a visible object differs by at least 80 from its background (train/world.py); what
+// differs by less than half of that is a smudge, whatever name its colour has.
 constexpr float kFaint = 40;
-// A colour counts as an object from this many interior pixels a frame, and from this share of the
-// larger object's.
+// A colour counts as an object if it has at least this many interior pixels in each frame, and at
+// least this share of those of the larger object.
 constexpr double kFewestInterior = 40;
 constexpr double kSmallestShare = 0.06;
-// Patches nearer than this are shades of one colour: names are at least 84 apart.
+// Patches whose colours differ by less than this are shades of one colour; colours with different
+// names differ by at least 84.
 constexpr float kOneColour = 60;
-// A pixel this far from every mix of the background with an object's colour is something else.
+// A pixel that differs this much from every mix of the background with an object's colour belongs
+// to something else.
 constexpr float kStrange = 80;
-// A blurred object has a rim where its colour and the background's mix, which may pass for a colour
-// of its own: near a mix of the two, and beside the object along this share of its outline.
+// A blurred object has a rim where its colour and the background's mix, which may look like another
+// colour: near a mix of the two, and beside the object along this share of the rim's outline.
 constexpr float kMixed = 40;
 constexpr double kRimShare = 0.4;
-// Smaller specks are no object.
+// A speck with fewer pixels is not an object.
 constexpr int kSmallestArea = 60;
 
-constexpr int kBits = 5;  // of each channel, in tables by colour
+constexpr int kBits = 5;  // bits of each channel, in tables by colour
 constexpr int kTable = 1 << (3 * kBits);
 
 int TableIndex(const uint8_t* rgb) {
@@ -46,7 +48,8 @@ Rgb TableColour(int index) {
   return {middle(index >> (2 * kBits)), middle(index >> kBits & mask), middle(index & mask)};
 }
 
-// Box filter of 3x3 on one frame, against noise. The outermost pixels stay as they are.
+// Smooths one frame with a box filter of 3x3, against noise. The outermost pixels keep their
+// values.
 void Smooth(const uint8_t* frame, int width, int height, std::vector<uint16_t>& sums,
             uint8_t* smooth) {
   const size_t stride = size_t(width) * 3;
@@ -62,7 +65,8 @@ void Smooth(const uint8_t* frame, int width, int height, std::vector<uint16_t>& 
   }
 }
 
-// Median of the frames' borders: an object that leaves the frame covers less than half of them.
+// Returns the median of the borders of all frames; an object that leaves the frame covers less than
+// half of them.
 Rgb BorderMedian(const ClipView& clip, const std::vector<uint8_t>& pixels) {
   std::array<std::array<int, 256>, 3> counts{};
   int total = 0;
@@ -88,11 +92,11 @@ Rgb BorderMedian(const ClipView& clip, const std::vector<uint8_t>& pixels) {
 }
 
 struct Patch {
-  double pixels = 0;  // interior ones, a frame
+  double pixels = 0;  // number of interior pixels in each frame
   Rgb mean;
 };
 
-// The clip's colours other than the background's, the most frequent first.
+// Returns the colours of the clip except the background's, the most frequent first.
 std::vector<Patch> FindPatches(const ClipView& clip, const std::vector<uint8_t>& pixels,
                                const Rgb& background, const Vocabulary& vocabulary) {
   constexpr uint8_t kNone = 255;
@@ -147,7 +151,7 @@ std::vector<Patch> FindPatches(const ClipView& clip, const std::vector<uint8_t>&
   return patches;
 }
 
-// The one or two colours that are objects; shades of one colour are put together.
+// Returns the one or two colours that are objects; joins the shades of one colour.
 std::vector<Patch> ChooseObjects(const std::vector<Patch>& patches) {
   std::vector<Patch> objects;
   for (const Patch& patch : patches) {
@@ -168,10 +172,10 @@ std::vector<Patch> ChooseObjects(const std::vector<Patch>& patches) {
   return objects;
 }
 
-// The nearest mix of two colours to a third.
+// The mix of two colours that is nearest to a third colour.
 struct Mix {
-  float share;  // of `to`, 0 to 1
-  float away;   // distance of the third
+  float share;  // share of the colour `to`, 0 to 1
+  float away;   // distance of the third colour from the mix
 };
 
 Mix NearestMix(const Rgb& rgb, const Rgb& from, const Rgb& to) {
@@ -185,8 +189,9 @@ Mix NearestMix(const Rgb& rgb, const Rgb& from, const Rgb& to) {
   return {share, Distance(rgb, mix)};
 }
 
-// Object (1, 2) or background (0) of every colour. A colour on the line from the background to an
-// object's colour is that object's edge, and inside from the middle on.
+// Returns for every colour to which object it belongs (1 or 2), or 0 for the background. A colour
+// on the line from the background to an object's colour belongs to the edge of that object; from
+// the middle of the line on, to the object.
 std::vector<uint8_t> OwnerTable(const Rgb& background, const std::vector<Patch>& objects) {
   std::vector<uint8_t> owner(kTable, 0);
   for (int i = 0; i < kTable; ++i) {
@@ -195,8 +200,8 @@ std::vector<uint8_t> OwnerTable(const Rgb& background, const std::vector<Patch>&
     for (size_t k = 0; k < objects.size(); ++k) {
       const Rgb& colour = objects[k].mean;
       const Mix mix = NearestMix(rgb, background, colour);
-      // The second term decides between colours that lie on nearly one line, as brown and orange
-      // do over black.
+      // The second term decides between colours that lie nearly on one line, as brown and orange do
+      // on a black background.
       const float cost = mix.away + 0.3f * Distance(rgb, colour);
       if (cost >= least) continue;
       least = cost;
@@ -206,7 +211,7 @@ std::vector<uint8_t> OwnerTable(const Rgb& background, const std::vector<Patch>&
   return owner;
 }
 
-// The owner of every pixel, a vector a frame.
+// The owner of every pixel; each frame has a vector.
 using Owners = std::vector<std::vector<uint8_t>>;
 
 Owners OwnersOf(const ClipView& clip, const std::vector<uint8_t>& pixels, const Rgb& background,
@@ -221,13 +226,13 @@ Owners OwnersOf(const ClipView& clip, const std::vector<uint8_t>& pixels, const 
   return owners;
 }
 
-// True if the second of two objects is the first one's blurred rim.
+// Returns true if the second of two objects is only the blurred rim of the first one.
 bool SecondIsRim(const std::vector<Patch>& objects, const Rgb& background, const Owners& owners,
                  int width) {
   if (NearestMix(objects[1].mean, background, objects[0].mean).away > kMixed) return false;
   int64_t beside_first = 0, beside_background = 0;
   auto count = [&](uint8_t a, uint8_t b) {
-    if (a + b == 3) ++beside_first;  // 1 and 2
+    if (a + b == 3) ++beside_first;  // the one is object 1, the other object 2
     if (std::max(a, b) == 2 && std::min(a, b) == 0) ++beside_background;
   };
   for (const std::vector<uint8_t>& frame : owners) {
@@ -246,7 +251,7 @@ struct Component {
   std::vector<int> pixels;
 };
 
-// The connected pieces of owner `which`, the larger first, at most two.
+// Returns the connected pieces of owner `which`, the larger one first, at most two.
 std::vector<Component> LargestComponents(const std::vector<uint8_t>& owners, int width, int height,
                                          uint8_t which, std::vector<uint8_t>& visited) {
   std::vector<Component> found;
@@ -302,7 +307,7 @@ Mask MakeMask(const Component& component, const std::vector<uint8_t>& owners, in
       cut += owners[neighbour] != 0 && owners[neighbour] != own;
     }
   }
-  // A ragged edge may have a pixel or two of another colour.
+  // Allow a few pixels, because a ragged edge may have a pixel or two of another colour.
   mask.whole = cut < 4;
   return mask;
 }
@@ -313,7 +318,7 @@ bool SeenOften(const Layer& layer) {
   return seen * 3 >= static_cast<std::ptrdiff_t>(layer.masks.size());
 }
 
-// Two objects of one colour: pieces of similar size side by side in most frames.
+// Separates two objects of one colour: pieces of similar size that are side by side in most frames.
 std::optional<std::array<Layer, 2>> SplitByPlace(
     const std::vector<std::vector<Component>>& components, const Owners& owners, int width,
     int height) {

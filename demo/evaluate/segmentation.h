@@ -1,4 +1,4 @@
-// Which pixels of a clip belong to which object. For the detector.
+// Says for the detector which pixels of a clip belong to which object.
 #pragma once
 
 #include <cstdint>
@@ -13,34 +13,36 @@ namespace wan::demo {
 struct Mask {
   int width = 0;
   int height = 0;
-  std::vector<uint8_t> inside;  // 1 or 0, row-major
+  std::vector<uint8_t> inside;  // 1 for the object's pixels, otherwise 0; row-major
 
   bool At(int x, int y) const {
     return x >= 0 && y >= 0 && x < width && y < height && inside[size_t(y) * width + x] != 0;
   }
 
-  // Of the pixels inside, in pixels; a pixel's centre is at +0.5.
+  // The following members describe the object's pixels, in pixels; the centre of a pixel is at
+  // +0.5.
   int area = 0;
   double x = 0;
   double y = 0;
-  // It has all of the object: neither the frame nor another object cuts it.
+  // Whether the mask has all of the object: neither the frame nor another object cuts it.
   bool whole = true;
 };
 
-// One object through the clip.
+// One object through the whole clip.
 struct Layer {
-  int colour = 0;           // index into Vocabulary::colours
-  Rgb rgb;                  // as it was seen, on the average
-  std::vector<Mask> masks;  // one a frame; area 0 where it is not seen
+  int colour = 0;  // the index of its colour in Vocabulary::colours
+  Rgb rgb;         // its colour as it was seen, on average
+  // A mask for each frame; its area is 0 if the frame does not show the object.
+  std::vector<Mask> masks;
 };
 
 struct Segmentation {
-  int background = 0;         // index into Vocabulary::backgrounds
-  Rgb ground;                 // the background as it was seen
-  std::vector<Layer> layers;  // at most two
+  int background = 0;         // index of the background in Vocabulary::backgrounds
+  Rgb ground;                 // the colour of the background as it was seen
+  std::vector<Layer> layers;  // at most two objects
 };
 
-// `clip` has been checked.
+// The caller must have checked `clip`.
 Segmentation Segment(const ClipView& clip, const Vocabulary& vocabulary);
 
 }  // namespace wan::demo

@@ -9,14 +9,15 @@ namespace wan::demo {
 namespace {
 
 constexpr double kPi = std::numbers::pi;
-// Half the side of the templates' square; its unit is the root of the shape's area.
+// Half the side of the square that a template covers; the unit is the square root of the shape's
+// area.
 constexpr double kReach = 1.15;
 constexpr double kAngleStep = 5 * kPi / 180;
-// Ragged and cut masks have their centre and area a little off.
+// Try small shifts as well, because centre and area of ragged and cut masks are a little off.
 constexpr double kShift = 0.05;
 constexpr double kScale = 1.06;
 
-// The shapes as demo/train/world.py draws them: radius 1, upright, v down.
+// The shapes as demo/train/world.py draws them: with radius 1, upright; v points down.
 bool InCircle(double u, double v) { return std::hypot(u, v) < 0.85; }
 
 bool InSquare(double u, double v) { return std::max(std::abs(u), std::abs(v)) < 0.76; }
@@ -89,7 +90,7 @@ int Count(const auto& bits) {
   return count;
 }
 
-// The middle of a grid's cell.
+// Returns the coordinate of the middle of a cell of the grid.
 double Cell(int index, int cells) { return ((index + 0.5) / cells * 2 - 1) * kReach; }
 
 }  // namespace
@@ -165,7 +166,7 @@ std::array<ShapeFit, kShapes> ShapeMatcher::Match(const Mask& mask) const {
   const int centred_area = Count(centred);
   for (int i = 0; i < first_[kShapes]; ++i) keep(i, centred, centred_area);
 
-  // Around the best angle of each.
+  // Search around the best angle of each shape.
   const std::array<int, kShapes> start = best;
   for (const double scale : {1 / kScale, 1.0, kScale}) {
     for (const double dx : {-kShift, 0.0, kShift}) {

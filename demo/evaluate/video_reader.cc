@@ -23,7 +23,7 @@ struct Deleter {
   void operator()(SwsContext* context) const { sws_freeContext(context); }
 };
 
-// One file. The first error is kept, and ends the reading.
+// Reads one file. The first error is kept, and ends the reading.
 class Reader {
  public:
   explicit Reader(const std::string& path) : path_(path) {}
@@ -52,7 +52,7 @@ class Reader {
 
   absl::Status Open() {
     AVFormatContext* demuxer = nullptr;
-    // The prefix keeps a name with a colon from being read as a protocol.
+    // The prefix prevents FFmpeg from taking a name with a colon for a protocol.
     int code = avformat_open_input(&demuxer, ("file:" + path_).c_str(), nullptr, nullptr);
     if (code < 0) return Error("cannot open", code);
     demuxer_.reset(demuxer);
@@ -67,7 +67,7 @@ class Reader {
     return code < 0 ? Error("cannot decode", code) : absl::OkStatus();
   }
 
-  // The frames that a packet completes; without one, those that are left.
+  // Decodes the frames that a packet completes; if `packet` is null, those that are left.
   absl::Status Decode(const AVPacket* packet) {
     int code = avcodec_send_packet(decoder_.get(), packet);
     if (code < 0) return Error("cannot decode", code);

@@ -1,4 +1,4 @@
-// A video file's frames as pixels.
+// Reads the frames of a video file as pixels.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 namespace wan::demo {
 
 struct Clip {
-  std::vector<uint8_t> rgb;  // as ClipView's
+  std::vector<uint8_t> rgb;  // the layout is that of ClipView
   int frames = 0;
   int height = 0;
   int width = 0;
@@ -19,9 +19,10 @@ struct Clip {
   ClipView view() const { return {rgb, frames, height, width}; }
 };
 
-// The first video stream of a file that FFmpeg's libraries know. Exact for the server's lossless
-// mkv. DATA_LOSS, naming the path and what the library said, for a file without a video that can be
-// read. Damage within a frame is not looked for: the download's checksum has ruled it out.
+// Reads the first video stream of a file that FFmpeg's libraries know. The pixels are exact for the
+// lossless mkv that the server makes. Fails with DATA_LOSS, naming the path and what the library
+// said, if the file has no video that can be read. Does not look for damage within a frame, because
+// the checksum of the download has ruled that out.
 absl::StatusOr<Clip> ReadVideo(const std::string& path);
 
 }  // namespace wan::demo

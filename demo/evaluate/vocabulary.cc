@@ -31,7 +31,7 @@ float Distance(const Rgb& a, const Rgb& b) {
 }
 
 const Vocabulary& TheVocabulary() {
-  // Never destroyed: threads may read it while the program ends.
+  // The object is never destroyed, because threads may read it while the program ends.
   static const Vocabulary* const vocabulary = [] {
     const Json json = Json::parse(kVocabularyJson);
     return new Vocabulary{Colours(json.at("colours")), Colours(json.at("backgrounds")),

@@ -1,4 +1,5 @@
-// Names and colours of the demo's world, from demo/vocabulary.json, which training reads, too.
+// The names and colours of the demo's world, from demo/vocabulary.json, which the training reads as
+// well.
 #pragma once
 
 #include <string>
@@ -7,7 +8,7 @@
 
 namespace wan::demo {
 
-// 0 to 255.
+// Each channel is 0 to 255.
 struct Rgb {
   float r = 0;
   float g = 0;
@@ -22,19 +23,19 @@ struct NamedColour {
 };
 
 struct Vocabulary {
-  std::vector<NamedColour> colours;  // of objects
+  std::vector<NamedColour> colours;  // the colours of objects
   std::vector<NamedColour> backgrounds;
   std::vector<std::string> shapes;
   std::vector<std::string> motions;
 };
 
-// The file as it was when the program was built. Thread-safe.
+// Returns the vocabulary from the file as it was when the program was built. Thread-safe.
 const Vocabulary& TheVocabulary();
 
-// Index of the nearest; `table` is not empty.
+// Returns the index of the nearest colour; `table` must not be empty.
 int NearestColour(const std::vector<NamedColour>& table, const Rgb& rgb);
 
-// The file's text.
+// The text of the file.
 extern const char kVocabularyJson[];
 
 }  // namespace wan::demo

@@ -25,7 +25,7 @@ void WorkQueue::Add(std::function<void()> task) {
 
 void WorkQueue::Work(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  // A stop ends the waiting, not the work that is there.
+  // A stop ends only the waiting: tasks that are there still run.
   while (added_.wait(lock, stop, [this] { return !tasks_.empty(); })) {
     const std::function<void()> task = std::move(tasks_.front());
     tasks_.pop_front();

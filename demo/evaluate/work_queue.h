@@ -1,4 +1,4 @@
-// Tasks on a few threads.
+// Runs tasks on a few threads.
 #pragma once
 
 #include <condition_variable>
@@ -14,14 +14,14 @@ namespace wan::demo {
 // Thread-safe.
 class WorkQueue {
  public:
-  // `threads` is above 0.
+  // `threads` must be above 0.
   explicit WorkQueue(int threads);
   // Waits until every task has run.
   ~WorkQueue();
   WorkQueue(const WorkQueue&) = delete;
   WorkQueue& operator=(const WorkQueue&) = delete;
 
-  // Tasks start in the order they were added, as soon as a thread is free.
+  // Tasks start in the order in which they were added, as soon as a thread is free.
   void Add(std::function<void()> task);
 
  private:

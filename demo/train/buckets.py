@@ -14,15 +14,15 @@ from captions import Captioner, describe
 from transformer import to_patches
 from world import COLOURS, MOTIONS, SHAPES, SceneSampler
 
-TEXT_TOKENS = 79  # longer than nearly any caption; with the row that stands for padding 80
-VARIANTS = 6  # captions written for each clip; the first says all of it
-BATCH_TOKENS = 128 * 576  # of the transformer, in a step of all GPUs
+TEXT_TOKENS = 79  # longer than nearly any caption; one more row, which stands for padding, makes 80
+VARIANTS = 6  # captions written for each clip; the first one says everything about the clip
+BATCH_TOKENS = 128 * 576  # tokens of the transformer in a step, over all GPUs
 # Stars and crosses have the longest outlines and are learnt last, so they are drawn more often.
 DRAWN_SHAPES = [SHAPES.index(shape) for shape, times in
                 {"circle": 2, "square": 2, "triangle": 3, "star": 4, "heart": 3, "cross": 3}.items() for _ in range(times)]
 # The motions in which an object moves straight and stays as it is; all others, with --bent, are drawn more often than these.
 STRAIGHT = ("left", "right", "up", "down")
-# What a reader (train_video.py) tells of an object, and of how many.
+# What a reader (train_video.py) says about an object, and how many values each has.
 LABELS = {"shape": len(SHAPES), "colour": len(COLOURS), "motion": len(MOTIONS)}
 
 
@@ -31,12 +31,12 @@ class Bucket:
     frames: int
     height: int
     width: int
-    share: float  # of the steps
+    share: float  # share of the steps
     batch_tokens: int = BATCH_TOKENS
 
     @property
     def latent(self):
-        """Latents' frames and tokens of a frame."""
+        """Returns the number of latent frames, and of tokens in each."""
         return (self.frames + 3) // 4, self.height // 32 * (self.width // 32)
 
     @property
@@ -64,12 +64,12 @@ BUCKETS = [
     Bucket(17, 512, 256, 0.03),
     Bucket(65, 192, 320, 0.03),
 ]
-# The whole program in seconds, on a processor.
+# Small sizes with which the whole program runs in seconds on a CPU.
 TINY_BUCKETS = [Bucket(5, 192, 192, 0.6, 576), Bucket(9, 192, 256, 0.4, 864)]
 
 
 def divided(buckets, parts):
-    """The buckets with batches of one of `parts` GPUs, which train a step together."""
+    """Returns the buckets with the batches for one of `parts` GPUs, which train a step together."""
     return [replace(bucket, batch_tokens=bucket.batch_tokens // parts) for bucket in buckets]
 
 
@@ -85,7 +85,7 @@ class Tokenizer:
         return torch.tensor([ids + [0] * (TEXT_TOKENS - len(ids)) for ids in rows])
 
     def marked(self, marked):
-        """Ids of captions with marks (captions.py), and for each token 1 or 2 if it speaks of that object, else 0."""
+        """Returns the ids of captions with marks (captions.py), and for each token 1 or 2 if it is about that object, else 0."""
         owners = []
         texts = [text for text, _ in marked]
         for pieces, (_, spans) in zip(self.model.encode(texts, out_type=str), marked):
@@ -98,7 +98,7 @@ class Tokenizer:
 
 
 def write_clips(bucket, sampler, captioner, tokenizer, free):
-    """The scenes of one batch with captions: everything but pixels, as arrays by name."""
+    """Returns the scenes of one batch with captions: everything except pixels, as arrays by name."""
     scenes = sampler.sample(bucket.batch, frame=bucket.frame, free=free)
     plain = [describe(scenes, row) for row in range(bucket.batch)]
     ids, owner = tokenizer.marked([captioner.marked(scene, whole=variant == 0, anywhere=bool(anywhere))
@@ -109,7 +109,7 @@ def write_clips(bucket, sampler, captioner, tokenizer, free):
 
 
 def _work(out, buckets, tokenizer, options, seed, first):
-    """A worker's whole life: the batches that fill the banks, then any bucket's."""
+    """What a worker does: it makes the batches that fill the banks, then batches of any bucket."""
     torch.set_num_threads(1)
     tokenizer = Tokenizer(tokenizer)
     motions = [index for index, motion in enumerate(MOTIONS) for _ in range(1 if motion in STRAIGHT else options.bent)]
@@ -122,7 +122,7 @@ def _work(out, buckets, tokenizer, options, seed, first):
 
 
 class Writers:
-    """Processes that write clips ahead. Made before the device is used, because they are forks."""
+    """Processes that write clips ahead. Make it before the device is used, because the processes are forks."""
 
     def __init__(self, buckets, batches, tokenizer, seed, options):
         """options: --free, --bent and --workers of train_video.py."""
@@ -130,7 +130,7 @@ class Writers:
         first = [index for index, count in enumerate(batches) for _ in range(count)]
         random.Random(seed).shuffle(first)
         self.filling = len(first)
-        # All that fill the banks may be written before anyone takes them.
+        # All batches that fill the banks may be written before anybody takes them.
         self.out = context.Queue(max(8 * options.workers, len(first)))
         self.processes = [
             context.Process(target=_work, daemon=True,
@@ -140,7 +140,7 @@ class Writers:
             process.start()
 
     def take(self, wait=True):
-        """(bucket's index, arrays), or None if none is ready."""
+        """Returns (index of the bucket, arrays), or None if no batch is ready."""
         try:
             return self.out.get(block=wait)
         except queue.Empty:
@@ -152,7 +152,7 @@ class Writers:
 
 
 def by_latent(pool, masks, rows, columns):
-    """Masks [B, N, T, H, W] pooled to the latents' frames, (T + 3) / 4, and to rows x columns."""
+    """Pools masks [B, N, T, H, W] to the latents' frames, (T + 3) / 4, and to rows x columns."""
     first = pool(masks[:, :, :1], (1, rows, columns))
     if masks.shape[2] == 1:
         return first
@@ -160,7 +160,7 @@ def by_latent(pool, masks, rows, columns):
 
 
 def noise_levels(batch, options, device):
-    """Times in 0..1: most shifted towards noise, the others even, since outlines are decided late."""
+    """Returns times in 0..1: most are shifted towards noise, the others are even, because outlines are decided late."""
     t = torch.rand(batch, device=device)
     shifted = options.shift * t / (1 + (options.shift - 1) * t)
     return torch.where(torch.rand(batch, device=device) < options.even_share, t, shifted)
@@ -169,16 +169,16 @@ def noise_levels(batch, options, device):
 class Bank:
     """Encoded clips of one bucket with captions, all on the device."""
 
-    variants = VARIANTS  # captions that a step draws from
+    variants = VARIANTS  # number of captions that a step draws from
 
     def __init__(self, bucket, batches, device):
         size = bucket.batch * batches
         self.bucket, self.device, self.size, self.next = bucket, device, size, 0
         frames, tokens = bucket.latent
         self.patches = torch.zeros(size, frames, tokens, 192, dtype=torch.bfloat16, device=device)
-        # The loss's weights less 1, of the latents of each token.
+        # The weights of the loss minus 1, for the latents of each token.
         self.weight = torch.zeros(size, frames, tokens, 4, dtype=torch.bfloat16, device=device)
-        # Until clips are put, all captions are empty: they end at once.
+        # Until clips are put in, all captions are empty: they end at once.
         self.ids = torch.zeros(size, VARIANTS, TEXT_TOKENS, dtype=torch.int16, device=device)
         self.ids[..., 0] = 1
         # What is where: the object of each token of the picture and of the text (0: none), the objects' labels.
@@ -191,13 +191,13 @@ class Bank:
         """What a step on the clips `index`, whose latents are `patches`, begins from: states on the straight way from noise
         to the clips, t [B, 1, 1, 1], the velocity that is wanted there, and which of them have their first frame given."""
         t = noise_levels(len(index), options, self.device).view(-1, 1, 1, 1)
-        # What only an image can tell always begins with one.
+        # A scene that only an image can tell always begins with an image.
         given = self.free[index] | (torch.rand(len(index), device=self.device) < options.image_share)
         noise = torch.randn_like(patches)
         return (1 - t) * patches + t * noise, t, noise - patches, given
 
     def trust(self, t):
-        """The weight of a step at the time t."""
+        """Returns the weight of a step at the time t."""
         return torch.ones_like(t)
 
     def arrays_on_device(self, arrays):

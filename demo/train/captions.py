@@ -1,6 +1,6 @@
 """Captions of scenes in free words: a grammar of synonyms, word order, punctuation, plurals, British and American
 words, articles left out, and words that mean nothing; and sentences.json, whole sentences of which only what a scene has
-is filled in. What a caption leaves unsaid is what world.py has for it.
+is filled in. For what a caption leaves unsaid, world.py has a default.
 
 Capitals are not written here: the tokenizer folds case (make_tokenizer.py). `recased` writes them for the evaluation.
 """
@@ -14,7 +14,7 @@ from pathlib import Path
 from world import BACKGROUNDS, COLOURS, DEFAULT_COLOURS, MOTIONS, SHAPES, SIZES, VOCABULARY, default_background
 
 JOINTS = [", ", ", ", " and ", " and ", " while ", "; ", ". ", " & ", ", and ", " with ", ", while ", " as ", " + ", " / "]
-# Before the second of two objects, where the first stands on its left or its right.
+# Words before the second of two objects, if the first one is on its left or on its right.
 BESIDE = {"right": ["next to it ", "beside it ", "to the right of it ", "on its right ", "on the other side "],
           "left": ["next to it ", "beside it ", "to the left of it ", "on its left ", "on the other side "]}
 ENDS = ["", "", "", ".", ".", "!", "...", ";"]
@@ -53,7 +53,7 @@ TAILS = [", flat design", ", high quality", ", smooth animation", " slowly", " a
          " for me", " for me please", " in the scene", " in this clip", " during the whole video", " from start to finish",
          " until the end"]
 GROUNDS = ["background", "background", "background", "background", "background", "backdrop", "backdrop", "canvas", "screen", "wall"]
-# What else a caption says of a background, behind all.
+# What a caption may say about a background at its end.
 BEHIND = ["{} behind it", "with {} behind it", "with everything behind it {}", "background {}", "{} bg", "on plain {}",
           "make the background {}", "the background should be {}", "please make the background {}", "background in {}"]
 
@@ -86,28 +86,28 @@ def article(word):
 
 
 def plural(noun):
-    """Of a noun that may have several words."""
+    """Returns the plural of a noun that may have several words."""
     return noun + ("es" if noun.endswith(("s", "x", "sh")) else "s")
 
 
 def _told_apart(thing, other):
-    """Whether shape or colour says which of two objects is meant."""
+    """Returns whether the shape or the colour says which of two objects is meant."""
     colours = {thing["colour"], other["colour"]}
     return thing["shape"] != other["shape"] or (len(colours) == 2 and "" not in colours)
 
 
 def _alike(thing, other):
-    """Whether two objects differ in nothing but their place."""
+    """Returns whether two objects differ only in their place."""
     return all(thing[key] == other[key] for key in thing if key != "side")
 
 
-# What each motion is called at its plainest.
+# The plainest words for each motion.
 PLAIN = {"right": "moves left to right", "left": "moves right to left", "up": "moves up", "down": "moves down", "bounce": "bounces",
          "spin": "spins", "grow": "grows", "shrink": "shrinks", "orbit": "orbits the centre"}
 
 
 def plain(scene):
-    """The plainest caption that says all: "a small red circle spins and a blue star moves up over a grey background"."""
+    """Returns the plainest caption that says everything: "a small red circle spins and a blue star moves up over a grey background"."""
     things = sorted(scene["objects"], key=lambda thing: thing["side"])  # left before right
     nouns = [" ".join(filter(None, (thing["size"], thing["colour"], thing["shape"]))) for thing in things]
     motions = [PLAIN[thing["motion"]] for thing in things]
@@ -120,7 +120,7 @@ def plain(scene):
 
 
 def recased(text, random):
-    """The caption in other capitals: every word's first letter, some words, all letters, or any letters."""
+    """Returns the caption in other capitals: the first letter of every word, some words, all letters, or any letters."""
     way = random.randrange(4)
     if way == 0:
         return text.title()
@@ -135,13 +135,13 @@ class Captioner:
     """Writes captions. With `numbers` a third of the words without a meaning are numbers; the captions that the tokenizer was
     made of have none."""
 
-    # Chances of what only training needs: single facts, as a negative prompt names them, and words without a meaning.
+    # Chances of captions that only training needs: single facts, as a negative prompt names them, and words without a meaning.
     FACT, NOISE = 0.05, 0.12
-    # Chances that what world.py has for it is left unsaid: an object's colour, a circle's shape, a bounce, the background.
+    # Chances to leave unsaid what world.py has a default for: an object's colour, a circle's shape, a bounce, the background.
     UNSAID = {"colour": 0.5, "shape": 0.1, "motion": 0.3, "background": 0.6}
-    # The same where an image tells it, and of a background whose colour has a name.
+    # The same chances if an image tells it, and for a background whose colour has a name.
     SHOWN = 0.15
-    # Chance of one of SENTENCES.
+    # Chance of using one of SENTENCES.
     SENTENCE = 0.3
 
     def __init__(self, seed, numbers=False):
@@ -155,16 +155,16 @@ class Captioner:
         return self.random.choice(values)
 
     def _word(self, words):
-        """One of several words for the same; the first is the plainest."""
+        """Returns one of several words that mean the same; the first one is the plainest."""
         return words[0] if self._chance(0.5) else self._some(words)
 
     def _noise(self):
-        """A word that is in no vocabulary."""
+        """Returns a word that is in no vocabulary."""
         letters = string.digits if self.numbers and self._chance(0.33) else string.ascii_lowercase
         return "".join(self._some(letters) for _ in range(self.random.randrange(2, 7)))
 
     def _gap(self):
-        """Before a word without a meaning that stands behind all."""
+        """Returns what comes before a word without a meaning at the end of a caption."""
         return ", " if self.numbers and self._chance(0.5) else " "
 
     def _unsaid(self, scene, thing, shown):
@@ -186,14 +186,14 @@ class Captioner:
         return " ".join([forms.split("|")[form], *rest])
 
     def _hurried(self, verb, noise):
-        """The verb with an adverb, before or behind it, now and then."""
+        """Returns the verb, now and then with an adverb before or after it."""
         if not self._chance(noise):
             return verb
         adverb = self._some(ADVERBS)
         return f"{adverb} {verb}" if self._chance(0.5) else f"{verb} {adverb}"
 
     def _noun(self, thing, unsaid, noise=0.0, turned=False):
-        """turned: the colour may stand behind the shape."""
+        """turned: the colour may come after the shape."""
         words, behind = [], ""
         if self._chance(noise):
             words.append(self._some(ADJECTIVES) if self._chance(0.7) else self._noise())
@@ -213,7 +213,7 @@ class Captioner:
         return words
 
     def _named(self, thing, unsaid, noise, side):
-        """The noun with its article, which is left out now and then, and its place."""
+        """Returns the noun with its article, which is now and then left out, and its place."""
         noun = self._noun(thing, unsaid, noise, turned=True)
         start = "" if self._chance(0.12) else (self._some(["the ", "one "]) if self._chance(0.08) else article(noun[0]) + " ")
         return start + " ".join(noun) + side
@@ -293,7 +293,7 @@ class Captioner:
         return f"{article(word)} {word}" if self._chance(0.5) else word, kind
 
     def fact(self, scene):
-        """One thing that is true of the scene, for negative prompts."""
+        """Returns one thing that is true of the scene, for negative prompts."""
         thing = self._some(scene["objects"])
         facts = [self._word(VOCABULARY["shapes"][thing["shape"]]), self._verb(thing["motion"], 2)]
         if thing["colour"]:
@@ -331,7 +331,7 @@ class Captioner:
         ])
 
     def _named_background(self, scene, shown):
-        """The background's name, or "" where it is left unsaid. shown: an image tells it."""
+        """Returns the background's name, or "" if it is left unsaid. shown: an image tells it."""
         ground = scene["background"]
         usual = ground == default_background([thing["colour"] for thing in scene["objects"]])
         return "" if self._chance(self.UNSAID["background"] if usual else self.SHOWN if shown else 0.0) else ground
@@ -395,7 +395,7 @@ class Captioner:
         say_side = count == 2 and self._chance(0.5)
         if say_side or (anywhere and count == 2 and _told_apart(*objects)):
             self.random.shuffle(order)
-        else:  # what is named first is on the left
+        else:  # the object that is named first is on the left
             order.sort(key=lambda index: objects[index]["side"])
         things = [objects[index] for index in order]
         unsaid = [set() if whole else self._unsaid(scene, thing, anywhere) for thing in things]

@@ -14,7 +14,7 @@ from buckets import BUCKETS
 from world import MOTIONS, SceneSampler, held_out, radius_scale, render
 
 SCENES = 200  # of each size
-# What is looked at, and the most or the least that it may be.
+# The quantities that are checked, with the most or the least that each may be.
 MOST = {
     "pixels from one frame to the next, of what hops": 20.0,
     "pixels from one frame to the next, of what circles": 10.0,
@@ -29,17 +29,17 @@ LEAST = {
     "distance of an object's colour from the background's": 80.0,
     "distance of the colours of two objects that share nothing": 60.0,
 }
-# Parts of a clip at which ways and jumps are at their ends.
+# The times, as parts of a clip, at which ways and jumps are at their ends.
 TURNS = (0, 0.25, 0.5, 0.75, 1)
 
 
 def objects(scenes):
-    """Which of the two objects there are [B, 2]."""
+    """Returns which of the two objects exist [B, 2]."""
     return torch.arange(2) < scenes.count.view(-1, 1)
 
 
 def outside(scenes, frame):
-    """Shares of objects that lie around the frame: the scene is drawn in the middle of one of twice the size."""
+    """Returns which share of each object lies outside the frame: draws the scene in the middle of a frame of twice the size."""
     frames, height, width = frame
     scenes.x, scenes.y = scenes.x + width / 2, scenes.y + height / 2
     for part in TURNS:
@@ -50,7 +50,7 @@ def outside(scenes, frame):
 
 
 def look_at(scenes, frame, seen):
-    """Scenes that captions describe, of combinations of training."""
+    """Returns scenes that captions describe, with combinations of training."""
     _, height, width = frame
     there = objects(scenes)
     lone = there & (scenes.count == 1).view(-1, 1)

@@ -26,11 +26,11 @@ def main(folder, output):
         rows = read(folder / f"{name}.jsonl")
         vae.plot([row["step"] / 1000 for row in rows], [row["psnr"] for row in rows], label=label)
     vae.set(title="VAE: PSNR of crops around objects, dB", xlabel="thousand steps")
-    # In the first row of a stay the averages are still on their way from 0.
+    # Leave out the first row of a stay, in which the averages are still rising from 0.
     rows = [row for stay in sorted(folder.glob("video_*.jsonl")) for row in read(stay)[1:]]
     steps = [row["step"] / 1000 for row in rows]
     loss.plot(steps, [row["losses"][0] for row in rows], label="true clips")
-    # The second half of the losses are own ways, 0 before there are any, and at first on their way from there.
+    # The second half of the losses is for own ways; it is 0 before there are any, and at first still rising from 0.
     first = len(rows[0]["losses"]) // 2
     own = [(row["step"] / 1000, row["losses"][first]) for row in rows if row["losses"][first] > 0]
     loss.plot(*zip(*own[3:]), label="own ways")

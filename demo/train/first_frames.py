@@ -1,4 +1,4 @@
-"""How well an autoencoder gives back single images of any colours: first_frames.py VAE [--count N] [--seed S] [--named]
+"""Measures how well an autoencoder reproduces single images of any colours: first_frames.py VAE [--count N] [--seed S] [--named]
 
 VAE is a Wan2.2_VAE.pth, or the .safetensors of a training run. The images are first frames of 256x256 with one or two
 objects anywhere, or, with --named, as captions name them. Prints their PSNR in dB: mean, median, worst, and how many have

@@ -14,7 +14,7 @@ def captured(work, pool, warm=None):
     torch.cuda.current_stream().wait_stream(stream)
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
-    # Only this thread's calls belong to it: NCCL has threads that ask for events.
+    # Only calls of this thread belong to the graph, because threads of NCCL query events.
     with torch.cuda.graph(graph, pool=pool, capture_error_mode="thread_local"):
         work()
     return graph

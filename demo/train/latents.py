@@ -1,4 +1,4 @@
-"""Between the VAE's latents and the transformer's: a mean and a scale per channel.
+"""Converts between the VAE's latents and the transformer's: by a mean and a scale for each channel.
 
 Upstream keeps its statistics in its code, so a checkpoint in its layout cannot bring its own. `fold` therefore
 changes the VAE's two 1x1x1 convolutions such that upstream's statistics become right for it: an exact change,
@@ -42,7 +42,7 @@ def visibility(decode, latents, error=0.2):
 
 
 def fold(weights, mean, scale):
-    """The VAE's state dict with (latents - mean) / scale equal to what upstream computes from its own statistics."""
+    """Returns the VAE's state dict, changed so that upstream, with its own statistics, computes (latents - mean) / scale."""
     device = mean.device
     upstream_mean = torch.tensor(UPSTREAM_MEAN, device=device)
     gain = torch.tensor(UPSTREAM_STD, device=device) / scale
@@ -52,7 +52,7 @@ def fold(weights, mean, scale):
     out_weight, out_bias = weights["conv1.weight"].clone(), weights["conv1.bias"].clone()
     out_weight[:channels] *= gain.view(-1, 1, 1, 1, 1)
     out_bias[:channels] = out_bias[:channels] * gain + offset
-    # The rows of the log variance, which nothing reads in service, stay true, too.
+    # The rows of the log variance, which the server does not read, stay correct as well.
     out_bias[channels:] += 2 * gain.log()
     in_weight = weights["conv2.weight"] / gain.view(1, -1, 1, 1, 1)
     folded["conv1.weight"], folded["conv1.bias"] = out_weight, out_bias

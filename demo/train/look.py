@@ -23,7 +23,7 @@ from vae import channels_last, load_vae
 from world import SceneSampler, render
 
 SERVED = json.loads((Path(__file__).parent.parent / "model/generation_defaults.json").read_text())
-# What a new user tries: (frames, height, width), captions.
+# Videos that a new user tries: (frames, height, width), captions.
 PROBES = {
     "usual": ((33, 256, 256), ["A Green Heart rises", "RED CIRCLE MOVES RIGHT", "an orange star orbits over light blue",
                                "a purple cross spins on a white background", "two red circles bounce",
@@ -89,7 +89,7 @@ def main():
         for name, (frame, texts) in PROBES.items():
             sheet(videos(texts, frame), options.output / f"{name}.png")
         sampler, captioner = SceneSampler(device, 99, 0.4), Captioner(99)
-        # Image to video of any colours: the first frame, and what the autoencoder alone makes of it.
+        # Image to video in any colours: show the first frame, and what the autoencoder alone makes of it.
         scenes = sampler.sample(16, unseen=True, free=1.0)
         truth = render(scenes)[0]
         texts = [captioner.caption(describe(scenes.to("cpu"), row), whole=True) for row in range(16)]

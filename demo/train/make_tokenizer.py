@@ -23,7 +23,7 @@ LETTERS = string.ascii_lowercase + string.digits + ".,;:!?'-&"
 
 
 def words():
-    """Every word of the vocabulary, so that rare ones become pieces, too."""
+    """Yields every word of the vocabulary, so that rare words become pieces as well."""
     lists = [*VOCABULARY["shapes"].values(), VOCABULARY["any_shape"], *VOCABULARY["sizes"].values(),
              *VOCABULARY["sides"].values()]
     lists += [entry["words"] for table in ("colours", "backgrounds") for entry in VOCABULARY[table].values()]
@@ -40,7 +40,7 @@ def captions():
 def train(lines):
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "captions.txt"
-        # All letters that are required stand in it: sentencepiece 0.2.2 ends the process where one does not.
+        # It has all letters that are required, because sentencepiece 0.2.2 ends the process if one is missing.
         corpus.write_text("\n".join([*lines, LETTERS]) + "\n")
         sentencepiece.SentencePieceTrainer.train(
             input=str(corpus), model_prefix=str(Path(folder) / "spiece"), model_type="bpe", vocab_size=PIECES,

@@ -11,7 +11,7 @@ from graphs import captured
 
 
 def orthogonal(matrices):
-    """[N, rows, columns], each brought near to U V^T of its singular value decomposition."""
+    """Brings each of the matrices [N, rows, columns] near to U V^T of its singular value decomposition."""
     a, b, c = 3.4445, -4.7750, 2.0315  # the quintic that Muon's author tuned for a steep start
     tall = matrices.shape[1] > matrices.shape[2]
     x = (matrices.transpose(1, 2) if tall else matrices).bfloat16()
@@ -23,7 +23,7 @@ def orthogonal(matrices):
 
 
 class Muon:
-    """momentum: of the gradients; decay: of weights, times the learning rate. `rate` is set from outside."""
+    """momentum: that of the gradients; decay: weight decay, times the learning rate. Others set `rate`."""
 
     def __init__(self, parameters, momentum=0.95, decay=0.01):
         self.groups = {}
@@ -41,7 +41,7 @@ class Muon:
             buffer = self.buffers[shape]
             buffer.lerp_(gradients, 1 - self.momentum)
             update = orthogonal(gradients.lerp(buffer, self.momentum))  # Nesterov's
-            # The same change in size as AdamW's of this rate, whatever the shape (Moonlight, 2025).
+            # Make the change as large as that of AdamW with this rate, whatever the shape is (Moonlight, 2025).
             update = update * (0.2 * max(shape) ** 0.5)
             for parameter, change in zip(group, update.unbind(0)):
                 parameter.mul_(1 - self.rate * self.decay).sub_(self.rate * change.view_as(parameter))
@@ -59,7 +59,7 @@ class Update:
         self.gradient = torch.zeros(sum(p.numel() for p in self.parameters), device=device)
         at = 0
         for parameter in self.parameters:
-            # In the parameter's own layout, as AdamW's kernel wants it.
+            # Use the layout of the parameter, because AdamW's kernel needs it.
             parameter.grad = self.gradient.as_strided(parameter.shape, parameter.stride(), at)
             at += parameter.numel()
         self.muon = Muon(matrices)
@@ -88,7 +88,7 @@ class Update:
             self._apply()
 
     def capture(self, pool, warm):
-        """Makes a graph of a step, after `warm` ran three times."""
+        """Makes a CUDA graph of a step, after `warm` has run three times."""
         self.graph = captured(self._apply, pool, warm)
 
     def _apply(self):

@@ -1,4 +1,4 @@
-"""The processes of torchrun that train one model, each on a GPU of its own. Without torchrun there is one."""
+"""The processes that torchrun starts to train one model, each on its own GPU. Without torchrun there is one process."""
 
 import os
 
@@ -11,7 +11,7 @@ class Ranks:
         self.rank, self.count = int(os.environ.get("RANK", 0)), int(os.environ.get("WORLD_SIZE", 1))
 
     def device(self, kind):
-        """Its own of this kind; from here on it may speak to the others."""
+        """Returns this process's own device of this kind; from then on it may communicate with the others."""
         if kind == "cuda":
             torch.cuda.set_device(self.rank)
         if self.count > 1:
@@ -24,19 +24,19 @@ class Ranks:
             dist.all_reduce(tensor)
 
     def first(self, tensor):
-        """The first rank's values, in place."""
+        """Replaces the values in place by those of the first rank."""
         if self.count > 1:
             dist.broadcast(tensor, 0)
         return tensor
 
     def agree(self, number):
-        """The first rank's number or truth. Waits for the devices of several ranks."""
+        """Returns the number or bool that the first rank has passed. If there are several ranks, waits for their devices."""
         if self.count == 1:
             return number
         return float(self.first(torch.tensor(number, dtype=torch.float64, device=self.own)))
 
     def end(self):
-        """All ranks end together: one that left while another still saved was seen to abort."""
+        """Lets all ranks end together: a rank that left while another one was still saving was seen to abort."""
         if self.count > 1:
             dist.barrier()
             dist.destroy_process_group()

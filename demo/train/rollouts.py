@@ -1,4 +1,4 @@
-"""Clips that the model in training makes itself, beside the true clips that they should have become.
+"""Clips that the model makes itself during training, with the true clips that they should have become.
 
 Flow matching shows the model only states on straight ways from noise to true clips. At service it walks by its own steps, and
 what it does a little wrong it then takes for true: an outline that became lumpy stays so. So a part of the steps begins from
@@ -40,7 +40,7 @@ def own_way(transformer, text, null, first, given, noise, levels, guidance, tabl
 
 
 def _places(masks):
-    """Area [B, N, T] and middle [B, N, T, 2] (x, y) of what is over a half in masks [B, N, T, H, W]."""
+    """Returns area [B, N, T] and centre [B, N, T, 2] (x, y) of the pixels above a half in masks [B, N, T, H, W]."""
     solid = (masks > 0.5).float()
     area = solid.sum((-1, -2))
     columns = torch.arange(masks.shape[-1], device=masks.device) + 0.5
@@ -55,7 +55,7 @@ def shifts(on, made, masks, bucket):
     colours = torch.stack([on["paint"][:, i] - on["ground"] for i in range(2)], 1)[..., None, None, None] / 127.5
     above = made - (on["ground"] / 127.5 - 1)[:, :, None, None, None]
     seen = torch.stack([(above * colour).sum(1) / colour.square().sum(1).clamp(min=1e-3) for colour in colours.unbind(1)], 1)
-    # Of two objects each stays in its half.
+    # If there are two objects, each stays in its half.
     two = (on["radius"][:, 1, :1] > 0).view(-1, 1, 1, 1, 1)
     left = (on["x"].mean(-1) < bucket.width / 2).view(-1, 2, 1, 1, 1)
     left_half = (torch.arange(bucket.width, device=made.device) < bucket.width / 2).view(1, 1, 1, 1, -1)
@@ -71,9 +71,9 @@ def shifts(on, made, masks, bucket):
 
 
 class OwnBank(Bank):
-    """The model's own ways to clips of one bucket, and the true clips."""
+    """The states on the model's own ways to clips of one bucket, and the true clips."""
 
-    variants = 1  # the caption that says all: what another leaves open, the true clip has decided
+    variants = 1  # the caption that says everything, because the true clip has decided what another one leaves open
 
     def __init__(self, bucket, batches, device, options):
         super().__init__(bucket, batches, device)
@@ -90,21 +90,21 @@ class OwnBank(Bank):
         return state, t, (state - patches) / t, self.given[index]
 
     def trust(self, t):
-        """Late on a way, what is wrong with a clip is a large velocity."""
+        """Returns the weight of a step: late on a way, an error of a clip is a large velocity."""
         return (2 * t).clamp(max=1).square()
 
     @torch.no_grad()
     def put_own(self, arrays, draw, encode, decode, model, nulls, table, options):
-        """Replaces the oldest batch by clips that the model makes now. decode: normalised latents to pixels."""
+        """Replaces the oldest batch by clips that the model makes now. decode: turns normalised latents into pixels."""
         bucket = self.bucket
         on = self.arrays_on_device(arrays)
         video, masks = self.render(on, draw)
         given = on["free"] | (torch.rand(bucket.batch, device=self.device) < options.image_share)
         text = model.encode(on["ids"][:, 0].long())
-        # An image's latents are those of the first frame alone.
+        # The latents of an image are those of the first frame alone.
         first = to_patches(encode(video[:, :, :1]))
         noise = torch.randn(bucket.batch, *self.patches.shape[1:], device=self.device)
-        # A negative prompt is what users send without knowing; the second of `nulls`.
+        # The negative prompt is the default one, which users send without knowing; it is the second of `nulls`.
         way, end = own_way(model.transformer, text, model.encode(nulls[1:2]), first, given, noise, self.levels,
                            options.own_guidance, table)
         shape = (bucket.batch, 48, bucket.latent[0], bucket.height // 16, bucket.width // 16)

@@ -5,7 +5,7 @@ import torch.nn.functional as F
 
 
 def timesteps(steps, shift):
-    """Noise levels from 1 to 0 [steps + 1], shifted towards noise."""
+    """Returns the noise levels from 1 to 0 [steps + 1], shifted towards noise."""
     t = torch.linspace(1, 0, steps + 1)
     return shift * t / (1 + (shift - 1) * t)
 

@@ -19,7 +19,7 @@ class RmsNorm(nn.Module):
 
 
 def relative_buckets(length, device):
-    """[length, length]: the bucket of key - query, half of the buckets for each direction, far ones shared."""
+    """Returns [length, length]: the bucket of key - query; half of the buckets for each direction, far distances share one."""
     place = torch.arange(length, device=device)
     distance = place[None, :] - place[:, None]
     half, exact = BUCKETS // 2, BUCKETS // 4
@@ -36,7 +36,7 @@ class Attention(nn.Module):
 
     def forward(self, x, bias):
         q, k, v = (layer(x).unflatten(-1, (self.heads, -1)).transpose(1, 2) for layer in (self.q, self.k, self.v))
-        # T5 does not divide by the root of the head's width.
+        # Unlike other transformers, T5 does not divide by the square root of the head's width.
         out = F.scaled_dot_product_attention(q, k, v, attn_mask=bias.to(q.dtype), scale=1.0)
         return self.o(out.transpose(1, 2).flatten(2))
 
@@ -74,7 +74,7 @@ class Block(nn.Module):
 
 
 class TextEncoder(nn.Module):
-    """Token ids [B, L], 0 where padded, to hidden states [B, L, width], 0 where padded."""
+    """Turns token ids [B, L] into hidden states [B, L, width]; both are 0 for padding."""
 
     def __init__(self, vocabulary, width=128, heads=4, hidden=320, layers=2):
         super().__init__()

@@ -32,18 +32,18 @@ from vae import LATENT_CHANNELS, Vae, channels_last, load_vae
 from world import HEIGHT, MOTIONS, USUAL, WIDTH, SceneSampler, paint
 
 CROP, CROP_FRAMES = 128, 17
-# Frames, height and width of the scenes, as often each. What moves fast, and what is small, is what is hard.
+# Frames, height and width of the scenes; all occur equally often. Fast motions and small objects are hard.
 SPEEDS = [USUAL, USUAL, (17, 256, 256), (33, 192, 192), (33, 256, 384), (33, 384, 256), (33, 512, 512), (33, 512, 512),
           (33, 512, 320)]
-# Motions, as often as given here, all others once.
+# How often these motions occur compared with all others.
 FAST = {"bounce": 4, "orbit": 3, "spin": 2}
 BEGINNINGS = 0.4  # share of the crops that begin with the clip's first frame: a jump is fastest there
-POOL = 64  # batches
+POOL = 64  # number of batches that are drawn at a time
 IMAGES = 4  # first frames for each clip of a batch: a step on them is still the shorter one
 
 
 def crop_windows(sampler, scenes, frames):
-    """Windows of so many frames around some point of an object: a clip's background teaches little."""
+    """Returns windows of `frames` frames around some point of an object, because a clip's background teaches little."""
     device, (batch, _, length) = scenes.x.device, scenes.x.shape
     start = torch.randint(0, length - frames + 1, (batch,), device=device, generator=sampler.generator)
     start = start * (torch.rand(batch, device=device, generator=sampler.generator) >= BEGINNINGS)
@@ -71,13 +71,13 @@ def losses(vae, video, mask, noise, learnt, fixed):
     weight = weight / weight.mean()
     variance = log_variance.exp() - 1 - log_variance
     divergence = 0.5 * (mean.square() + learnt * variance)
-    # The share of a latent's channels that say something.
+    # Compute the share of the latents' channels that carry information.
     active = (0.5 * (mean.square() + variance).mean((0, 2, 3, 4)) > 0.05).float().sum()
     return (error.abs() * weight).mean(), (error.square() * weight).mean(), divergence.mean(), error.square().mean(), active
 
 
 def deviations(vae, video):
-    """Of the latents, as the encoder says: the mean of each channel [48, 1, 1, 1]."""
+    """Returns the deviations of the latents that the encoder states, as the mean of each channel [48, 1, 1, 1]."""
     with torch.no_grad():
         return torch.exp(0.5 * vae.encode(video)[1].float().clamp(-14, 6)).mean((0, 2, 3, 4)).view(-1, 1, 1, 1)
 
@@ -131,8 +131,8 @@ def main():
     if cuda:
         forward, draw = torch.compile(forward, dynamic=False), torch.compile(paint, dynamic=True)
     learnt, fixed = torch.tensor(1.0, device=device), torch.zeros(LATENT_CHANNELS, 1, 1, 1, device=device)
-    learns = True  # learnt > 0, without waiting for the device
-    values = torch.zeros(5, device=device)  # of the losses
+    learns = True  # whether learnt > 0, known without waiting for the device
+    values = torch.zeros(5, device=device)  # the values of the losses
     inputs, graphs = {}, {}  # of steps on first frames (True) and of others
     pool = torch.cuda.graph_pool_handle() if cuda else None
 
@@ -172,7 +172,7 @@ def main():
             if learns and (options.decoder or part >= options.settle):
                 learns = False
                 learnt.zero_()
-                # An encoder that is trained says the noise which was settled.
+                # An encoder that is trained uses the noise that was settled.
                 fixed.copy_(ranks.first((1.0 if options.decoder else 0.5) * deviations(vae, video)))
         if cuda and images not in graphs:
             graphs[images] = captured(lambda: gradients(images), pool)
@@ -203,7 +203,7 @@ def main():
         average = dict(zip(trained, update.average))
         weights = {name: average.get(name, value).clone() for name, value in vae.state_dict().items()}
         if not learns:
-            # The encoder says the noise that was settled.
+            # The encoder uses the noise that was settled.
             weights["conv1.weight"][len(fixed):] = 0
             weights["conv1.bias"][len(fixed):] = 2 * fixed.flatten().log()
         save(weights, options.output)

@@ -63,7 +63,7 @@ class Reader(torch.nn.Module):
         owned = (owner > 0).float()
         total = 0
         for column, part in enumerate(logits.split(list(LABELS.values()), -1)):
-            # A colour without a name, -1, counts in nothing.
+            # A colour without a name (-1) does not count.
             entropy = F.cross_entropy(part.transpose(1, 2), target[..., column], reduction="none", ignore_index=-1)
             total = total + (entropy * owned).sum()
         return total / owned.sum().clamp(min=1)
@@ -97,7 +97,7 @@ def step_loss(model, bank, table, nulls, channels, options):
     weight = weight * ~clean * bank.trust(t)
     rows, lengths = model.encode(ids)
     velocity, features = model.transformer.tokens(noised, when, rows, lengths, table, tap=options.tap)
-    # The head's channels are a token's last, those that go in its first.
+    # In the head a token's channels come last, at the input first.
     target = wanted.unflatten(-1, (-1, 4)).transpose(-1, -2)
     square = ((velocity.float().unflatten(-1, (4, -1)) - target).square() * channels).mean(-1)
     labels = bank.labels[index]
@@ -125,12 +125,12 @@ class Trainer:
         self.graphs = [None] * len(banks)
         self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
         self.shares = [bank.bucket.share for bank in banks]
-        self.own_share = 0.0  # of the steps that begin on own ways
+        self.own_share = 0.0  # share of the steps that begin on own ways
         self.chance = random.Random(options.seed + ranks.rank)
         self.steps = self.first = 0  # first: of this run
 
     def gradients(self, which):
-        """Of one batch of a bucket."""
+        """Computes the gradients of one batch of a bucket."""
         self.update.gradient.zero_()
         with torch.autocast(self.nulls.device.type, torch.bfloat16, enabled=self.cuda):
             loss = step_loss(self.model, self.banks[which], self.tables[which], self.nulls, self.channels, self.options)
@@ -158,12 +158,12 @@ class Trainer:
 
     def capture(self):
         """Compiles the blocks, for any size at once, and makes every bucket's graph."""
-        # Sizes that happen to be equal in the first bucket are not equal in all.
+        # Mark the sizes as dynamic, because sizes that are equal in the first bucket are not equal in all.
         torch.fx.experimental._config.use_duck_shape = False
         torch._dynamo.config.recompile_limit = 32
         for block in self.model.transformer.blocks:
             block.compile(dynamic=True)
-        # The usual size first; a size for which no time is left is not trained by this rank.
+        # Begin with the usual size; if no time is left for a size, this rank does not train it.
         order = sorted(range(len(self.banks)), key=lambda which: -self.shares[which])
         start = time.monotonic()
         for which in order:
@@ -174,11 +174,11 @@ class Trainer:
                 continue
             self.graphs[which] = captured(lambda: self.gradients(which), self.pool)
             print(f"{self.banks[which].bucket.frame} in {time.monotonic() - begin:.1f} s", flush=True)
-        # Every rank takes as many steps here: each waits for all.
+        # Every rank makes the same number of steps here, because each step waits for all ranks.
         self.update.capture(self.pool, lambda: self.step(0.0, order[0]))
 
     def time_of_each(self):
-        """Milliseconds of a batch's gradients, by bucket."""
+        """Returns for each bucket the milliseconds that the gradients of a batch take."""
         result = {}
         for bank, graph in zip(self.banks, self.graphs):
             if not graph:
@@ -193,7 +193,7 @@ class Trainer:
 
     @contextmanager
     def averaged_weights(self):
-        """The model as it will be served, for as long as this lasts."""
+        """Gives the model the averaged weights, with which it will be served, while the context lasts."""
         parameters = [parameter.detach() for parameter in self.parameters]
         kept = [parameter.clone() for parameter in parameters]
         torch._foreach_copy_(parameters, self.average)
@@ -222,7 +222,7 @@ class Trainer:
 
 
 def from_checkpoint(folder):
-    """The state of a checkpoint in upstream's layout (export.py)."""
+    """Returns the state of a checkpoint in upstream's layout (export.py)."""
     state = {f"transformer.{name}": value for name, value in
              load_file(folder / "diffusion_pytorch_model.safetensors").items()}
     text = torch.load(folder / "models_t5_umt5-xxl-enc-bf16.pth", map_location="cpu", weights_only=True)
@@ -290,7 +290,7 @@ class Clips:
         self.draw = torch.compile(paint, dynamic=True) if self.cuda else paint
         self.banks = [Bank(bucket, count, device) for bucket, count in zip(buckets, counts)]
         self.own = [OwnBank(bucket, self.OWN_BATCHES, device, options) for bucket in buckets] if options.own_share else []
-        # The first clips of each bucket, for its own bank when the model is there.
+        # The first clips of each bucket are for its bank of own ways, when the model is there.
         self.kept = [[] for _ in self.own]
 
     def fill(self, vae, scaling):
@@ -304,7 +304,7 @@ class Clips:
         print(f"{self.writers.filling} batches; channels' deviation {deviation}", flush=True)
 
     def encode(self, video):
-        """Pixels to normalised latents."""
+        """Turns pixels into normalised latents."""
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda):
             raw = torch.cat([self.vae.encode(part.contiguous(memory_format=torch.channels_last_3d))[0].float()
                              for part in video.split(32)])
@@ -313,22 +313,22 @@ class Clips:
         return (raw - self.mean.view(-1, 1, 1, 1)) / self.scale.view(-1, 1, 1, 1)
 
     def decode(self, latents, exact=False):
-        """The way back; exact: not rounded to bf16."""
+        """Turns normalised latents into pixels; exact: does not round to bf16."""
         raw = latents * self.scale.view(-1, 1, 1, 1) + self.mean.view(-1, 1, 1, 1)
         with torch.autocast(self.options.device, torch.bfloat16, enabled=self.cuda and not exact):
             return torch.cat([self.vae.decode(part.contiguous(memory_format=torch.channels_last_3d)).float()
                               for part in raw.split(8)])
 
     def sight(self, clips=8):
-        """Weights of the latents' channels by what is seen of them (latents.py)."""
+        """Sets the weights of the latents' channels by how much of them is visible (latents.py)."""
         bucket, patches = self.banks[0].bucket, self.banks[0].patches[:clips]
         shape = (len(patches), LATENT_CHANNELS, bucket.latent[0], bucket.height // 16, bucket.width // 16)
         latents = to_latents(patches.float(), shape)
-        # Exact, because bf16's rounding would be more than most channels do.
+        # Be exact, because rounding to bf16 would change more than most channels do.
         return self.ranks.first(visibility(partial(self.decode, exact=True), latents))
 
     def refresh(self, wait=True):
-        """Another batch of true clips, if one is written."""
+        """Puts another batch of true clips into its bank, if one has been written."""
         taken = self.writers.take(wait)
         if taken:
             which, arrays = taken
@@ -358,7 +358,7 @@ def main():
     buckets = divided(TINY_BUCKETS if options.tiny else BUCKETS, ranks.count)
     counts = [max(2, round(options.batches * bucket.share)) for bucket in buckets]
     state = load_file(options.resume) if options.resume else from_checkpoint(options.warm) if options.warm else None
-    # What earlier runs of the plan did: steps, on which depends what a run draws, and in how many seconds.
+    # What earlier runs of the plan did: the number of steps, which decides what this run draws, and the seconds.
     done, earlier = (int(state.get("steps", 0)), float(state.get("seconds", 0))) if state else (0, 0.0)
     writers = Writers(buckets, counts, options.tokenizer, options.seed + 7 + done + 100 * ranks.rank, options)
     ended = threading.Event()
@@ -397,7 +397,7 @@ def main():
     spent = saved = 0.0
 
     def save():
-        """Both files appear whole: another process may take them at any moment."""
+        """Saves both files. They appear whole, because another process may read them at any moment."""
         scaling = {"latents.mean": clips.mean, "latents.scale": clips.scale}
         resumable = trainer.state(earlier + spent) | ({"sight": sight} if options.sight else {})
         for name, tensors in (("state", resumable), ("video", trainer.averaged())):

@@ -20,7 +20,7 @@ FREQUENCIES = 256
 
 
 def rotary_table(frames, rows, columns, head_width, device):
-    """[tokens, head_width / 2] complex: angles of time in the first part, rows and columns in two equal others."""
+    """Returns [tokens, head_width / 2] complex: the first part has the angles of time, two equal parts those of rows and columns."""
     pairs = head_width // 2
     sixth = head_width // 6
     parts = []
@@ -42,26 +42,26 @@ def rotate(x, table):
 
 
 def to_patches(latents):
-    """[B, 48, F, H, W] to [B, F, H/2 * W/2, 192]: what becomes one token."""
+    """Turns latents [B, 48, F, H, W] into patches [B, F, H/2 * W/2, 192]; each patch becomes one token."""
     batch, channels, frames, height, width = latents.shape
     patches = latents.view(batch, channels, frames, height // 2, 2, width // 2, 2).permute(0, 2, 3, 5, 1, 4, 6)
     return patches.reshape(batch, frames, height // 2 * (width // 2), channels * 4)
 
 
 def to_latents(patches, shape):
-    """`to_patches` undone: [B, F, H/2 * W/2, 192] to latents of `shape` [B, 48, F, H, W]."""
+    """The inverse of `to_patches`: turns [B, F, H/2 * W/2, 192] into latents of `shape` [B, 48, F, H, W]."""
     batch, channels, frames, height, width = shape
     patches = patches.view(batch, frames, height // 2, width // 2, channels, 2, 2).permute(0, 4, 1, 2, 5, 3, 6)
     return patches.reshape(shape)
 
 
 def as_patches(out):
-    """What the head gives [B, F, S, 192], in which a patch's channels come last, in the order of `to_patches`."""
+    """Puts the head's output [B, F, S, 192], in which a patch's channels come last, into the order of `to_patches`."""
     return out.unflatten(-1, (4, -1)).transpose(-1, -2).flatten(-2)
 
 
 def from_patches(out, shape):
-    """What the head gives [B, F, S, 192] to latents of `shape` [B, 48, F, H, W]."""
+    """Turns the head's output [B, F, S, 192] into latents of `shape` [B, 48, F, H, W]."""
     return to_latents(as_patches(out), shape)
 
 
@@ -134,7 +134,7 @@ class Head(nn.Module):
 
 
 class Transformer(nn.Module):
-    """Velocity (noise - latents) of noised latents.
+    """Computes the velocity (noise - latents) of noised latents.
 
     latents [B, 48, F, H, W]; timestep [B, F] in 0..1000, per latent frame; text [B, M, text_width], zero after
     `lengths` [B] rows; returns [B, 48, F, H, W].
@@ -168,7 +168,7 @@ class Transformer(nn.Module):
         return from_patches(self.tokens(to_patches(latents), timestep, text, lengths, table), latents.shape)
 
     def table(self, size, device):
-        """Of rotary angles, for latents of `size` (frames, height, width)."""
+        """Returns the rotary angles for latents of `size` (frames, height, width)."""
         frames, height, width = size
         return rotary_table(frames, height // 2, width // 2, self.width // self.heads, device)
 
@@ -183,7 +183,7 @@ class Transformer(nn.Module):
         time = self.time_embedding(torch.cat([angles.cos(), angles.sin()], -1))
         projected = self.time_projection(time).float().unflatten(-1, (6, -1))
 
-        # one row for all padding, behind the text's rows
+        # one row stands for all padding, after the text's rows
         text = self.text_embedding(F.pad(text, (0, 0, 0, 1)))
         place = torch.arange(text.shape[1], device=text.device)
         bias = torch.where(place[None] < lengths[:, None], 0.0, -1e4)

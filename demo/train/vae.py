@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 MULTIPLIERS = (1, 2, 4, 4)
-TEMPORAL = (False, True, True)  # which of the encoder's steps down halve the frames, too
+TEMPORAL = (False, True, True)  # which of the encoder's steps down also halve the frames
 LATENT_CHANNELS = 48
 
 
@@ -27,7 +27,7 @@ class CausalConv3d(nn.Conv3d):
 
 
 class Norm(nn.Module):
-    """Each position's channels to length sqrt(channels), times gamma."""
+    """Scales the channels of each position to the length sqrt(channels), times gamma."""
 
     def __init__(self, width, dims):
         super().__init__()
@@ -51,7 +51,7 @@ class ResidualBlock(nn.Module):
 
 
 class AttentionBlock(nn.Module):
-    """One head over the positions of each frame."""
+    """Attention with one head over the positions of each frame."""
 
     def __init__(self, width):
         super().__init__()
@@ -109,7 +109,7 @@ class Up(nn.Module):
 
 
 def average_down(x, outputs, time, space):
-    """Shortcut of a step down: blocks of time x space x space to channels, averaged in groups."""
+    """The shortcut of a step down: turns blocks of time x space x space into channels, averaged in groups."""
     x = F.pad(x, (0, 0, 0, 0, (time - x.shape[2] % time) % time, 0))
     batch, width, frames, height, columns = x.shape
     x = x.view(batch, width, frames // time, time, height // space, space, columns // space, space)
@@ -118,7 +118,7 @@ def average_down(x, outputs, time, space):
 
 
 def duplicate_up(x, outputs, time, space):
-    """Shortcut of a step up: channels repeated and spread over blocks; the first frame stays one frame."""
+    """The shortcut of a step up: repeats channels and spreads them over blocks; the first frame stays one frame."""
     x = x.repeat_interleave(outputs * time * space * space // x.shape[1], dim=1)
     batch, _, frames, height, columns = x.shape
     x = x.view(batch, outputs, time, space, space, frames, height, columns).permute(0, 1, 5, 2, 6, 3, 7, 4)
@@ -185,7 +185,7 @@ class Decoder(nn.Module):
 
 
 def patchify(x):
-    """Pixels [B, 3, T, H, W] to [B, 12, T, H/2, W/2]; within a patch upstream counts columns first."""
+    """Turns pixels [B, 3, T, H, W] into [B, 12, T, H/2, W/2]; within a patch upstream counts columns first."""
     b, c, t, h, w = x.shape
     return x.view(b, c, t, h // 2, 2, w // 2, 2).permute(0, 1, 6, 4, 2, 3, 5).reshape(b, 4 * c, t, h // 2, w // 2)
 
@@ -213,7 +213,7 @@ class Vae(nn.Module):
 
 
 def vae_weights(path):
-    """Of a Wan2.2_VAE.pth, or of the .safetensors of a training run."""
+    """Loads the VAE of a Wan2.2_VAE.pth, or of the .safetensors of a training run."""
     return load_file(path) if path.suffix == ".safetensors" else torch.load(path, map_location="cpu", weights_only=True)
 
 
@@ -225,7 +225,7 @@ def load_vae(path):
 
 
 def channels_last(vae):
-    """Weights laid out as the fast convolutions want them."""
+    """Lays out the weights as the fast convolutions need them."""
     for module in vae.modules():
         if isinstance(module, nn.Conv3d):
             module.to(memory_format=torch.channels_last_3d)

@@ -3,7 +3,7 @@
 A scene is one or two objects (shape, colour, motion, size) over a background. `SceneSampler` draws scenes
 as tensors for frames of any size and number, `render` turns them into pixels on the device, at any window in
 space and time, so that training needs no files. Words, colours and the usual video's size are in
-../vocabulary.json, which the evaluation reads, too.
+../vocabulary.json, which the evaluation reads as well.
 """
 
 import json
@@ -44,13 +44,13 @@ def background_table():
     return _rgb(VOCABULARY["backgrounds"])
 
 
-# What a caption means that leaves it unsaid: the colour of each shape, a circle where no shape is named, and the first of these
-# backgrounds over which its colours are seen. What a caption left open the model would decide by the noise, between all ways.
+# What a caption means by leaving something unsaid: each shape has a default colour, an unnamed shape is a circle, and the
+# background is the first of these on which the colours can be seen. Otherwise the noise would decide what a caption leaves open.
 DEFAULT_COLOURS = {"circle": "blue", "square": "green", "triangle": "orange", "star": "yellow", "heart": "red", "cross": "purple"}
 DEFAULT_BACKGROUNDS = ["white", "black"]
-# An object is seen over a background from this distance of their colours on, and two objects are told apart from that.
+# From this distance of their colours on, an object can be seen over a background, and two objects can be told apart.
 VISIBLE, APART = 80.0, 60.0
-# A colour between those of the vocabulary has the nearest one's name up to this distance, and no name beyond it.
+# A colour that is not in the vocabulary has the name of the nearest one up to this distance, and no name beyond it.
 NAMED = 75.0
 # Clips shorter than this show a part of the motion, at the pace that a clip of this length has; all longer ones show
 # the whole motion, so that a longer clip is a slower one.
@@ -58,7 +58,7 @@ SHORTEST_WHOLE = 17
 # Pixels from one frame to the next, at most: where a hop begins, and on a circle. Four frames share their latents, and what
 # is farther apart in them comes back ragged. Hops are lower and circles smaller instead, more so in short clips.
 FASTEST_HOP, FASTEST_CIRCLE = 20.0, 10.0
-# Radius, at least, in pixels, of what a caption lets grow or shrink: a token is 32 pixels wide.
+# The least radius, in pixels, of an object that a caption lets grow or shrink: a token is 32 pixels wide.
 SMALLEST = 23.0
 
 
@@ -81,10 +81,10 @@ class Scenes:
     height: int
     width: int
     shape: torch.Tensor
-    colour: torch.Tensor  # -1: a colour without a name
+    colour: torch.Tensor  # -1: the colour has no name
     motion: torch.Tensor
     size: torch.Tensor  # index into SIZES: 0 when the caption may not speak of it
-    background: torch.Tensor  # -1: a colour without a name
+    background: torch.Tensor  # -1: the colour has no name
     count: torch.Tensor
     free: torch.Tensor  # [B]: colours and places are any, so that only an image can tell them
     paint: torch.Tensor
@@ -110,7 +110,7 @@ def _distance(a, b):
 
 
 def _names(colours, table):
-    """Index of the nearest colour of the table [N, 3] for colours [..., 3], -1 if none is near."""
+    """Returns for colours [..., 3] the index of the nearest colour in the table [N, 3]; -1 if none is near."""
     gap, index = _distance(colours.unsqueeze(-2), table).min(-1)
     return torch.where(gap < NAMED, index, torch.full_like(index, -1))
 
@@ -159,7 +159,7 @@ class SceneSampler:
             for labels, name, shared in ((colour, "colour", twins), (shape, "shape", twins), (motion, "motion", together)):
                 labels.copy_(torch.where(wrong, drawn[name], labels))
                 labels[:, 1] = torch.where(shared, labels[:, 0], labels[:, 1])
-            # Two different objects of one colour could not be told apart by their colour.
+            # Avoid two different objects of one colour, which could not be told apart by their colour.
             same = (colour[:, 0] == colour[:, 1]) & ~twins
             wrong = ~allowed(colour, shape, motion)
             wrong[:, 1] |= same
@@ -189,7 +189,7 @@ class SceneSampler:
         wrong = torch.ones(batch, dtype=torch.bool, device=self.device)
         for _ in range(60):
             colours = self._uniform(0, 255, batch, 3, 3)
-            # A third is nearly grey: even draws from the cube seldom are.
+            # A third of the colours is nearly grey, because colours drawn evenly from the cube seldom are.
             level = self._uniform(0, 255, batch, 3, 1)
             dull = self._uniform(0, 1, batch, 3, 1) < 0.33
             colours = torch.where(dull, (level + 0.1 * (colours - 127.5)).clamp(0, 255), colours)
@@ -221,7 +221,7 @@ class SceneSampler:
         is_free = self._uniform(0, 1, batch) < free
         paint, ground = self.colours[colour], self.backgrounds[background]
         any_paint, any_ground = self._free_colours(batch)
-        # Some free scenes have colours of the vocabulary at any place.
+        # Some free scenes have colours of the vocabulary, but at any place.
         recoloured = is_free & (self._uniform(0, 1, batch) < 0.8)
         paint = torch.where(recoloured.view(-1, 1, 1), any_paint, paint)
         ground = torch.where(recoloured.view(-1, 1), any_ground, ground)
@@ -242,16 +242,16 @@ class SceneSampler:
         # shorter than 256, tokens are no smaller: radii shrink by its root only, and ways by more, so that they stay inside.
         across, along = _way(width / 256), _way(height / 256)
         unit = min(across, along)
-        # Two objects stand side by side, each in a half of the width.
+        # Two objects are side by side, each in one half of the width.
         scale = torch.where(two, radius_scale(min(width / 256, height / 256 * 1.25)), radius_scale(min(width, height) / 256))
         per_clip = max(frames, SHORTEST_WHOLE) - 1  # frames of a whole motion
 
         def either(one, pair):
-            """The first for a lone object, the second for a pair: [B, 1]."""
+            """Returns the first value for a single object, the second one for a pair: [B, 1]."""
             return torch.where(two, float(pair), float(one))
 
         def shift(one, pair):
-            """Uniform up to so many pixels to either side: [B, 2]."""
+            """Returns uniform values up to so many pixels to either side: [B, 2]."""
             return either(one, pair) * self._uniform(-1, 1, batch, 2)
 
         is_ = {name: (motion == index) for index, name in enumerate(MOTIONS)}
@@ -260,7 +260,7 @@ class SceneSampler:
         size = self._integer(6, batch, 2)
         size = torch.where(size < 3, torch.zeros_like(size), (size - 1) // 2)  # half unsaid, else 1 or 2
         size = size.clamp(max=2)
-        # Small, unsaid and large are three places of one range.
+        # The sizes small, unsaid and large are three parts of one range.
         position = torch.tensor([0.5, 0.15, 0.85], device=self.device)[size]
         low = torch.where(two, 31.0, 42.0) + torch.where(in_place, torch.where(two, 6.0, 8.0), 0.0)
         high = torch.where(two, 40.0, 60.0) + torch.where(in_place, torch.where(two, 8.0, 10.0), 0.0)
@@ -277,7 +277,7 @@ class SceneSampler:
         zone_x = torch.where(two, width / 2 + width / 4 * side * swap, width / 2)
         centre_x = zone_x + shift(4, 2) * across
         centre_y = height / 2 + shift(4, 4) * along
-        # Anywhere in the frame, or in the half of a pair's object.
+        # Place the object anywhere in the frame or, for a pair, in its half.
         room_x = (torch.where(two, width / 4, width / 2) - 0.8 * base).clamp(min=0)
         room_y = (height / 2 - 0.8 * base).clamp(min=0)
         centre_x = torch.where(free, zone_x + room_x * self._uniform(-1, 1, batch, 2), centre_x)
@@ -323,17 +323,17 @@ class SceneSampler:
 
 
 def radius_scale(part):
-    """What radii are multiplied with in a frame that is such a part of 256 pixels."""
+    """Returns the factor of radii in a frame whose side is such a part of 256 pixels."""
     return math.sqrt(part) if part < 1 else part
 
 
 def _way(part):
-    """What ways are multiplied with."""
+    """Returns the factor of ways in such a frame."""
     return part ** 1.5 if part < 1 else part
 
 
 def _signed_distances(u, v):
-    """Of the point (u, v), in units of the radius, y down, to every shape's edge, in the order of SHAPES."""
+    """Returns the distance of the point (u, v), in units of the radius, y down, from the edge of every shape of SHAPES."""
     circle = torch.sqrt(u * u + v * v + 1e-12) - 0.85
     square = torch.maximum(u.abs(), v.abs()) - 0.76
     root3 = math.sqrt(3.0)
@@ -362,7 +362,7 @@ def _signed_distances(u, v):
 
 
 def _coverage(shape, x, y, radius, angle, rows, columns):
-    """Share of each pixel that one object covers: tracks [B, T], rows [B, H], columns [B, W] -> [B, T, H, W]."""
+    """Returns the share of each pixel that one object covers: tracks [B, T], rows [B, H], columns [B, W] -> [B, T, H, W]."""
     dx = columns[:, None, None, :] - x[:, :, None, None]
     dy = rows[:, None, :, None] - y[:, :, None, None]
     cos, sin = angle.cos()[:, :, None, None], angle.sin()[:, :, None, None]
@@ -377,7 +377,7 @@ def _coverage(shape, x, y, radius, angle, rows, columns):
 
 
 def render(scenes, first_frame=0, frames=None, top=None, left=None, height=None, width=None):
-    """Pixels [B, 3, frames, height, width] in -1..1 and the objects' masks [B, 2, frames, height, width].
+    """Returns pixels [B, 3, frames, height, width] in -1..1 and the objects' masks [B, 2, frames, height, width].
 
     first_frame, top and left ([B] or a number) choose a window, for training on crops; without them it is everything.
     """
@@ -387,7 +387,7 @@ def render(scenes, first_frame=0, frames=None, top=None, left=None, height=None,
 
 
 def paint(shape, colours, ground, tracks, first_frame, frames, top, left, height, width):
-    """`render` of plain tensors, for compilation."""
+    """Does what `render` does, on plain tensors, so that it can be compiled."""
     device, batch = shape.device, shape.shape[0]
 
     def offsets(value, length):

@@ -31,7 +31,7 @@ from safetensors.torch import save_file
 from captions import Captioner, describe, recased
 from world import BACKGROUNDS, DEFAULT_BACKGROUNDS, DEFAULT_COLOURS, USUAL, SceneSampler, default_background, render
 
-# Of --wide, besides the usual one: (frames, height, width).
+# The sizes for --wide, in addition to the usual one: (frames, height, width).
 OTHER_FRAMES = [(33, 256, 384), (33, 320, 512), (33, 384, 256), (33, 192, 192), (33, 512, 512), (17, 256, 256), (65, 256, 256)]
 
 
@@ -41,7 +41,7 @@ def to_bytes(pixels):
 
 
 def blurred(pixels, sigma):
-    """A Gaussian over space, of [B, 3, T, H, W]."""
+    """Blurs [B, 3, T, H, W] in space with a Gaussian."""
     reach = max(1, round(3 * sigma))
     offsets = torch.arange(-reach, reach + 1, dtype=torch.float32)
     kernel = torch.exp(-offsets ** 2 / (2 * sigma ** 2))
@@ -89,7 +89,7 @@ def main():
     frames = args.output / "first_frames"
     args.output.mkdir(parents=True, exist_ok=True)
 
-    # Exactly the share asked for, not one drawn for every scene.
+    # Use exactly the share that was asked for, instead of drawing for every scene.
     two = round(args.count * args.two_objects)
     parts = [(args.count - two, 0.0, args.seed), (two, 1.0, args.seed + 1)]
     captioner, chance = Captioner(args.seed), random.Random(args.seed)

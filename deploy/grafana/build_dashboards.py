@@ -18,10 +18,10 @@ from grafana_foundation_sdk.models import prometheus as query_model
 
 HERE = pathlib.Path(__file__).parent
 SOURCE = model.DataSourceRef(type_val='prometheus', uid='${datasource}')
-# Grafana puts the variables in. Every scrape adds `instance`; namespace and pod are there on Kubernetes only, and '.*' also
-# fits a label that is not there.
+# Grafana replaces the variables by their values. Every scrape adds `instance`; only Kubernetes adds namespace and pod, and
+# '.*' also matches a label that is missing.
 SERVER = 'namespace=~"$namespace",pod=~"$pod",instance=~"$instance"'
-# The server in a legend; a label that is not there is left blank.
+# The name of the server in a legend; a label that is missing is left blank.
 WHO = '{{instance}} {{pod}}'
 MODEL = SERVER + ',model=~"$model"'
 GPU = SERVER + ',UUID=~"$gpu"'
@@ -44,7 +44,7 @@ def prepared(panel, title, unit, about, queries, width, height):
     panel = panel.title(title).description(about).datasource(SOURCE).unit(unit).span(width).height(height)
     for letter, (expression, legend) in zip('ABCDEFGH', queries):
         target = query(expression, legend).ref_id(letter)
-        # The only histogram with exemplars.
+        # Only this histogram has exemplars.
         panel = panel.with_target(target.exemplar(True) if 'wan_job_seconds_bucket' in expression else target)
     return panel
 
@@ -84,7 +84,7 @@ class Restarts(model.AnnotationQuery):
 
 class RestartsBuilder(dashboard.AnnotationQuery):
     def build(self):
-        # The value is the time of the start in milliseconds. Other exporters have a metric of this name as well.
+        # The value is the start time in milliseconds. Other exporters have a metric of this name as well.
         return Restarts(name='Restarts', datasource=SOURCE, icon_color='orange', hide=None,
                         expr=f'process_start_time_seconds{{{SERVER}}} * 1000 and on (instance) wan_build_info')
 

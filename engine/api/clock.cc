@@ -12,19 +12,19 @@
 namespace wan {
 namespace {
 
-// Longest time until a change of the wall clock is noticed.
+// The longest time until the clock notices that the wall clock was set.
 constexpr absl::Duration kLook = absl::Seconds(1);
-// Delay before the next try to wake a waiter whose mutex is locked. Seldom needed, because
-// releasing a mutex also wakes its waiters.
+// The delay before the next try to wake a waiter whose mutex is locked. Such a try is seldom
+// needed, because the release of a mutex also wakes its waiters.
 constexpr absl::Duration kAgain = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Hours(1);
 
-// absl::Mutex waits for wall-clock times: if the clock is set back a day, a wait of a second lasts
-// a day. So threads wait only for their condition, and one thread, which sleeps on the clock that
-// never jumps, wakes those whose time has come.
+// absl::Mutex waits until a wall-clock time: if the clock is set back a day, a wait of a second
+// lasts a day. So threads here wait only for their condition, without a deadline. One more thread,
+// which sleeps on the clock that never jumps, wakes each waiter at its time.
 class Waker {
  public:
-  // Does what Clock::AwaitUntil says. `jumps`: whether the clock can be set.
+  // Does what Clock::AwaitUntil describes. `jumps` tells whether somebody can set the clock.
   bool Await(const Clock& clock, bool jumps, absl::Mutex& mutex, const absl::Condition& condition,
              absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (deadline == absl::InfiniteFuture()) {
@@ -47,7 +47,7 @@ class Waker {
     absl::Time deadline;
     bool jumps;
 
-    // Time until this waiter must be checked again; zero if it is due.
+    // Returns the time until this waiter must be checked again; zero if its deadline has come.
     absl::Duration Sleep() const {
       const absl::Duration left = std::max(deadline - clock->Now(), absl::ZeroDuration());
       return std::min(left, jumps ? kLook : kLongest);
@@ -59,8 +59,8 @@ class Waker {
     return std::chrono::steady_clock::now() + absl::ToChronoNanoseconds(duration);
   }
 
-  // Add and Remove are called with the waiter's mutex held, and take mutex_ second; so Run, which
-  // holds mutex_, must never wait for a waiter's mutex.
+  // Callers of Add and Remove already hold the waiter's mutex when these functions take mutex_. So
+  // Run, which holds mutex_, must never wait for a waiter's mutex.
   Waiters::iterator Add(const Waiter& waiter) {
     const std::lock_guard lock(mutex_);
     if (!started_) std::thread([this] { Run(); }).detach();  // the clock is never destroyed
@@ -83,7 +83,7 @@ class Waker {
         if (left > absl::ZeroDuration()) {
           sleep = std::min(sleep, left);
         } else if (waiter.mutex->TryLock()) {
-          waiter.mutex->Unlock();  // releasing a mutex makes it check its waiters' conditions
+          waiter.mutex->Unlock();  // the release of a mutex checks its waiters' conditions
         } else {
           sleep = std::min(sleep, kAgain);
         }
@@ -95,8 +95,8 @@ class Waker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Waiters waiters_;  // mutexes in the list stay alive, because their owners are in Await
-  std::chrono::steady_clock::time_point next_;  // when Run checks again, unless it is woken
+  Waiters waiters_;  // the mutexes live as long as they are listed: their owners are in Await
+  std::chrono::steady_clock::time_point next_;  // when Run checks again unless it is woken
   bool started_ = false;
 };
 
@@ -119,7 +119,7 @@ class SteadyClock final : public Clock {
 
  private:
   Waker& waker_;
-  const absl::Time origin_;  // arbitrary first time, from the wall clock
+  const absl::Time origin_;  // the first time, arbitrary, from the wall clock
 };
 
 class RealClock final : public Clock {

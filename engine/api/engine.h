@@ -24,7 +24,7 @@
 
 namespace wan {
 
-// A model to serve.
+// A model that the server is configured to serve.
 struct ModelSpec {
   std::string name;  // the name that requests use
   std::string path;  // directory of a checkpoint, or "synthetic:ti2v-5b"
@@ -36,97 +36,106 @@ struct ComponentDescription {
   uint64_t bytes = 0;
   uint64_t parameters = 0;
   std::string device;  // for example "cuda:0"
-  std::string dtype;   // dtype of the weights in memory: "fp32", "bf16"
+  std::string dtype;   // dtype of the weights in memory: "fp32" or "bf16"
 };
 
-// Describes a resident model and the defaults of its requests.
+// Describes a resident model and the defaults for its requests.
 struct ModelDescription {
   std::string name;
   std::string path;
   FamilyId family = FamilyId::kTi2v5b;
-  std::string layout;  // "original", "diffusers", "synthetic"
+  std::string layout;  // "original", "diffusers" or "synthetic"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
-  // Files of the checkpoint and LoRAs, sorted by name, without duplicates; empty for a synthetic
-  // model without LoRAs.
+  // The files of the checkpoint and of the LoRAs, sorted by name, without duplicates; empty for a
+  // synthetic model without LoRAs.
   std::vector<ModelFile> files;
   std::vector<VideoShape> warm_shapes;
   GenerationRequest defaults;  // all optional fields are set, except seed and image
   bool accepts_image = false;
   int spatial_stride = 0;   // width and height must be multiples of this
   int temporal_stride = 0;  // num_frames must be a multiple of this, plus 1
-  int experts = 1;          // transformers that share the steps: 1 or 2
+  int experts = 1;          // number of transformers that share the steps: 1 or 2
 };
 
 struct DeviceDescription {
-  std::string device;  // "cpu", "cuda:0"
-  std::string name;    // "NVIDIA H200"
-  std::string dtype;   // compute dtype: "fp32", "bf16"
-  // The computing libraries with versions, for example "LibTorch 2.11.0, cuDNN 91900".
+  std::string device;  // "cpu" or, for example, "cuda:0"
+  std::string name;    // for example "NVIDIA H200"
+  std::string dtype;   // compute dtype: "fp32" or "bf16"
+  // The libraries that compute, with their versions, for example "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
   SystemFacts system = {};
-  // Floating-point operations per second that jobs on this kind of device reach at least, for
-  // estimates before any measurement; 0: unknown.
+  // Floating-point operations per second that jobs on this kind of device reach at least. The rate
+  // serves for estimates before anything is measured; 0: unknown.
   double assumed_rate = 0;
 };
 
-// The result of a small computation on the device. The same card and libraries always give the same
-// bits, unless the card is broken.
+// The result of a small computation that checks the device. The same card with the same libraries
+// always gives the same bits, unless the card is broken.
 struct DeviceCanary {
-  // All that the bits depend on: card, driver, libraries, version of the computation.
+  // Everything on which the bits depend: card, driver, libraries, and the version of the
+  // computation.
   std::string setup;
   std::string digest;
 };
 
-// An optional part of a generation that failed: previews, or an output file other than the first.
+// An optional part of a generation that could not be made: previews, or an output file other than
+// the first.
 struct Omission {
-  std::optional<OutputKind> output;  // the missing file; absent for previews
-  absl::Status status;               // why it is missing
+  std::optional<OutputKind> output;  // the missing file; absent if previews are missing
+  absl::Status status;               // why the file or the previews are missing
 };
 
-// Receives results that a generation produces before it ends. The engine calls it on its own
-// threads, one call at a time. Implementations must return quickly, because the work waits, and
-// must not throw.
+// Receives the results that a generation produces before it ends. The engine calls the functions on
+// its own threads, one call at a time. Implementations must return quickly, because the generation
+// waits for them, and must not throw.
 class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
-  // Called at most once for previews, which end at the first failure, and once for each lost file.
+  // The engine calls this at most once for previews, which end at the first failure, and once for
+  // each file that is lost.
   virtual void OnOmission(const Omission&) {}
-  // The work continues after the first `steps_done` steps, which an earlier attempt computed, or
-  // this one before it ran out of memory. Called before the stages that follow.
+  // The work goes on after the first `steps_done` steps. Either an earlier attempt computed them,
+  // or this attempt did before it ran out of memory. The engine calls this before the stages that
+  // follow.
   virtual void OnResumed(int /*steps_done*/) {}
 };
 
-// Owns the models of one device group. LoadModel, UnloadModel, Warmup and Generate are called by
-// one thread at a time, the group's executor; const methods and Monitor() by any thread at any
-// time.
+// Owns the models of one device group and runs their jobs. Only one thread at a time, the group's
+// executor, may call LoadModel, UnloadModel, Warmup and Generate. Any thread may call the const
+// methods and Monitor() at any time.
 //
-// A method that fails returns one of these statuses: INVALID_ARGUMENT for a wrong request (the
-// violations are in FieldViolationsOf); NOT_FOUND for an unknown model; FAILED_PRECONDITION for a
-// model that is not resident; DATA_LOSS or INVALID_ARGUMENT, naming file and tensor, for a damaged
-// checkpoint or LoRA file; CANCELLED after a stop request; RESOURCE_EXHAUSTED when memory runs out;
-// UNAVAILABLE (IsDeviceLost) when the device no longer works, after which every call fails so;
-// INTERNAL when a library throws anything else; DATA_LOSS (IsNotFinite) for NaN and infinity.
+// A method that fails returns one of these statuses:
+//   INVALID_ARGUMENT    The request is wrong; FieldViolationsOf has the violations. Or a checkpoint
+//                       or LoRA file is wrong; the message names file and tensor.
+//   NOT_FOUND           The model is not known.
+//   FAILED_PRECONDITION The model is not resident.
+//   DATA_LOSS           A checkpoint or LoRA file is damaged; the message names file and tensor.
+//                       Or a result is NaN or infinite (IsNotFinite).
+//   CANCELLED           A stop was requested.
+//   RESOURCE_EXHAUSTED  Memory ran out.
+//   UNAVAILABLE         The device no longer works (IsDeviceLost); every later call fails so.
+//   INTERNAL            A library threw anything else.
 class Engine {
  public:
   virtual ~Engine() = default;
 
-  // Runs a small computation and compares its result with the CPU's. Returns nullopt if the device
-  // needs no such check; UNAVAILABLE (DEVICE_LOST) if it computes wrongly or not at all. Call it on
-  // the thread of LoadModel, before the first model.
+  // Runs a small computation on the device and compares the result with the CPU's. Returns nullopt
+  // if the device needs no such check. UNAVAILABLE (DEVICE_LOST) if the device computes wrongly or
+  // not at all. Call it on the thread that calls LoadModel, before the first model is loaded.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
-  // Makes the model resident, in the span kModelInitialization. A resident model of this name is
-  // freed once the new files are checked; if these are refused, it stays. After any other failure,
-  // and after a stop request, no part of the model is left in memory.
+  // Makes the model resident, in the span kModelInitialization. A resident model of the same name
+  // is freed once the new files are checked; if the new files are refused, it stays. After any
+  // other failure, and after a stop request, nothing of the new model is left in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
-  // Frees the model's memory. NOT_FOUND if no resident model has this name.
+  // Frees the model's memory. NOT_FOUND if no model of this name is resident.
   virtual absl::Status UnloadModel(std::string_view name) = 0;
-  // Runs the model once at each shape and discards the results, so that the first job of a shape is
-  // as fast as later ones. An empty list means one small shape. Nothing runs unless CheckWarmup
-  // accepts all shapes.
+  // Runs the model once at each shape and discards the results. Then the first job of a shape is as
+  // fast as later ones. If `shapes` is empty, one small shape is run. If CheckWarmup refuses any
+  // shape, nothing runs.
   virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
                               std::stop_token stop = {}) = 0;
   // Plans a job for every shape without computing anything. INVALID_ARGUMENT with the violations of
@@ -134,29 +143,29 @@ class Engine {
   virtual absl::Status CheckWarmup(std::string_view name,
                                    std::span<const VideoShape> shapes) const = 0;
 
-  // Checks a request against a resident model and decides everything about the job: sizes, steps,
-  // stages and where weights are. INVALID_ARGUMENT carries all violations. Reads only an image's
-  // header, so a damaged image may pass: see CheckImage.
+  // Checks a request against a resident model, and decides everything about the job: its sizes,
+  // steps and stages, and where weights are. INVALID_ARGUMENT carries all violations. Plan reads
+  // only the header of an image, so it may accept a damaged image; CheckImage does not.
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
-  // Decodes an image file completely and drops the pixels, so that a damaged one is refused before
-  // its job waits for the device. Generate would fail with the same violation of `image`. Returns
-  // what the file contains and what a job does with it over `background`. Needs no model and no
-  // device, but up to a second of the calling thread and 400 MiB of host memory
-  // (docs/operate/limits.md).
+  // Decodes an image file completely and drops the pixels, so that the server can refuse a damaged
+  // image before its job waits for the device. INVALID_ARGUMENT with a violation of `image`, the
+  // same with which Generate would fail. Returns what the file contains and what a job does with
+  // it, if transparent parts show the colour `background`. The call needs no model and no device,
+  // but up to a second of the calling thread and 400 MiB of host memory (docs/operate/limits.md).
   virtual absl::StatusOr<InputImage> CheckImage(std::string_view image,
                                                 const Color& background) const = 0;
 
-  // Carries out a plan and writes the output files; frames are decoded only if plan.decodes(). If
-  // the first file cannot be written, the call fails. Previews and other files are optional: the
-  // observer is told of failures, and these files are incomplete.
+  // Carries out a plan and writes the output files. Frames are decoded only if plan.decodes() is
+  // true. If the first file cannot be written, the call fails. Previews and all other files are
+  // optional. If one fails, the observer is told, and that file is left incomplete.
   //
   // With a keeper, which must outlive the call, the job starts at the keeper's latest savepoint and
-  // leaves new ones. If only decoding is left, texts and image are not encoded.
+  // leaves new savepoints. If only decoding is left, texts and image are not encoded again.
   //
   // A stop request takes effect in every stage: the call returns CANCELLED within half a second,
-  // with the device idle. The sample "stop_seconds" says how long it took. After a failure the
-  // caller must remove incomplete files.
+  // with the device idle. The sample "stop_seconds" records how long that took. After a failure the
+  // caller must remove the files, which may be incomplete.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop, SavepointKeeper* savepoints = nullptr) = 0;
@@ -164,7 +173,7 @@ class Engine {
   // Describes the models that are resident now.
   virtual std::vector<ModelDescription> Models() const = 0;
   virtual DeviceDescription Device() const = 0;
-  // Counters of the engine's device; valid while the engine lives.
+  // Returns the usage figures of the engine's devices; valid as long as the engine lives.
   virtual DeviceMonitor& Monitor() = 0;
 };
 

@@ -1,5 +1,4 @@
-// Makes the engine that runs real models. The server reaches the implementation only through this
-// file.
+// Makes the engine that runs real models. The server includes only this file of engine/runtime.
 #pragma once
 
 #include <memory>
@@ -13,9 +12,9 @@
 namespace wan {
 
 // Initialises the devices of a group, one rank each, for example {"cuda:0", "cuda:1"} or {"cpu"},
-// and returns an engine without models. All must be different GPUs, or all "cpu", where ranks are
-// threads. INVALID_ARGUMENT names a wrong device or option; UNAVAILABLE names what is missing
-// (device, driver, libwan_cuda.so).
+// and returns an engine without models. `devices` must be different GPUs, or all "cpu"; then each
+// rank is a thread. INVALID_ARGUMENT names a wrong device or option. UNAVAILABLE names what is
+// missing: a device, the driver or libwan_cuda.so.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const std::vector<std::string>& devices,
                                                       const EngineOptions& options);
 

@@ -14,30 +14,32 @@
 
 namespace wan {
 
-// Filled in once, by the code that starts an engine. The struct is passed on unchanged (to the
-// server's settings and to every loaded model), so a new setting is a member here plus the code
-// that uses it.
+// Only the code that starts an engine fills in this struct. The struct is passed on unchanged to
+// the server's settings and to every loaded model. So a new setting needs only a member here and
+// the code that uses it.
 struct EngineOptions {
-  std::string dtype;    // "fp32" or "bf16"; empty: fp32 on the CPU, bf16 on a GPU
-  int cpu_threads = 0;  // CPU threads per operator; 0: one per core
-  // Where weights are kept. Components not listed have the policy kAuto.
+  std::string dtype;    // "fp32" or "bf16"; empty: fp32 on a CPU, bf16 on a GPU
+  int cpu_threads = 0;  // CPU threads of one operator; 0: one per core
+  // Where the weights of each component are kept. Components that are not listed have the policy
+  // kAuto.
   std::vector<ComponentResidency> residency;
-  // Most device memory, in bytes, that the process uses, as if the card were smaller. 0: all memory
-  // that is free when the engine starts.
+  // The most bytes of device memory that the process may use, as if the card were smaller. 0: all
+  // memory that is free when the engine starts.
   uint64_t device_memory_limit = 0;
-  // Measure SM activity with the driver's GPM counters. If false, the share of time in which any
-  // kernel ran is reported instead.
+  // Whether SM activity is measured with the driver's GPM counters. If false, it is the share of
+  // time in which any kernel ran.
   bool gpm = true;
   // The quality of requests that do not set it.
   Quality quality = Quality::kExact;
-  // The autoencoder's precision for requests that do not set it. Unset: DefaultVaePrecision.
+  // The autoencoder's precision for requests that do not set it. Unset: the result of
+  // DefaultVaePrecision.
   std::optional<VaePrecision> vae_precision;
-  // On a GPU, record and replay forwards of videos so small that launching kernels takes longer
-  // than running them. The results have the same bits.
+  // Whether a GPU records and replays forwards of videos that are so small that launching kernels
+  // takes longer than running them. The results have the same bits either way.
   bool record_forwards = true;
   // Whether a guided step runs both forwards as one batch.
   GuidanceBatching guidance_batching = GuidanceBatching::kAuto;
-  // How MP4 files are encoded. The rate factor applies to requests that do not set one.
+  // How MP4 files are encoded. The rate factor applies to requests that do not set their own.
   H264Options h264;
 };
 

@@ -13,7 +13,7 @@ namespace {
 constexpr char kViolationsUrl[] = "wanserve/field_violations";
 constexpr char kViolationCountUrl[] = "wanserve/violation_count";
 constexpr char kReasonUrl[] = "wanserve/reason";
-// ASCII separators, which occur neither in field paths nor in our descriptions.
+// ASCII separators, which occur neither in the paths of fields nor in our descriptions.
 constexpr char kUnitSeparator = '\x1f';
 constexpr char kRecordSeparator = '\x1e';
 

@@ -1,5 +1,6 @@
-// Typed errors cross the engine's boundary as payloads of an absl::Status. The server turns them
-// into google.rpc details; only this code knows how they are stored. All functions are thread-safe.
+// Errors with a type, which cross the engine's boundary as payloads of an absl::Status. The server
+// turns them into google.rpc details. Only this code knows how a payload stores them. All functions
+// are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -21,34 +22,35 @@ struct FieldViolation {
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
 };
 
-// InvalidFields keeps this many violations, so that responses stay small.
+// InvalidFields keeps at most this many violations, so that responses stay small.
 inline constexpr size_t kMaxViolations = 100;
 
-// Returns an INVALID_ARGUMENT with the first kMaxViolations of `violations` (not empty) and, if
-// there are more, a last violation without a field that says how many.
+// Returns an INVALID_ARGUMENT with the first kMaxViolations of `violations`, which must not be
+// empty. If there are more, a last violation without a field says how many.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
-// Returns the violations in a status from InvalidFields; none for other statuses.
+// Returns the violations in a status that InvalidFields made; none for other statuses.
 std::vector<FieldViolation> FieldViolationsOf(const absl::Status& status);
 
-// Returns how many violations InvalidFields got, including omitted ones; 0 for other statuses.
+// Returns how many violations InvalidFields was given, including those it left out; 0 for other
+// statuses.
 size_t ViolationCountOf(const absl::Status& status);
 
-// Returns `status` (not OK) with a machine-readable reason attached (UPPER_SNAKE_CASE, for example
-// "MODEL_NOT_READY").
+// Returns `status`, which must not be OK, with a machine-readable reason attached
+// (UPPER_SNAKE_CASE, for example "MODEL_NOT_READY").
 absl::Status WithReason(absl::Status status, std::string_view reason);
 
 // RESOURCE_EXHAUSTED: device or host memory ran out. The next job is not affected.
 inline constexpr std::string_view kReasonOutOfMemory = "OUT_OF_MEMORY";
-// UNAVAILABLE: the device no longer works for this process, and all later calls fail. Only a new
-// process or a repair helps.
+// UNAVAILABLE: the device no longer works for this process, and all later calls will fail. Only a
+// new process, or a repair of the device, helps.
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 
-// DATA_LOSS: a computation gave NaN or infinity, so the result is worthless. The weights, a LoRA or
-// the input are at fault; the device works, and other jobs are not affected.
+// DATA_LOSS: a computation gave NaN or infinity, so the result is worthless. The cause is the
+// weights, a LoRA or the input. The device works, and other jobs are not affected.
 inline constexpr std::string_view kReasonNotFinite = "NOT_FINITE";
 
-// These make statuses of the three kinds, and test for them.
+// Three functions that make statuses of these kinds, and three that recognise them.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);
@@ -56,7 +58,7 @@ bool IsDeviceLost(const absl::Status& status);
 absl::Status NotFiniteError(std::string_view message);
 bool IsNotFinite(const absl::Status& status);
 
-// Returns the reason attached by WithReason, or an empty string.
+// Returns the reason that WithReason attached, or an empty string.
 std::string ReasonOf(const absl::Status& status);
 
 }  // namespace wan

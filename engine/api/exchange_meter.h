@@ -14,27 +14,27 @@ namespace wan {
 // Sums since the meter's construction.
 struct Exchanged {
   uint64_t sent_bytes = 0;
-  // Seconds in which the device was idle because its inputs had not arrived.
+  // Seconds in which the device was idle because the tensors that it needed had not arrived.
   double waited_seconds = 0;
 };
 
-// Thread-safe; never waits for a device.
+// Thread-safe; no call waits for a device.
 class ExchangeMeter {
  public:
-  // Returns how many seconds the device waited, or nullopt while it is still waiting. It may throw
-  // if the device is lost; the wait is not counted then.
+  // A function that returns how many seconds the device has waited, or nullopt while it is still
+  // waiting. The function may throw if the device is lost; then the wait is not counted.
   using Wait = std::function<std::optional<double>()>;
 
   void CountSent(uint64_t bytes);
-  // Called by the device's thread when the end of the wait is queued. `wait` is called on any
-  // thread, until it returns a number.
+  // The device's thread calls it when it has queued the end of a wait. The meter calls `wait` on
+  // any thread until it returns a number.
   void CountWait(Wait wait);
 
-  // Returns the sums, including all finished waits.
+  // Returns the sums. The sums include all waits that have finished.
   Exchanged Read();
 
  private:
-  // Adds finished waits, oldest first, up to the first unfinished one.
+  // Adds up finished waits, oldest first, until it meets one that has not finished.
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

@@ -32,9 +32,9 @@ std::string UserName(uid_t user) {
   return known && found != nullptr ? std::string(found->pw_name) : absl::StrCat(user);
 }
 
-// Returns a link's final target.
+// Returns the target of a link, after following links that lead to links.
 fs::path TargetOf(fs::path link) {
-  constexpr int kMostLinks = 40;  // like the kernel's limit
+  constexpr int kMostLinks = 40;  // the kernel's limit is the same
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(link, error); ++i) {
     const fs::path target = fs::read_symlink(link, error);
@@ -77,7 +77,8 @@ bool MayRead(const std::string& path, PathKind kind) {
   return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
 }
 
-// A file signature, what to say about files that have it, and the content that should have it.
+// The signature of a file type: what the message says about such files, and the content for which
+// they are right.
 struct Signature {
   std::string_view bytes;
   size_t offset;
@@ -104,13 +105,13 @@ constexpr Signature kSignatures[] = {
     {"\x89HDF\r\n\x1a\n"sv, 0, "is an HDF5 file", {}},
 };
 
-// Whether this begins like a pickle of protocol 2 to 5. In a protobuf message the first byte would
-// be a field that none has.
+// Returns whether `bytes` begin like a pickle of protocol 2 to 5. In a protobuf message, the first
+// byte would belong to a field that no message has.
 bool IsPickle(std::string_view bytes) {
   return bytes.size() >= 2 && bytes[0] == '\x80' && bytes[1] >= 2 && bytes[1] <= 5;
 }
 
-// Whether this begins with a header length below 2^32 and a header's first byte.
+// Returns whether `bytes` begin with a header length below 2^32 and the first byte of a header.
 bool IsSafetensors(std::string_view bytes) {
   return bytes.size() > 9 && bytes.substr(4, 4) == "\0\0\0\0"sv && bytes[8] == '{';
 }
@@ -153,7 +154,7 @@ absl::Status CheckPath(const std::string& path, PathKind kind) {
     return MayRead(path, kind) ? absl::OkStatus() : Denied(path, path, &facts);
   }
   const int failure = errno;
-  // The first part of the path that has a problem.
+  // The shortest beginning of the path that has a problem.
   fs::path part;
   for (const fs::path& name : fs::path(path)) {
     const fs::path folder = part;

@@ -1,6 +1,6 @@
-// Explains, in an operator's terms, why a path is not the wanted file or folder. All code that
-// reads files named by an operator uses this, so that a mistake has the same message everywhere.
-// All functions are thread-safe.
+// Explains to an operator why a path is not the file or folder that it should be. All code that
+// reads files named by an operator uses these functions, so that the same mistake has the same
+// message everywhere. All functions are thread-safe.
 #pragma once
 
 #include <string>
@@ -12,17 +12,17 @@ namespace wan {
 
 enum class PathKind { kFile, kFolder };
 
-// Returns OK if `path` exists, is of this kind and is readable. Otherwise returns the first problem
-// along the path, as "PATH: WHAT": NOT_FOUND if something does not exist, including a link's target
-// (which the message names), PERMISSION_DENIED if this process may not read it, FAILED_PRECONDITION
-// for a file instead of a folder or the reverse.
+// Returns OK if `path` exists, has the given kind and is readable. Otherwise returns the first
+// problem along the path, as "PATH: WHAT". NOT_FOUND if a part of the path, or a link's target
+// (which the message names), does not exist. PERMISSION_DENIED if this process may not read it.
+// FAILED_PRECONDITION for a file where a folder is wanted, and the reverse.
 absl::Status CheckPath(const std::string& path, PathKind kind);
 
-// Returns whether `path` exists, even as a link whose target does not. Use it to decide whether an
-// optional file was given: a broken link was.
+// Returns whether `path` exists. A link exists even if its target does not. Use it to decide
+// whether the operator gave an optional file: a broken link counts as given.
 bool IsGiven(const std::string& path);
 
-// What a file is expected to hold.
+// The content that a file is expected to have.
 enum class FileContent {
   kSafetensors,
   kTorchArchive,  // a zip archive written by torch.save
@@ -32,12 +32,12 @@ enum class FileContent {
   kImage,
 };
 
-// How many bytes at a file's beginning NameForeignContent looks at.
+// The number of bytes at a file's beginning that NameForeignContent examines.
 inline constexpr size_t kForeignContentBytes = 512;
 
-// Says what a file really is that should be `expected`, from its first bytes: "is a Git LFS
-// pointer, not the file: run git lfs pull". Empty if the bytes show nothing else. `beginning` has
-// kForeignContentBytes bytes, or the whole file if it is shorter.
+// Returns, judging by the first bytes, what a file really is that should be `expected`: "is a Git
+// LFS pointer, not the file: run git lfs pull". Empty if the bytes do not show that the file is
+// anything else. `beginning` holds kForeignContentBytes bytes, or the whole file if it is shorter.
 std::string NameForeignContent(std::string_view beginning, FileContent expected);
 
 }  // namespace wan

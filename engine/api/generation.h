@@ -1,4 +1,5 @@
-// A request, the plan made from it, and the results. Free of LibTorch and protobuf.
+// A caller's request, the plan that is made from it, and its results. This header needs neither
+// LibTorch nor protobuf.
 #pragma once
 
 #include <algorithm>
@@ -21,35 +22,36 @@ namespace wan {
 
 enum class OutputKind { kMp4, kLosslessMkv, kLatents };
 
-// A caller's request. Unset fields take the model's default.
+// A caller's request. A field that is not set takes the model's default.
 struct GenerationRequest {
   std::string model;
-  std::string prompt;                          // UTF-8
+  std::string prompt;                          // text in UTF-8
   std::optional<std::string> negative_prompt;  // unset or empty: the model's default
   std::shared_ptr<const std::string> image;    // a PNG, JPEG or WebP file; null: text to video
-  // Colour behind transparent parts of the image; unset: white. Only with an image.
+  // The colour that shows through transparent parts of the image; unset: white. May be set only
+  // together with an image.
   std::optional<Color> background;
-  // Size in pixels. With an image, only width times height matters: the model's rule and the
-  // image's aspect ratio turn that area into a size. If `size_is_exact` is true, as in a plan's
-  // request, the video has exactly this size, and the image is scaled and cropped to it.
+  // The video's size in pixels. If there is an image, only width times height matters: the model's
+  // rule turns this area and the image's aspect ratio into a size. If `size_is_exact` is true, as
+  // in a plan's request, the video has exactly this size; the image is scaled and cropped to it.
   std::optional<int> width;
   std::optional<int> height;
   bool size_is_exact = false;
   std::optional<int> num_frames;
   std::optional<int> fps;
   std::optional<int> steps;
-  std::vector<double> guidance_scale;  // one value, or two (low noise, high noise)
+  std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   std::optional<double> shift;
-  std::string solver;  // name in engine/schedulers/flow_solvers.def; empty: the model's default
+  std::string solver;  // a name from engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;
   std::optional<Quality> quality;             // unset: the engine's setting
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
   std::optional<int> h264_crf;   // rate factor of the MP4 file; unset: the engine's setting
   int preview_interval = 0;      // steps between previews; 0: no previews
-  std::vector<LoraScale> loras;  // registered with the model; merged in this order
-  // Whether one step times the operators of one transformer block (SpanRecord::block_profile). The
-  // results stay bit for bit the same.
+  std::vector<LoraScale> loras;  // names of LoRAs that belong to the model; merged in this order
+  // Whether one step measures the operators of one transformer block (SpanRecord::block_profile).
+  // The video has the same bits either way.
   bool profile = false;
 };
 
@@ -66,7 +68,7 @@ struct VideoShape {
 
 // One planned denoising step.
 struct StepPlan {
-  double timestep = 0;  // 0 to 1000
+  double timestep = 0;  // timestep of the step, from 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
   double guidance_scale = 0;
   // Whether the step computes no transformer blocks: it adds what they added to the residual stream
@@ -74,96 +76,97 @@ struct StepPlan {
   bool reuses_blocks = false;
 };
 
-// One stage of a job, with its work and memory.
+// One stage of a job, with the work and memory that it needs.
 struct StagePlan {
-  Stage stage;  // stage of the corresponding span
-  // Floating-point operations, with a multiply-add counted as two. Absent if the stage's time does
-  // not depend on them.
+  Stage stage;  // the stage that its span will have
+  // Floating-point operations; a multiplication with an addition counts as two. Absent if they do
+  // not determine how long the stage takes.
   std::optional<double> flops;
-  // Upper bound of the stage's device memory, in bytes. Both members are 0 if memory is not planned
-  // or the stage uses no device memory.
+  // Upper bounds of the stage's device memory, in bytes. Both bounds are 0 if memory is not
+  // planned, or if the stage uses no device memory.
   uint64_t weight_bytes = 0;
-  uint64_t activation_bytes = 0;  // activations and workspaces
-  uint64_t workspace_bytes = 0;   // part of activation_bytes that libraries keep
-  // Host memory that the job adds in this stage: weights that it parks, frames on their way to
-  // files, activations of components on the CPU. 0 if memory is not planned.
+  uint64_t activation_bytes = 0;  // activations and workspaces of libraries
+  uint64_t workspace_bytes = 0;   // the part of activation_bytes that libraries keep
+  // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
+  // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
   uint64_t host_bytes = 0;
 };
 
-// The tokens of the texts (engine/pipeline/prepared_request.h).
+// The tokens of a request's texts (engine/pipeline/prepared_request.h).
 struct PreparedRequest;
 
-// Fewest decoded frames that may wait for their encoder: two chunks of four, enough for decoding
-// and encoding to overlap.
+// The fewest decoded frames that may wait for their encoder. Two chunks of four frames are enough
+// for decoding and encoding to overlap.
 inline constexpr int kLeastQueuedFrames = 8;
 
-// All that is decided before the work starts: a pure function of request, model and device, made by
-// MakePlan (engine/planning/plan.h). Validation, admission, estimates of remaining time and the
-// pipeline read it; no other code computes any of it.
+// Everything that is decided about a job before its work starts. MakePlan (engine/planning/plan.h)
+// computes it from request, model and device alone. Validation, admission, estimates of remaining
+// time and the pipeline read the plan; no other code computes any of this.
 struct GenerationPlan {
-  // The request with all optional fields set, the seed drawn and the size exact. Planning it again
-  // gives the same plan.
+  // The request with every optional field set, the seed drawn and the size exact. If this request
+  // is planned again, the result is the same plan.
   GenerationRequest request;
   VideoShape shape;                   // the size of the finished video
-  std::vector<int64_t> latent_shape;  // [C, T, H, W]
-  int64_t tokens = 0;                 // transformer tokens per forward
-  // Whether the forwards with and without the prompt run as one batch of two. That pays off for
-  // small videos, where one forward does not fill the device.
+  std::vector<int64_t> latent_shape;  // dimensions [C, T, H, W]
+  int64_t tokens = 0;                 // transformer tokens of one forward
+  // Whether a step's forwards with and without the prompt run as one batch of two. A batch is
+  // faster for small videos, whose single forward does not fill the device.
   bool batched_guidance = false;
   // Whether the transformers' products and self-attention take inputs of 8 bits.
   bool eight_bits = false;
-  // Whether any step runs a forward without the prompt; steps with a guidance scale of exactly 1 do
-  // not. False for few-step checkpoints, whose weights have learnt the guidance, and if all scales
-  // are 1.
+  // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1 do
+  // not. So it is false if all scales are 1, and for few-step checkpoints, whose weights have
+  // learnt the guidance.
   bool guided = true;
   std::vector<StepPlan> steps;
-  // Noise level of each step's input, strictly decreasing, and a last entry of 0.
+  // The noise level of each step's input, strictly decreasing. One more entry, 0, ends the list.
   std::vector<float> sigmas;
-  std::vector<StagePlan> stages;  // in the order of their starts
-  // Where each component's weights are during the job; never kAuto.
+  std::vector<StagePlan> stages;  // in the order in which they start
+  // Where each component's weights are during the job; no entry is kAuto.
   std::vector<ComponentResidency> residency;
-  // Whether the next expert's weights are copied to the device during the previous expert's last
-  // step.
+  // Whether the next expert's weights are copied to the device while the previous expert computes
+  // its last step.
   bool prefetch_experts = false;
-  // Whether the transformers record and replay forwards, which saves launches for small videos. The
-  // result has the same bits.
+  // Whether the transformers record and replay forwards, which saves the launches of small videos.
+  // The result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
-  // Most decoded frames that may wait for their encoder before decoding waits.
+  // The most decoded frames that may wait for their encoder; then decoding waits.
   int queued_frames = kLeastQueuedFrames;
-  // Floating-point operations of one forward with one text.
+  // Floating-point operations of one forward that computes one text.
   double forward_flops = 0;
-  // Transformer blocks per forward, and the work of one of them with one text.
+  // The number of transformer blocks in a forward, and the work of one of them for one text.
   int blocks = 0;
   std::vector<OperatorWork> block_operators;
-  // Device memory, in bytes, that the job may use; 0: no limit.
+  // The bytes of device memory that the job may use; 0: no limit.
   uint64_t device_memory_bytes = 0;
-  // Device memory, in bytes, of the largest stage, including this model's weights; 0 if memory is
-  // not planned.
+  // The bytes of device memory that the largest stage needs, including this model's weights; 0 if
+  // memory is not planned.
   uint64_t peak_device_bytes = 0;
-  // Most host memory that the job adds in any stage; 0 if memory is not planned.
+  // The most bytes of host memory that the job adds in any stage; 0 if memory is not planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
-  // The texts' tokens, which planning makes and the job uses. The image is decoded only by the job.
-  // A queued job keeps no plan: each attempt makes its own. Null in a plan that no engine made.
+  // The tokens of the texts, which planning makes and the job uses. Only the job decodes the image.
+  // A queued job keeps no plan: each attempt makes its own. The pointer is null in a plan that no
+  // engine made.
   std::shared_ptr<const PreparedRequest> prepared;
 
-  // Returns whether frames are decoded, which a request for latents alone does not need.
+  // Returns whether frames are decoded. A request for latents alone does not need that.
   bool decodes() const {
     return std::any_of(request.outputs.begin(), request.outputs.end(),
                        [](OutputKind kind) { return kind != OutputKind::kLatents; });
   }
 };
 
-// An artifact's kind and the file that it is written to.
+// The kind of an artifact, and the path of the file that will hold it.
 struct OutputFile {
   OutputKind kind = OutputKind::kMp4;
   std::string path;
 };
 
-// A JPEG file with the first frame of the current estimate of the video.
+// A JPEG file with the first frame of the video as the steps so far predict it.
 struct Preview {
-  int step = 0;  // number of finished steps
+  int step = 0;  // number of steps that were finished then
   std::string jpeg;
 };
 

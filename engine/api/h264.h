@@ -1,4 +1,4 @@
-// How MP4 files are encoded.
+// The settings with which MP4 files are encoded.
 #pragma once
 
 #include <algorithm>
@@ -8,16 +8,18 @@
 
 namespace wan {
 
-// docs/design/media.md has the figures behind the defaults.
+// docs/design/media.md has the measurements on which the defaults are based.
 struct H264Options {
-  // One of kH264Presets: faster ones take less CPU time and more bytes for the same quality.
+  // One of kH264Presets. For the same quality, a faster preset takes less CPU time and makes a
+  // larger file.
   std::string preset = "veryfast";
-  // Constant rate factor, kBestH264Crf to kWorstH264Crf; adding 6 halves the bit rate, roughly.
+  // The constant rate factor, from kBestH264Crf to kWorstH264Crf. A factor that is higher by 6
+  // roughly halves the bit rate.
   int crf = 15;
 };
 
-// The libx264 presets that keep up with a GPU, fastest first. Plans count the host memory of the
-// last one (engine/media/writer_memory.h); slower presets would need more.
+// The libx264 presets that are fast enough for a GPU, fastest first. Plans count the host memory
+// that the last one takes (engine/media/writer_memory.h); slower presets would need more.
 inline constexpr std::array<const char*, 5> kH264Presets = {"ultrafast", "superfast", "veryfast",
                                                             "faster", "fast"};
 inline constexpr int kBestH264Crf = 1;

@@ -1,4 +1,4 @@
-// Counts bytes that many objects hold together, and their peak.
+// Counts the bytes that many objects hold together, and the most that they have held.
 #pragma once
 
 #include <atomic>
@@ -6,10 +6,10 @@
 
 namespace wan {
 
-// Thread-safe; never blocks.
+// Thread-safe; no call blocks.
 class HeldBytes {
  public:
-  // Adds bytes, or subtracts them if negative.
+  // Adds `bytes`; a negative number subtracts.
   void Add(int64_t bytes) {
     const int64_t now = now_.fetch_add(bytes) + bytes;
     int64_t peak = peak_.load();
@@ -17,7 +17,7 @@ class HeldBytes {
     }
   }
 
-  // Returns the peak since the last call, and restarts it at the present bytes.
+  // Returns the peak since the last call. The next peak starts at the bytes that are held now.
   uint64_t TakePeak() { return static_cast<uint64_t>(peak_.exchange(now_.load())); }
 
  private:

@@ -1,4 +1,4 @@
-// A request's image: properties of its file, and the steps that made it a first frame.
+// A request's image: the properties of its file, and what is done to make it a first frame.
 #pragma once
 
 #include <cstdint>
@@ -7,7 +7,7 @@
 
 namespace wan {
 
-// An opaque colour in sRGB.
+// An opaque colour in the colour space sRGB.
 struct Color {
   uint8_t red = 255;
   uint8_t green = 255;
@@ -16,16 +16,16 @@ struct Color {
   friend bool operator==(const Color&, const Color&) = default;
 };
 
-// Describes an image that was read for a request. Engine::CheckImage returns it when the job is
-// created; it is stored with the job, so that the owner sees what was done.
+// Describes the image of a request as it was read. Engine::CheckImage returns it when a job is
+// created. The server stores it with the job, so that the job's owner sees what was done.
 struct InputImage {
   std::string format;  // "PNG", "JPEG" or "WebP"
-  int width = 0;       // pixels of the image as displayed, after rotation
+  int width = 0;       // pixels of the image as it is displayed, after rotation
   int height = 0;
-  int exif_orientation = 1;           // 1 to 8; 1: not rotated
+  int exif_orientation = 1;           // 1 to 8 as in EXIF; 1: not rotated
   std::optional<Color> blended_over;  // set if the image has transparent parts
-  int bits_per_sample = 8;            // bits in the file; 16 is scaled to 8
-  bool grey = false;                  // the file has no colours
+  int bits_per_sample = 8;            // bits per value in the file; 16 are scaled to 8
+  bool grey = false;                  // true: the file has no colours
 
   friend bool operator==(const InputImage&, const InputImage&) = default;
 };

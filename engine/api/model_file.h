@@ -1,4 +1,4 @@
-// The files that a model is read from, and how to detect that one has changed.
+// The files from which a model is read, and how to notice that one has changed.
 #pragma once
 
 #include <cstdint>
@@ -8,29 +8,30 @@
 
 namespace wan {
 
-// Identifies a file's state without reading it. A replaced file has another inode; a file that was
-// written in place has another time, unless that was set back.
+// Identifies the state of a file, without reading its bytes. A file that replaced another one has a
+// different inode. A file that was overwritten in place has a different time, unless somebody set
+// the time back.
 struct FileVersion {
   uint64_t size_bytes = 0;
-  int64_t modified_nanos = 0;  // since the epoch
+  int64_t modified_nanos = 0;  // time of the last change, since the epoch
   uint64_t inode = 0;
 
-  // Returns the version of an open file, or the error of the system. Any thread may call it.
+  // Returns the version of an open file, or the system's error. Any thread may call the function.
   static absl::StatusOr<FileVersion> Of(int descriptor);
-  // Follows links. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular
-  // file.
+  // Returns the version of the file at `path`; follows links. NOT_FOUND if the file does not exist;
+  // FAILED_PRECONDITION if it is not a regular file.
   static absl::StatusOr<FileVersion> Of(const std::string& path);
 
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
-// A file that was read.
+// A file that was read when the model was loaded.
 struct ModelFile {
-  // Path below the model's folder; for a LoRA "loras/NAME/FILE", or "loras/NAME/high/FILE" if it is
-  // for one expert.
+  // The path below the model's folder. For a LoRA it is "loras/NAME/FILE", or
+  // "loras/NAME/high/FILE" if the file is for one expert.
   std::string name;
-  std::string path;     // path on this machine
-  FileVersion version;  // version before the bytes were read
+  std::string path;     // the full path on this machine
+  FileVersion version;  // the version that the file had before its bytes were read
 
   friend bool operator==(const ModelFile&, const ModelFile&) = default;
 };

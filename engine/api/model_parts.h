@@ -1,6 +1,6 @@
-// The model families, components and experts, each with the one name that is used on the wire, in
-// settings, in file layouts and in metric labels. Code compares the types; names are only for input
-// and output. All functions are pure; any thread may call them.
+// The model families, components and experts. Each of these types has one name per value, which is
+// used on the wire, in settings, in file layouts and in metric labels. Code compares these types;
+// names are only for input and output. All functions are pure, and any thread may call them.
 #pragma once
 
 #include <array>
@@ -9,7 +9,8 @@
 
 namespace wan {
 
-// An architecture, not a size: a tiny model has the family of the large model that it resembles.
+// A family is an architecture, not a size: a tiny model has the family of the large model that it
+// resembles.
 enum class FamilyId {
 #define WAN_MODEL_FAMILY(id, name) id,
 #include "engine/api/model_families.def"
@@ -22,13 +23,13 @@ inline constexpr std::array kFamilyIds = {
 #undef WAN_MODEL_FAMILY
 };
 
-// Returns the name in model_families.def, for example "ti2v-5b".
+// Returns the family's name in model_families.def, for example "ti2v-5b".
 std::string_view NameOf(FamilyId family);
-// Returns nullopt for any other text.
+// Returns the family with this name; nullopt for any other text.
 std::optional<FamilyId> ParseFamily(std::string_view name);
 
-// With two experts, kTransformer is for high noise and kTransformer2 for low noise, as checkpoints
-// order them.
+// If there are two experts, kTransformer is the one for high noise and kTransformer2 the one for
+// low noise, as checkpoints order them.
 enum class ModelComponent { kTextEncoder, kTransformer, kTransformer2, kVae };
 
 inline constexpr std::array kModelComponents = {
@@ -37,17 +38,17 @@ inline constexpr std::array kModelComponents = {
 
 // Returns "text_encoder", "transformer", "transformer_2" or "vae".
 std::string_view NameOf(ModelComponent component);
-// Returns nullopt for any other text.
+// Returns the component with this name; nullopt for any other text.
 std::optional<ModelComponent> ParseComponent(std::string_view name);
-// Returns the component of the expert at `index` (0 or 1) in the checkpoint's order.
+// Returns the component of the expert with the given index (0 or 1) in the checkpoint's order.
 ModelComponent TransformerComponent(int index);
 
-// One of a model's experts: the only one, or the one for high or low noise.
+// One of a model's experts: its only one, or the one for high or for low noise.
 enum class ExpertRole { kOnly, kHighNoise, kLowNoise };
 
 // Returns "only", "high" or "low".
 std::string_view NameOf(ExpertRole expert);
-// Returns nullopt for any other text.
+// Returns the expert with this name; nullopt for any other text.
 std::optional<ExpertRole> ParseExpert(std::string_view name);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Work and measured times of a transformer block's operators.
+// Work and measured times of the operators in a transformer block.
 #pragma once
 
 #include <string>
@@ -7,20 +7,22 @@
 
 namespace wan {
 
-// All operators of one class in a block.
+// The work of all operators of one class in a block.
 struct OperatorWork {
-  // "projections", "self_attention", "cross_attention", "feed_forward" or "elementwise"; static.
+  // "projections", "self_attention", "cross_attention", "feed_forward" or "elementwise"; points to
+  // static memory
   std::string_view name;
-  // Floating-point operations, with a multiply-add counted as two. 0 for classes that are bound by
-  // memory.
+  // Floating-point operations; a multiplication with an addition counts as two. 0 for classes whose
+  // speed memory limits.
   double flops = 0;
-  double bytes = 0;  // fewest bytes that must be read and written
+  double bytes = 0;  // the fewest bytes that must be read and written
 };
 
-// One operator of a block. Operations and bytes are counted as above; both are 0 for a wait.
+// One operator of a block. Operations and bytes are counted as in OperatorWork; both are 0 for a
+// wait.
 struct BlockOperator {
-  std::string_view name;            // static; BlockOperator.name of the contract lists the names
-  std::string_view operator_class;  // OperatorWork::name, or "weights"; static
+  std::string_view name;            // static memory; BlockOperator.name of the contract lists all
+  std::string_view operator_class;  // static memory; an OperatorWork::name, or "weights"
   double flops = 0;
   double bytes = 0;
 };
@@ -32,10 +34,10 @@ struct TimedOperator {
 
 // The measured times of one block in one forward of a job.
 struct BlockProfile {
-  std::string part;                      // name of the forward's SpanPart
-  int block = 0;                         // from 0
-  int texts = 0;                         // texts in the forward, which the operators' work includes
-  std::vector<TimedOperator> operators;  // in order of execution, without gaps
+  std::string part;  // name of the forward's SpanPart
+  int block = 0;     // index of the block, from 0
+  int texts = 0;     // texts in the forward, all of which the operators' work includes
+  std::vector<TimedOperator> operators;  // in the order in which they ran, without gaps
 };
 
 }  // namespace wan

@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// Telemetry is optional: if a sink or probe throws, its data is lost, but the job goes on; nor does
-// the process end if another exception is unwinding.
+// Telemetry is optional. If a sink or probe throws, its data is lost, but the job goes on. The
+// process does not end either if that happens while another exception unwinds the stack.
 template <typename Work>
 void IgnoreFailure(const Work& work) {
   try {
@@ -16,7 +16,7 @@ void IgnoreFailure(const Work& work) {
   }
 }
 
-// Calls `what` with each sink.
+// Calls `what` for each sink.
 template <typename What>
 void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
   for (TelemetrySink* const sink : sinks) {
@@ -39,7 +39,8 @@ Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
   }
   std::unique_ptr<ResourceProbe> probe;
   IgnoreFailure([&] { probe = monitor_.StartProbe(); });
-  // Read the clock last, so that the sinks' work at the start is not counted in the stage.
+  // Read the clock last. Otherwise the stage would include the time that the sinks take at its
+  // start.
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
 }
 

@@ -1,5 +1,6 @@
-// All telemetry passes through the Recorder. Code opens spans and records samples; sinks (streamed
-// events, stored reports, Prometheus, logs) receive them. Stages are timed nowhere else.
+// The Recorder, through which all telemetry passes. Code opens spans and records samples. Sinks
+// receive them: streamed events, stored reports, Prometheus, logs. No other code measures the time
+// of stages.
 #pragma once
 
 #include <cstdint>
@@ -21,52 +22,52 @@
 
 namespace wan {
 
-// Facts about a denoising step, carried by the step's spans.
+// Facts about a denoising step, which the step's spans carry.
 struct StepFacts {
-  int step = 0;         // 0 is the first
+  int step = 0;         // index of the step, from 0
   int total = 0;        // number of steps of the job
-  double timestep = 0;  // 0 to 1000
+  double timestep = 0;  // timestep of the step, from 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
 };
 
-// A span that has just been opened.
+// A span that was just opened.
 struct SpanStart {
   Stage stage;
   absl::Time start;
-  std::shared_ptr<const StepFacts> step;  // null except in kStepLoading and kStepInference
+  std::shared_ptr<const StepFacts> step;  // null unless the stage is kStepLoading or kStepInference
 };
 
 // A part of a span, for example one forward of a step. Parts do not overlap.
 struct SpanPart {
-  std::string name;          // "forward_conditional", or a component's name
+  std::string name;          // for example "forward_conditional", or a component's name
   double start_seconds = 0;  // seconds from the start of the span
   double seconds = 0;
-  std::optional<uint64_t> bytes;  // bytes of a loaded component
-  std::optional<double> flops;    // floating-point operations of a forward
+  std::optional<uint64_t> bytes;  // bytes of the component, if one was loaded
+  std::optional<double> flops;    // floating-point operations, if it is a forward
 };
 
-// A finished span.
+// A span that was closed.
 struct SpanRecord {
   Stage stage;
   absl::Time start;
   double seconds = 0;
   ResourceUsage usage;
   std::shared_ptr<const StepFacts> step;
-  absl::Status status;          // status with which it was closed
-  std::vector<SpanPart> parts;  // in the order of their starts
-  // Null except for the step in which a job profiles a block.
+  absl::Status status;          // the status with which the span was closed
+  std::vector<SpanPart> parts;  // in the order in which they started
+  // Null unless this is the step in which the job profiles a block.
   std::shared_ptr<const BlockProfile> block_profile;
 };
 
-// A value at one moment, for example the bytes of a component.
+// A value at one moment, for example the bytes that a component takes.
 struct Sample {
-  std::string name;  // Prometheus name without prefix: "component_memory_bytes"
+  std::string name;  // the metric's name in Prometheus without prefix: "component_memory_bytes"
   double value = 0;
   std::map<std::string, std::string> labels;
 };
 
-// Receives telemetry. A Recorder calls each sink from any thread, one call at a time.
-// Implementations must return quickly, because the work waits, and must not throw.
+// Receives telemetry. A Recorder may call a sink from any thread, but makes one call at a time.
+// Implementations must return quickly, because the work waits for them, and must not throw.
 class TelemetrySink {
  public:
   virtual ~TelemetrySink() = default;
@@ -77,20 +78,21 @@ class TelemetrySink {
 
 class Span;
 
-// Thread-safe. Each job and each model load has its own Recorder. Clock, monitor and sinks must
-// outlive it.
+// Thread-safe. Each job, and each loading of a model, has a Recorder of its own. The clock, the
+// monitor and the sinks must outlive the Recorder.
 class Recorder {
  public:
   Recorder(Clock& clock, DeviceMonitor& monitor, std::vector<TelemetrySink*> sinks);
   Recorder(const Recorder&) = delete;
   Recorder& operator=(const Recorder&) = delete;
 
-  // Opens a span. Span::Finish closes it; without Finish, the span's destructor closes it with
-  // CANCELLED. `step` is for spans of a denoising step.
+  // Opens a span. Span::Finish closes it. If nobody calls Finish, the span's destructor closes it
+  // with CANCELLED. `step` is set only for the spans of a denoising step.
   [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
-  // Records a span that began in the past and ends now, such as kQueueWait. It has no resource
-  // usage. `duration` is given separately, because the wall clock may have been set since `start`.
+  // Records a span that began at `start` and ends now, such as kQueueWait. Such a span has no
+  // resource usage. `duration` is a separate argument, because somebody may have set the wall clock
+  // since `start`.
   void RecordPast(Stage stage, absl::Time start, absl::Duration duration);
 
   // Passes a value to every sink.
@@ -103,21 +105,21 @@ class Recorder {
   Clock& clock_;
   DeviceMonitor& monitor_;
   const std::vector<TelemetrySink*> sinks_;
-  absl::Mutex mutex_;  // serialises calls of sinks
+  absl::Mutex mutex_;  // held while sinks are called, so that they get one call at a time
 };
 
-// Movable handle of an open span.
+// Refers to an open span; can be moved.
 class Span {
  public:
   Span(Span&&) noexcept;
   Span& operator=(Span&&) = delete;
   ~Span();
 
-  // Closes the span with a status and returns that. Later calls change nothing.
+  // Closes the span with the given status, and returns that status. Later calls change nothing.
   absl::Status Finish(absl::Status status = absl::OkStatus());
 
-  // Returns the seconds since the start. Call this and AddPart before Finish, on the thread that
-  // will call Finish.
+  // Returns the seconds since the span was opened. Call this function and AddPart before Finish, on
+  // the thread that will call Finish.
   double Seconds() const;
   void AddPart(SpanPart part) { record_.parts.push_back(std::move(part)); }
   void SetBlockProfile(std::shared_ptr<const BlockProfile> profile) {

@@ -10,7 +10,7 @@ void Fill(const std::optional<T>& value, std::optional<T>& field) {
   if (!field.has_value()) field = value;
 }
 
-// For texts and lists, which count as unset if empty.
+// Fills texts and lists, which count as unset if they are empty.
 template <typename T>
 void FillEmpty(const T& value, T& field) {
   if (field.empty()) field = value;

@@ -6,12 +6,13 @@
 
 namespace wan {
 
-// Sets the fields whose default the operator chooses for all models. The autoencoder's precision is
-// kFp32 if the operator has not set it.
+// Sets the fields for which the operator chooses one default for all models. If the operator has
+// not chosen the autoencoder's precision, it is kFp32.
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults);
 
-// Sets every unset field of `request` from `defaults`, a model's (ModelDescription::defaults). An
-// empty negative prompt counts as unset. Model, prompt, image and seed have no defaults.
+// Sets every unset field of `request` from `defaults`, those of a model
+// (ModelDescription::defaults). An empty negative prompt counts as unset. Model, prompt, image and
+// seed have no defaults, so they stay as they are.
 void FillUnset(const GenerationRequest& defaults, GenerationRequest& request);
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// Where the weights of a model's components are. docs/operate/memory.md says when each policy pays
-// off.
+// Where the weights of a model's components are kept. docs/operate/memory.md says when each policy
+// pays off.
 #pragma once
 
 #include <optional>
@@ -12,20 +12,20 @@
 namespace wan {
 
 enum class ResidencyPolicy {
-  kAuto,      // each request's plan picks one of the next four
+  kAuto,      // the plan of each request picks one of the next four
   kResident,  // on the device all the time
   kHost,      // in pinned host memory; on the device while the component works
-  kStream,    // in pinned host memory; copied block by block, each during the previous one's work
-  kDisk,      // only in the checkpoint's files; read while the component works
+  kStream,    // in pinned host memory; each block is copied while the previous one computes
+  kDisk,      // only in the checkpoint's files; read whenever the component works
   kCpu,       // in host memory; the component computes on the CPU
 };
 
 // Returns "auto", "resident", "host", "stream", "disk" or "cpu".
 std::string_view ResidencyPolicyName(ResidencyPolicy policy);
-// Inverse of ResidencyPolicyName; nullopt for any other text.
+// Returns the policy with this name; nullopt for any other text.
 std::optional<ResidencyPolicy> ParseResidencyPolicy(std::string_view name);
 
-// The policy of one component.
+// A component, and the policy for its weights.
 struct ComponentResidency {
   ModelComponent component = ModelComponent::kTextEncoder;
   ResidencyPolicy policy = ResidencyPolicy::kAuto;
@@ -33,10 +33,11 @@ struct ComponentResidency {
   friend bool operator==(const ComponentResidency&, const ComponentResidency&) = default;
 };
 
-// Parses text such as "vae=host"; nullopt for an unknown component or policy.
+// Parses text such as "vae=host"; nullopt if the component or the policy is unknown.
 std::optional<ComponentResidency> ParseComponentResidency(std::string_view text);
 
-// The tiles into which every frame is cut for decoding. A grid of one tile means whole frames.
+// The tiles into which each frame is cut when it is decoded. With a grid of one tile, frames are
+// decoded whole.
 struct TileGrid {
   int rows = 1;
   int columns = 1;

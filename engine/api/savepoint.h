@@ -1,9 +1,10 @@
-// The savepoints that a generation leaves while denoising, from which another attempt can continue.
+// Savepoints, which a generation leaves while it denoises, and from which another attempt can
+// continue.
 //
-// A savepoint is the solver's state between two steps: the latents and those outputs of earlier
-// steps that a multistep solver still reads. No other state is needed, because noise is drawn only
-// at the start. An attempt that continues from a savepoint gives the same bits as an uninterrupted
-// one. Free of LibTorch.
+// A savepoint is the solver's state between two steps: the latents, and those outputs of earlier
+// steps that a multistep solver will still read. No other state is needed, because noise is drawn
+// only before the first step. An attempt that continues from a savepoint gives the same bits as an
+// attempt without interruption. This header does not need LibTorch.
 #pragma once
 
 #include <optional>
@@ -13,34 +14,34 @@ namespace wan {
 
 struct Savepoint {
   int steps_done = 0;  // 1 to the number of steps; if all, only decoding is left
-  // The state, in the engine's own format. The engine detects incomplete bytes but not damaged
-  // ones, so store a digest with them.
+  // The state in a format that only the engine knows. The engine notices missing bytes but not
+  // wrong ones, so store a digest of the bytes with them.
   std::string bytes;
 };
 
-// Stores the savepoints of one job. Engine::Generate calls it on its thread and waits for it, so
-// Keep must return before the bytes are on disk. Implementations must not throw.
+// Stores the savepoints of one job. Engine::Generate calls the functions on its own thread and
+// waits for them, so Keep must return before the bytes are on disk. Implementations must not throw.
 class SavepointKeeper {
  public:
   virtual ~SavepointKeeper() = default;
 
-  // Returns an earlier attempt's latest savepoint if request, model, libraries and kind of device
-  // are the same. Called once, before the first step.
+  // Returns the latest savepoint of an earlier attempt, if request, model, libraries and kind of
+  // device are the same as now. The engine calls it once, before the first step.
   virtual std::optional<Savepoint> Load() = 0;
 
-  // Returns whether to keep a savepoint now. Called after every step; `last_step` means that only
-  // decoding is left.
+  // Returns whether the engine should make a savepoint now. The engine calls it after every step;
+  // `last_step` means that only decoding is left.
   virtual bool IsDue(bool last_step) = 0;
 
-  // Returns whether the job will run again; a cancelled job will not. Called after a stop request
-  // if a step has ended since the last savepoint.
+  // Returns whether the job will run again. A cancelled job will not. The engine calls it after a
+  // stop request, if a step has ended since the last savepoint.
   virtual bool WantsWhenStopped() = 0;
 
-  // Stores the savepoint, which replaces the earlier one once it is safe on disk.
+  // Stores the savepoint. The new savepoint replaces the earlier one once it is safe on disk.
   virtual void Keep(Savepoint savepoint) = 0;
 
-  // Called if the savepoint from Load cannot be used, with the reason. The job then starts from the
-  // beginning.
+  // The engine calls it if the savepoint from Load cannot be used, with the reason. The job then
+  // starts with its first step.
   virtual void Refuse(const std::string& reason) = 0;
 };
 

@@ -15,7 +15,7 @@ struct KindName {
   StageKind kind;
   std::string_view name;
 
-  // In names of kinds that occur per step, the step number follows "Step_".
+  // For kinds that occur once per step, the step's number follows "Step_" in the name.
   bool has_step() const { return name.substr(0, kStep.size()) == kStep; }
 };
 
@@ -42,13 +42,13 @@ const KindName& Find(StageKind kind) {
   return kKinds.back();
 }
 
-// Returns the step in "3_Inference" if `suffix` is "Inference".
+// Returns the step's number 3 for "3_Inference", if `suffix` is "Inference".
 std::optional<int> ParseStep(std::string_view text, std::string_view suffix) {
   const size_t end = text.find('_');
   if (end == std::string_view::npos || text.substr(end + 1) != suffix) return std::nullopt;
   int step = 0;
   const absl::string_view digits(text.data(), end);
-  // Accept only NameOf's spelling: no sign, space or leading zero.
+  // Accept the number only as NameOf writes it: without sign, space or leading zero.
   if (!absl::SimpleAtoi(digits, &step) || step < 0 || absl::StrCat(step) != digits) {
     return std::nullopt;
   }

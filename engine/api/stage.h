@@ -1,6 +1,6 @@
-// The stages of a job and of loading a model, each with one name: that of the benchmark's reports,
-// which is used on the wire, in logs and in metric labels. Code compares the types; names are only
-// for input and output. All functions are pure; any thread may call them.
+// The stages of a job and of loading a model. Each stage has one name, taken from the benchmark's
+// reports, which is used on the wire, in logs and in metric labels. Code compares these types;
+// names are only for input and output. All functions are pure, and any thread may call them.
 #pragma once
 
 #include <optional>
@@ -16,25 +16,25 @@ enum class StageKind {
   kI2vPreprocess,
   kT5Encoding,
   kVaeEncoding,
-  kStepLoading,  // once per denoising step
-  // Inside kStepLoading: merges the job's LoRAs into weights on the device, or removes those of the
-  // previous job.
+  kStepLoading,  // this stage occurs once per denoising step
+  // Part of kStepLoading: merges the job's LoRAs into weights that are on the device, or removes
+  // those of the previous job.
   kLoraMerging,
-  kStepInference,  // once per denoising step
+  kStepInference,  // this stage occurs once per denoising step
   kVaeDecoding,
   kVideoEncoding,
   kQueueWait,
   kTotalExecution,
 };
 
-// One stage: a kind and, if it occurs once per step, the denoising step. Implicit, because a kind
-// that does not occur per step is a stage by itself.
+// One stage: a kind and, if the kind occurs once per step, the denoising step. The constructor is
+// implicit, because a kind that does not occur per step is a stage by itself.
 struct Stage {
   // NOLINTNEXTLINE(google-explicit-constructor)
   constexpr Stage(StageKind stage_kind, int of_step = 0) : kind(stage_kind), step(of_step) {}
 
   StageKind kind;
-  int step;  // from 0; 0 except for kStepLoading and kStepInference
+  int step;  // from 0; always 0 unless the kind is kStepLoading or kStepInference
 
   // clang-tidy mistakes the 0 in comparisons with the result for a pointer.
   // NOLINTNEXTLINE(modernize-use-nullptr)
@@ -45,7 +45,7 @@ struct Stage {
 std::string_view NameOf(StageKind kind);
 // Returns the name of one stage: "T5_Encoding", "Step_3_Inference".
 std::string NameOf(const Stage& stage);
-// Inverse of NameOf(const Stage&); nullopt for any other text.
+// Returns the stage with this name (see NameOf); nullopt for any other text.
 std::optional<Stage> ParseStage(std::string_view name);
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// Errors of the disk that a job's files are written to. The job is not at fault: it can be repeated
-// once the disk accepts writes.
+// Errors of the disk to which a job's files are written. Such an error is not the job's fault: the
+// job can be repeated once the disk accepts writes again.
 #pragma once
 
 #include <string_view>
@@ -11,9 +11,9 @@ namespace wan {
 // UNAVAILABLE or RESOURCE_EXHAUSTED: the disk is full, fails or refuses writes.
 inline constexpr std::string_view kReasonStorage = "STORAGE_UNAVAILABLE";
 
-// Adds kReasonStorage to `status` if `error`, the errno that caused it, is a disk's: no room, a
-// quota, a failing or missing device, a read-only file system. Otherwise returns `status`
-// unchanged.
+// Adds kReasonStorage to `status` if its cause, the errno `error`, is a problem of the disk: no
+// space, a quota, a failing or missing device, a read-only file system. Returns `status` unchanged
+// for any other errno.
 absl::Status WithStorageReason(absl::Status status, int error);
 
 bool IsStorageError(const absl::Status& status);

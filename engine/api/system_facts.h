@@ -1,5 +1,5 @@
-// Facts about the machine on which a job ran, for reports. Unknown figures are absent, unknown
-// names empty.
+// Facts about the machine on which a job ran; reports contain them. Unknown figures are absent, and
+// unknown names are empty.
 #pragma once
 
 #include <cstdint>
@@ -8,21 +8,21 @@
 
 namespace wan {
 
-// A GPU as its driver describes it; constant while the process runs.
+// A GPU as its driver describes it. Nothing here changes while the process runs.
 struct GpuFacts {
-  std::string name;  // "NVIDIA H200"
-  std::string uuid;  // "GPU-...", as in NVML and DCGM's exporter
+  std::string name;  // for example "NVIDIA H200"
+  std::string uuid;  // "GPU-...", as NVML and DCGM's exporter write it
   std::string driver_version;
   std::optional<uint64_t> memory_total_bytes;
   std::optional<double> power_limit_watts;  // the card's power limit
   std::optional<double> sm_clock_max_mhz;
   std::optional<double> memory_clock_max_mhz;
-  bool has_gpm = false;  // the card has GPM counters, and they are enabled
+  bool has_gpm = false;  // true: the card has GPM counters, and they are enabled
 };
 
 struct SystemFacts {
   std::string libtorch_version;  // "2.11.0"
-  std::string cuda_version;      // empty on a CPU; so is the next one
+  std::string cuda_version;      // this one and the next are empty on a CPU
   std::string cudnn_version;
   std::string cpu_name;
   int cpu_cores = 0;                           // logical cores that this process may use

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Returns the length of the well-formed beginning of `text`.
+// Returns how many bytes at the beginning of `text` are well-formed.
 size_t WellFormed(std::string_view text) {
   const auto size = static_cast<int64_t>(text.size());
   for (int64_t next = 0; next < size;) {

@@ -1,6 +1,6 @@
-// Checks and repairs UTF-8 text. Protobuf cannot parse a `string` that is not UTF-8, so every text
-// that enters the process is checked with IsUtf8, and texts that are only informative, such as file
-// names and libraries' errors, pass through ToUtf8.
+// Checks and repairs UTF-8 text. Protobuf cannot parse a `string` that is not UTF-8. So IsUtf8
+// checks every text that enters the process, and ToUtf8 repairs texts that are only informative,
+// such as file names and the errors of libraries.
 #pragma once
 
 #include <string>
@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// Returns whether `text` is well-formed UTF-8. Allocates no memory.
+// Returns whether `text` is well-formed UTF-8. The function allocates no memory.
 bool IsUtf8(std::string_view text);
 
-// Returns `text` with every byte outside a well-formed character replaced by U+FFFD.
+// Returns `text`, in which U+FFFD replaces every byte that is not part of a well-formed character.
 std::string ToUtf8(std::string_view text);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The precisions of an autoencoder.
+// The precisions in which an autoencoder can compute.
 #pragma once
 
 #include <array>
@@ -10,12 +10,13 @@ namespace wan {
 
 enum class VaePrecision {
   kFp32,
-  // fp32, but a GPU may round inputs of products to 11 significant bits. If such an input is beyond
-  // fp16's range, kFp32 takes over.
+  // fp32, but a GPU may round the inputs of products to 11 significant bits. If an input is beyond
+  // fp16's range, decoding goes on in kFp32.
   kTf32,
-  // 11 significant bits everywhere. If a value is beyond fp16's range, kBf16 takes over.
+  // All values have 11 significant bits. If a value is beyond fp16's range, decoding goes on in
+  // kBf16.
   kFp16,
-  // 8 significant bits, with the range of fp32.
+  // All values have 8 significant bits and the range of fp32.
   kBf16,
 };
 
@@ -36,7 +37,7 @@ constexpr std::string_view NameOf(VaePrecision precision) {
   return "";
 }
 
-// Returns nullopt for any other text.
+// Returns the precision with this name; nullopt for any other text.
 constexpr std::optional<VaePrecision> ParseVaePrecision(std::string_view text) {
   for (const VaePrecision precision : kVaePrecisions) {
     if (NameOf(precision) == text) return precision;
@@ -44,19 +45,19 @@ constexpr std::optional<VaePrecision> ParseVaePrecision(std::string_view text) {
   return std::nullopt;
 }
 
-// The default for models that compute in `dtype` ("fp32" or "bf16"), based on figures in
-// docs/design/vae.md.
+// Returns the default for models that compute in `dtype` ("fp32" or "bf16"); docs/design/vae.md has
+// the measurements on which it is based.
 constexpr VaePrecision DefaultVaePrecision(std::string_view dtype) {
   return dtype == "fp32" ? VaePrecision::kFp32 : VaePrecision::kFp16;
 }
 
-// Returns the bytes of an activation's element.
+// Returns the bytes of one element of an activation.
 constexpr int64_t ElementBytes(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kBf16 ? 2 : 4;
 }
 
-// Returns whether a GPU computes with fp16 values, whose range ends at 65504, so that results may
-// be infinite or NaN.
+// Returns whether a GPU computes with fp16 values in this precision. The range of fp16 ends at
+// 65504, so results may become infinite or NaN.
 constexpr bool MayLeaveFp16(VaePrecision precision) {
   return precision == VaePrecision::kFp16 || precision == VaePrecision::kTf32;
 }

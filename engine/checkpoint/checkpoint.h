@@ -1,11 +1,11 @@
-// A checkpoint of a Wan2.2 model: dimensions and weights of its components under canonical names,
-// whatever the layout.
+// A checkpoint of a Wan2.2 model: the dimensions and weights of its components, under canonical
+// names in every layout.
 //
 //   absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open("/models/ti2v-5b");
 //   const WeightSource& weights = (*checkpoint)->transformer();
 //
-// Both published layouts are read: upstream's (config.json, safetensors, .pth files) and diffusers'
-// (model_index.json and a folder per component). docs/operate/checkpoints.md lists the files of
+// There are two published layouts: upstream's (config.json, safetensors, .pth files) and diffusers'
+// (model_index.json and one folder per component). docs/operate/checkpoints.md lists the files of
 // each.
 #pragma once
 
@@ -30,17 +30,17 @@ enum class Layout { kOriginal, kDiffusers, kSynthetic };
 // Returns "original", "diffusers" or "synthetic".
 std::string_view LayoutName(Layout layout);
 
-// A complete and validated checkpoint: it has exactly the tensors that its dimensions require, with
+// A complete and checked checkpoint: it has exactly the tensors that its dimensions require, with
 // the right shapes and a floating-point dtype. Immutable and thread-safe.
 class Checkpoint {
  public:
-  // Opens the folder of a checkpoint, or "synthetic:NAME" for a model without weights
-  // (synthetic_models.h has the names).
+  // Opens the folder of a checkpoint. "synthetic:NAME" stands for a model without stored weights
+  // (synthetic_models.h lists the names).
   //
-  // Files are mapped rather than read, so this takes milliseconds. DATA_LOSS for a damaged or
-  // incomplete checkpoint, NOT_FOUND for a missing file or tensor, UNIMPLEMENTED for a checkpoint
-  // that is not supported. The message names file and tensor of the first few problems; wan_inspect
-  // lists all of them.
+  // The call takes milliseconds, because it maps the files and does not read them. DATA_LOSS if the
+  // checkpoint is damaged or incomplete, NOT_FOUND if a file or tensor is missing, UNIMPLEMENTED if
+  // the checkpoint is not supported. The message names file and tensor of the first few problems;
+  // the program wan_inspect lists all of them.
   static absl::StatusOr<std::unique_ptr<Checkpoint>> Open(const std::string& path);
 
   ~Checkpoint();
@@ -51,16 +51,17 @@ class Checkpoint {
   Layout layout() const;
   FamilyId family() const;
 
-  // Returns 1, or 2 for the A14B models: expert 0 is for high noise, expert 1 for low noise.
+  // Returns the number of experts: 1, or 2 for the A14B models, whose expert 0 is for high noise
+  // and expert 1 for low noise.
   int num_experts() const;
-  // The high-noise expert handles timesteps at or above this fraction of the schedule; nullopt if
-  // there is one expert.
+  // Returns the fraction of the schedule from which on the high-noise expert computes the
+  // timesteps; nullopt if there is only one expert.
   std::optional<double> expert_boundary() const;
 
-  // The schedule of a distilled checkpoint; nullopt for an ordinary one.
+  // Returns the schedule of a distilled checkpoint; nullopt for an ordinary one.
   const std::optional<FewStepConfig>& few_step() const;
 
-  // The checkpoint's own defaults for requests; nullopt if it has none.
+  // Returns the checkpoint's own defaults for requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;
@@ -71,10 +72,10 @@ class Checkpoint {
   const WeightSource& text_encoder() const;
   const WeightSource& vae() const;
 
-  // The checkpoint's files, sorted by name; none if it is synthetic.
+  // Returns the checkpoint's files, sorted by name; none if it is synthetic.
   const std::vector<ModelFile>& files() const;
 
-  // Path of the SentencePiece model; empty if the checkpoint is synthetic.
+  // Returns the path of the SentencePiece model; empty if the checkpoint is synthetic.
   const std::string& tokenizer_path() const;
 
  private:

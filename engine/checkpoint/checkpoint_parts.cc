@@ -29,7 +29,7 @@ namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kSyntheticScheme = "synthetic:";
-// File name, without extension, of the weights of transformers and of diffusers' VAE.
+// The name, without extension, of the file with the weights of a transformer or of diffusers' VAE.
 constexpr std::string_view kDiffusionStem = "diffusion_pytorch_model";
 
 bool Exists(const fs::path& path) { return IsGiven(path.string()); }
@@ -39,15 +39,15 @@ bool LooksLikeCheckpoint(const fs::path& folder) {
          Exists(folder / "high_noise_model");
 }
 
-// Suggests, at the end of an error message, the folder that the user probably meant by `path`;
-// empty if none is found.
+// Returns the end of an error message, which suggests the folder that the user probably meant by
+// `path`; empty if no such folder is found.
 std::string Instead(const fs::path& path) {
   std::error_code error;
   const fs::path parent = fs::absolute(path, error).parent_path();
   if (fs::is_regular_file(path, error) && LooksLikeCheckpoint(parent)) {
     return absl::StrCat("; give its folder ", parent.string());
   }
-  // In Hugging Face's cache a model's folder has one folder per revision.
+  // In Hugging Face's cache, the folder of a model has one folder for each revision.
   for (fs::directory_iterator entry(path / "snapshots", error), end; !error && entry != end;
        entry.increment(error)) {
     if (LooksLikeCheckpoint(entry->path())) {
@@ -63,8 +63,8 @@ void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion&
       {fs::path(path).lexically_relative(parts.path).generic_string(), path, version});
 }
 
-// Records the file's version. Call it before the file is read, so that a later change is noticed. A
-// missing file is ignored here; whoever reads it reports it.
+// Records the version of the file. Call it before the file is read, so that a later change of the
+// file is noticed. A missing file is ignored here, because the code that reads it reports it.
 void NoteFile(CheckpointParts& parts, const fs::path& path) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
   if (version.ok()) AddFile(parts, path.string(), *version);
@@ -77,7 +77,7 @@ void AddWeights(CheckpointParts& parts, const Component<Config>& component) {
   }
 }
 
-// Adds the weight files to the files recorded so far, and sorts them all.
+// Adds the weight files to the files that were recorded so far, and sorts all of them.
 void CompleteFiles(CheckpointParts& parts) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     AddWeights(parts, transformer);
@@ -88,8 +88,8 @@ void CompleteFiles(CheckpointParts& parts) {
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
 
-// Builds a component: `read_config` makes its config from the files, and the weights follow if
-// files and config are sound.
+// Builds a component. `read_config` makes its config from the files; if files and config are sound,
+// the weights are added.
 template <typename Config, typename ReadConfig>
 Component<Config> Assemble(std::string name, std::string where, TensorFiles files, Naming naming,
                            ReadConfig read_config) {
@@ -114,7 +114,7 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
   return files;
 }
 
-// Reads the tensors of `stem`.safetensors in a folder, a single file or shards.
+// Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
                                                           const fs::path& folder,
                                                           std::string_view stem) {
@@ -134,7 +134,7 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   if (!readable.ok()) parts.problems.push_back(std::move(readable));
 }
 
-// Returns null if no family has this combination.
+// Returns the family with these properties; null if there is none.
 const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
   for (const ModelFamily& family : ModelFamilies()) {
     if (family.upstream_type == type && family.experts.size() == experts) return &family;
@@ -142,7 +142,7 @@ const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
   return nullptr;
 }
 
-// Lists one field of all families, without duplicates; with `last` " and " as "a, b and c".
+// Lists one field of all families without duplicates; if `last` is " and ", as "a, b and c".
 std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
   std::vector<std::string> words;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -154,8 +154,8 @@ std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
   return absl::StrCat(absl::StrJoin(words, ", "), words.empty() ? "" : last, final_word);
 }
 
-// In upstream's layout the name of the VAE's file depends on its kind. For an unknown family this
-// is the kind of the first family with as many experts.
+// In upstream's layout the name of the VAE's file depends on its kind. For an unknown family,
+// returns the kind of the first family that has as many experts.
 VaeKind UpstreamVaeKind(const CheckpointParts& parts) {
   if (parts.family.has_value()) return FindModelFamily(*parts.family).vae;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -213,17 +213,17 @@ void ReadOriginal(CheckpointParts& parts) {
   parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
 
-// model_index.json lists a component as [library, class], or as [null, null] if there is none.
+// model_index.json lists a component as [library, class]; [null, null] means that there is none.
 bool HasComponent(const nlohmann::json& index, const char* name) {
   const auto found = index.find(name);
   return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
 }
 
-// diffusers' "expand_timesteps": only the first frame is clean, so each token has a timestep of its
-// own.
+// Whether the family needs what diffusers calls "expand_timesteps": only the first frame is clean,
+// so each token has a timestep of its own.
 bool ExpandsTimesteps(const ModelFamily& family) { return family.image == ImageRole::kFirstFrame; }
 
-// The families that fit these entries of model_index.json.
+// Returns the families that fit these two entries of model_index.json.
 std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_timesteps) {
   std::vector<const ModelFamily*> families;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -234,7 +234,8 @@ std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_tim
   return families;
 }
 
-// Picks among them by the transformer's channels. Returns null if `config` is needed but absent.
+// Picks one of `families` by the number of the transformer's channels. Returns null if several are
+// left and `config` is absent.
 const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
                                const std::optional<TransformerConfig>& config) {
   if (families.size() == 1) return families.front();
@@ -248,10 +249,10 @@ const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
 
 struct ModelIndex {
   bool two_experts = false;
-  std::vector<const ModelFamily*> families;  // families that fit the index
+  std::vector<const ModelFamily*> families;  // the families that fit the index
 };
 
-// Reads the fields of model_index.json that concern the whole model; problems go to `fields`.
+// Reads the fields of model_index.json that concern the whole model; adds problems to `fields`.
 ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, CheckpointParts& parts) {
   const std::string pipeline = fields.Text("_class_name");
   const std::span<const ModelFamily> all = ModelFamilies();
@@ -270,7 +271,7 @@ ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, Checkp
     fields.Refuse(index.two_experts
                       ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
                       : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
-    // Go on as if expand_timesteps were false, to find further problems.
+    // Continue as if expand_timesteps were false, so that further problems are found.
     index.families = FamiliesOfIndex(experts, /*expands_timesteps=*/false);
   }
   if (index.two_experts && fields.Has("boundary_ratio")) {
@@ -368,7 +369,7 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
 }
 
-// Checks that the components fit together and make a model.
+// Checks that the components fit together and form a model.
 void CheckTogether(CheckpointParts& parts) {
   if (parts.few_step.has_value() && parts.few_step->boundary_step_index.has_value() &&
       parts.transformers.size() == 1) {

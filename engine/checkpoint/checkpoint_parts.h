@@ -1,5 +1,5 @@
-// The parts of a checkpoint that could be read, and all problems found in it. If there are no
-// problems, a Checkpoint takes the parts over; inspection reports parts and problems.
+// The parts of a checkpoint that could be read, and all problems that were found. If there are no
+// problems, a Checkpoint takes ownership of the parts. Inspection reports both parts and problems.
 #pragma once
 
 #include <memory>
@@ -23,29 +23,30 @@ struct Component {
   std::string where;                      // path of its file, or of the index of its files
   TensorFiles files;                      // empty if the checkpoint is synthetic
   std::optional<Config> config;           // absent if the config could not be read
-  std::unique_ptr<WeightSource> weights;  // absent if files or config have problems
-  std::vector<absl::Status> problems;     // problems of the component, including those of its files
+  std::unique_ptr<WeightSource> weights;  // absent if the files or the config have problems
+  std::vector<absl::Status> problems;     // problems of this component and of its files
 };
 
 struct CheckpointParts {
   std::string path;
   std::optional<Layout> layout;
-  std::optional<FamilyId> family;  // null if the family could not be determined
+  std::optional<FamilyId> family;  // null if the model's family could not be determined
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
   std::string tokenizer_path;
   std::vector<ModelFile> files;  // all files that were read, sorted by name
-  std::vector<Component<TransformerConfig>> transformers;  // one entry per expert
+  std::vector<Component<TransformerConfig>> transformers;  // one entry for each expert
   Component<TextEncoderConfig> text_encoder;
   Component<VaeConfig> vae;
-  std::vector<absl::Status> problems;  // problems of the checkpoint as a whole
+  std::vector<absl::Status> problems;  // problems that concern the checkpoint as a whole
 };
 
-// Reads a checkpoint. Never fails: problems are part of the result. Thread-safe.
+// Reads all parts of a checkpoint. The function never fails, because problems are part of the
+// result. Thread-safe.
 CheckpointParts ReadCheckpointParts(const std::string& path);
 
-// Returns the problems of the whole checkpoint, then those of the components.
+// Returns the problems of the checkpoint as a whole, then those of its components.
 std::vector<absl::Status> AllProblems(const CheckpointParts& parts);
 
 }  // namespace wan

@@ -62,7 +62,7 @@ std::vector<std::string> Contradictions(const TextEncoderConfig& config) {
   findings.Range("num_buckets", config.num_buckets, kMaxWidth);
   findings.Range("vocab_size", config.vocab_size, kMaxVocabulary);
   if (!findings.empty()) return findings.Take();
-  // Half of the buckets serve each direction, and half of those exact distances.
+  // Half of the buckets serve each direction, and half of these stand for exact distances.
   findings.Require(config.num_buckets % 4 == 0,
                    absl::StrCat("num_buckets ", config.num_buckets, " is not a multiple of 4"));
   return findings.Take();
@@ -108,7 +108,7 @@ std::vector<std::string> Contradictions(const FewStepConfig& config) {
   for (int64_t i = 0; i < steps; ++i) {
     const double timestep = config.timesteps[i];
     const bool falls = i == 0 ? timestep <= above : timestep < above;
-    // This form also rejects NaN.
+    // Written this way, the condition also rejects NaN.
     findings.Require(falls && timestep > 0,
                      absl::StrCat("timestep ", i, " is ", timestep,
                                   ", expected strictly decreasing timesteps above 0 and at most ",

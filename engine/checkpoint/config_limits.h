@@ -1,5 +1,6 @@
-// The accepted ranges of dimensions. Config files and shapes are untrusted: tensor lists and
-// products of dimensions that are computed from them must not overflow or exhaust memory.
+// The ranges of dimensions that are accepted. Config files and shapes are not trusted. Lists of
+// tensors and products of dimensions are computed from them, and must not overflow or exhaust
+// memory.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +11,7 @@
 
 namespace wan {
 
-inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // limit for numbers of features or channels
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // the most features or channels
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxPatch = 16;
@@ -19,7 +20,7 @@ inline constexpr int64_t kMaxMultiplier = 64;
 inline constexpr int64_t kMaxResBlocks = 16;
 inline constexpr int64_t kMaxFewSteps = 1000;
 
-// Returns one sentence per contradiction between the dimensions; none if they are consistent.
+// Returns one sentence for each contradiction between the dimensions; none if they are consistent.
 std::vector<std::string> Contradictions(const TransformerConfig& config);
 std::vector<std::string> Contradictions(const TextEncoderConfig& config);
 std::vector<std::string> Contradictions(const VaeConfig& config);

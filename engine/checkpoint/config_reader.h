@@ -1,11 +1,11 @@
-// Reads the dimensions of the components from either layout.
+// Reads the dimensions of components from either layout.
 //
-// Upstream's config.json has those dimensions of the transformer that tensor shapes do not show.
-// Upstream's text encoder and VAE have no config; their dimensions follow from their shapes and
-// upstream's constants. diffusers has a config.json for every component.
+// In upstream's layout, config.json has those dimensions of the transformer that tensor shapes do
+// not show. Upstream's text encoder and VAE have no config; their dimensions follow from tensor
+// shapes and upstream's constants. diffusers has a config.json for every component.
 //
-// On problems, functions append them to `problems` and return nullopt. Returned dimensions are
-// within the ranges of config_limits.h. All functions are thread-safe.
+// A function that finds problems appends them to `problems` and returns nullopt. Dimensions that
+// are returned are within the ranges of config_limits.h. All functions are thread-safe.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@
 
 namespace wan {
 
-// `files` holds the component's tensors; messages name `where`, the component's file. If the files
-// have problems of their own, tensors that are missing here are not reported again.
+// `files` has the component's tensors; messages call the component's file `where`. If the files
+// have problems of their own, missing tensors are not reported again here.
 std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& config_path,
                                                          const TensorFiles& files,
                                                          const std::string& where,
@@ -32,7 +32,7 @@ std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where,
                                          std::vector<absl::Status>& problems);
 
-// model_type stays empty, because diffusers has none.
+// model_type stays empty, because diffusers' files do not have it.
 std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& config_path,
                                                           std::vector<absl::Status>& problems);
 std::optional<TextEncoderConfig> ReadDiffusersTextEncoder(const std::string& config_path,

@@ -1,4 +1,4 @@
-// The functions of config_reader.h for diffusers' layout.
+// Implements config_reader.h for diffusers' layout.
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Problems = std::vector<absl::Status>;
 
-// Reads the file and lets `read` fill the config from its fields.
+// Reads the file, and lets `read` fill in the config from the file's fields.
 template <typename Config, typename ReadFields>
 std::optional<Config> ReadConfig(const std::string& path, Problems& problems, ReadFields read) {
   return ReadJsonConfig<Config>(path, problems, [&](JsonFields& fields) {
@@ -32,7 +32,7 @@ void CheckClass(JsonFields& fields, std::string_view expected) {
       absl::StrCat("the component is a ", Printable(name), ", expected ", std::string(expected)));
 }
 
-// Checks a field that may be absent and for which only one value is supported.
+// Checks a field that may be absent, and of which only one value is supported.
 void CheckNumber(JsonFields& fields, std::string_view key, double expected) {
   if (!fields.Has(key)) return;
   const double found = fields.Number(key);
@@ -72,7 +72,7 @@ std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& con
                                        ", expected rms_norm_across_heads"));
           }
         }
-        // These belong to the image branch of Wan2.1, which no Wan2.2 model has.
+        // These fields belong to the image branch of Wan2.1, which no Wan2.2 model has.
         for (const std::string_view key : {"image_dim", "added_kv_proj_dim"}) {
           if (fields.Has(key)) {
             fields.Refuse(
@@ -110,7 +110,7 @@ std::optional<TextEncoderConfig> ReadDiffusersTextEncoder(const std::string& con
 std::optional<VaeConfig> ReadDiffusersVae(const std::string& config_path, Problems& problems) {
   return ReadConfig<VaeConfig>(config_path, problems, [](JsonFields& fields, VaeConfig& config) {
     CheckClass(fields, "AutoencoderKLWan");
-    // The published config of the 2.1 VAE is older than these fields.
+    // The published config of the 2.1 VAE was written before these fields existed.
     const bool is_residual = fields.Has("is_residual") && fields.Bool("is_residual");
     config.kind = is_residual ? VaeKind::kWan22 : VaeKind::kWan21;
     config.z_dim = fields.Integer("z_dim", 1, kMaxWidth);

@@ -10,7 +10,7 @@ namespace {
 
 using Shape = std::vector<int64_t>;
 
-// A module's name in each layout.
+// The name of a module in each of the two layouts.
 struct Module {
   std::string upstream;
   std::string diffusers;
@@ -19,7 +19,7 @@ struct Module {
     return {absl::StrCat(upstream, upstream.empty() ? "" : ".", std::string(upstream_child)),
             absl::StrCat(diffusers, diffusers.empty() ? "" : ".", std::string(diffusers_child))};
   }
-  // For a child with the same name in both layouts.
+  // Returns the name of a child that both layouts call the same.
   Module Child(std::string_view child) const { return Child(child, child); }
 };
 
@@ -33,8 +33,8 @@ class SpecList {
     Tensor(module.Child("weight"), std::move(shape));
   }
 
-  // Adds weight and bias of a linear layer or convolution; the bias has the weight's first
-  // dimension.
+  // Adds the weight and the bias of a linear layer or convolution. The bias has as many elements as
+  // the weight's first dimension.
   void WeightAndBias(const Module& module, Shape shape) {
     const int64_t out = shape.front();
     Weight(module, std::move(shape));
@@ -59,7 +59,7 @@ void AddAttention(SpecList& list, const Module& attention, const TransformerConf
   }
 }
 
-// The parts of the video autoencoder that encoder and decoder share.
+// Adds the parts of the video autoencoder that encoder and decoder have in common.
 class VaeSpecs {
  public:
   explicit VaeSpecs(const VaeConfig& config)
@@ -113,7 +113,7 @@ class VaeSpecs {
       // The 2.1 VAE halves the channels when it doubles the resolution.
       width = IsNested() ? out : out / 2;
       Resample(resample, out, width);
-      // The decoder mirrors the encoder.
+      // The decoder's stages are in the reverse order of the encoder's.
       if (config_.temporal_downsample[Stages() - 2 - stage]) {
         TimeConvolution(resample, out, 2 * out);
       }
@@ -121,8 +121,8 @@ class VaeSpecs {
     Head(decoder, width, pixels_);
   }
 
-  // Layer `block` of a stage; after the residual blocks comes the resampling layer. The 2.1 VAE
-  // numbers the layers of all stages consecutively.
+  // Returns the name of layer `block` of a stage; the resampling layer follows the residual blocks.
+  // The 2.1 VAE numbers the layers of all stages consecutively, without a number for the stage.
   Module EncoderLayer(const Module& encoder, size_t stage, int block) const {
     const int layers = config_.num_res_blocks + 1;
     if (!IsNested()) {
@@ -185,7 +185,7 @@ class VaeSpecs {
   }
 
   const VaeConfig& config_;
-  const int64_t pixels_;  // channels of a patch of RGB pixels
+  const int64_t pixels_;  // channels of a patch of RGB pixels, folded into one pixel
   SpecList list_;
 };
 

@@ -1,5 +1,5 @@
-// Lists the tensors that a component of given dimensions has. Only this file knows their names, in
-// both layouts, and their shapes.
+// Lists the tensors that a component with given dimensions has. Only this file knows the names of
+// tensors in both layouts, and their shapes.
 #pragma once
 
 #include <cstdint>
@@ -11,13 +11,13 @@
 namespace wan {
 
 struct TensorSpec {
-  std::string name;            // canonical name, which is upstream's
-  std::string diffusers_name;  // name of the same tensor in diffusers' layout
-  std::vector<int64_t> shape;  // shape in both layouts
+  std::string name;            // the canonical name, which is upstream's
+  std::string diffusers_name;  // the tensor's name in diffusers' layout
+  std::vector<int64_t> shape;  // the tensor's shape, which is the same in both layouts
 };
 
-// Tensors come in the order of the computation. The dimensions must be in the ranges that
-// config_limits.h gives.
+// Returns the tensors in the order in which the computation uses them. The dimensions must be in
+// the ranges that config_limits.h gives.
 std::vector<TensorSpec> ExpectedTensors(const TransformerConfig& config);
 std::vector<TensorSpec> ExpectedTensors(const TextEncoderConfig& config);
 std::vector<TensorSpec> ExpectedTensors(const VaeConfig& config);

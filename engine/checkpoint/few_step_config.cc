@@ -16,7 +16,7 @@ using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kTimesteps = "denoising_step_list";
 
-// Reads the fields common to both layouts; `read_rest` reads and checks the layout's own.
+// Reads the fields that both layouts have; `read_rest` reads and checks the fields of one layout.
 template <typename ReadRest>
 std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, ReadRest read_rest) {
   if (!IsGiven(path)) return std::nullopt;
@@ -68,7 +68,7 @@ std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Probl
                                  "\" is for FlowMatchEulerDiscreteScheduler"));
     }
     config.shift = fields.Number("shift");
-    // Each of these would change the noise levels that timesteps and shift give.
+    // Each of these settings would change the noise levels that follow from timesteps and shift.
     for (const char* const key :
          {"use_dynamic_shifting", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
           "invert_sigmas", "stochastic_sampling"}) {

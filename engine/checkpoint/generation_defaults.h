@@ -1,5 +1,6 @@
-// Reads generation_defaults.json from a checkpoint's folder. The file is our own, and both layouts
-// may have it. It has the fields of a request (docs/operate/checkpoints.md).
+// Reads generation_defaults.json from a checkpoint's folder. This project defines that file, and a
+// checkpoint of either layout may have it. The file has the fields of a request
+// (docs/operate/checkpoints.md).
 #pragma once
 
 #include <optional>
@@ -11,9 +12,9 @@
 
 namespace wan {
 
-// Returns nullopt without a problem if there is no such file. If it has unknown fields or wrong
-// types, appends every problem and returns nullopt. Whether the model accepts the values is checked
-// in planning. Thread-safe.
+// If there is no such file, returns nullopt without a problem. If the file has unknown fields or
+// wrong types, appends every problem and returns nullopt. Planning checks whether the model accepts
+// the values. Thread-safe.
 std::optional<GenerationDefaults> ReadGenerationDefaults(const std::string& path,
                                                          std::vector<absl::Status>& problems);
 

@@ -1,5 +1,5 @@
-// Reads a JSON file of a checkpoint into a config struct. Include it only from .cc files, because
-// it pulls in all of nlohmann/json.
+// Reads a JSON file of a checkpoint into a struct. Include this header only in .cc files, because
+// it includes all of nlohmann/json.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -15,9 +15,9 @@
 
 namespace wan {
 
-// Reads the file and returns the config that `read` makes from its fields. Appends the problems of
-// the file or of its fields to `problems`, and returns nullopt if there are any. `read` returns
-// nullopt without a problem if the file has no such config.
+// Reads the file, and returns the config that `read` makes from its fields. If the file or its
+// fields have problems, appends them to `problems` and returns nullopt. `read` returns nullopt
+// without a problem if the file does not hold such a config.
 template <typename Config>
 std::optional<Config> ReadJsonConfig(
     const std::string& path, std::vector<absl::Status>& problems,
@@ -33,7 +33,7 @@ std::optional<Config> ReadJsonConfig(
   return fields.problems().empty() ? config : std::nullopt;
 }
 
-// Adds contradictions between the dimensions as problems if all fields could be read.
+// If all fields could be read, adds contradictions between the dimensions as problems.
 template <typename Config>
 void AddContradictions(const Config& config, JsonFields& fields) {
   if (!fields.problems().empty()) return;

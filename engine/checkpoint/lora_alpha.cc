@@ -18,18 +18,19 @@ namespace {
 
 using nlohmann::json;
 
-// The metadata key that diffusers uses; within it a prefix names the component.
+// Diffusers keeps its settings under this metadata key; inside, this prefix marks the settings of
+// the transformer.
 constexpr const char kDiffusersKey[] = "lora_adapter_metadata";
 constexpr std::string_view kComponentPrefix = "transformer.";
 
-// Spellings of one setting in plain metadata, lower case, without '_' and '-'.
+// The spellings of each setting in plain metadata, in lower case and without '_' and '-'.
 constexpr std::array<std::string_view, 5> kAlphaKeys = {"loraalpha", "alpha", "networkalpha",
                                                         "ssnetworkalpha", "linearalpha"};
 constexpr std::array<std::string_view, 7> kRankKeys = {
     "r", "rank", "lorarank", "loradim", "networkdim", "networkrank", "ssnetworkdim"};
 constexpr std::array<std::string_view, 2> kStabilisedKeys = {"userslora", "rslora"};
 
-// Keys that only kohya's tools use.
+// Only kohya's tools write these keys.
 constexpr const char kKohyaAlpha[] = "ss_network_alpha";
 constexpr const char kKohyaModule[] = "ss_network_module";
 constexpr const char kKohyaArguments[] = "ss_network_args";
@@ -50,7 +51,7 @@ bool Contains(const std::array<std::string_view, kSize>& names, std::string_view
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Kohya's tools write these texts for a value that is missing or differs between modules.
+// Kohya's tools write these texts if a value is missing or differs between modules.
 bool IsNoValue(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
   return small == "none" || small == "null" || small == "dynamic";
@@ -66,8 +67,9 @@ bool IsSet(const json& settings, const char* key) {
   return found != settings.end() && !found->is_null();
 }
 
-// Files converted by musubi-tuner: alpha is multiplied into the matrices and the alpha tensors are
-// removed, but kohya's metadata still states it. Kohya's own files have an alpha for every module.
+// Returns whether musubi-tuner converted the file: it multiplies alpha into the matrices and
+// removes the alpha tensors, but kohya's metadata still states alpha. Kohya's own files have an
+// alpha tensor for every module.
 bool HasMergedAlpha(const TensorFile& file) {
   const auto& tensors = file.tensors;
   return file.metadata.contains(kKohyaModule) &&
@@ -77,7 +79,7 @@ bool HasMergedAlpha(const TensorFile& file) {
                       [](const auto& t) { return t.name.ends_with(".alpha"); });
 }
 
-// PEFT treats patterns as regular expressions; in practice they are module names.
+// To PEFT, patterns are regular expressions; in practice they are the names of modules.
 absl::StatusOr<std::string> NameInPattern(std::string pattern, const std::string& where) {
   pattern = absl::StrReplaceAll(pattern, {{"\\.", "."}});
   if (pattern.find_first_of("*+?[](){}|\\$") == std::string::npos &&
@@ -90,7 +92,7 @@ absl::StatusOr<std::string> NameInPattern(std::string pattern, const std::string
 
 }  // namespace
 
-// Collects the settings from every place that may hold them.
+// Collects the settings from all places that may hold them.
 class LoraAlpha::Reader {
  public:
   explicit Reader(const TensorFile& file) : file_(file) {}
@@ -183,7 +185,7 @@ class LoraAlpha::Reader {
     return absl::OkStatus();
   }
 
-  // Reads PEFT's settings, each with or without the component's prefix.
+  // Reads PEFT's settings, whose names may begin with the component's prefix.
   absl::Status ReadObject(const json& object, const std::string& where) {
     json settings = json::object();
     for (const auto& [key, value] : object.items()) {
@@ -227,7 +229,7 @@ class LoraAlpha::Reader {
       }
       absl::StatusOr<std::string> name = NameInPattern(module, absl::StrCat(where, ": ", key));
       if (!name.ok() && &list == &rank_patterns_) {
-        compares_ranks_ = false;  // the tensors' own ranks are used anyway
+        compares_ranks_ = false;  // not needed: the tensors show their ranks
         return absl::OkStatus();
       }
       if (!name.ok()) return name.status();
@@ -301,7 +303,7 @@ double LoraAlpha::Factor(const LoraPair& pair) const {
 }
 
 absl::Status LoraAlpha::CheckPairs(std::span<const LoraPair> pairs) const {
-  // Alphas in 16-bit tensors are rounded.
+  // Alphas that are stored in 16-bit tensors are rounded.
   constexpr double kTolerance = 0.005;
   const LoraPair* other_alpha = nullptr;
   const LoraPair* other_rank = nullptr;

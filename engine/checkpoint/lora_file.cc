@@ -25,7 +25,7 @@ namespace {
 constexpr const char kPeftModel[] = "adapter_model.safetensors";
 constexpr const char kPeftConfig[] = "adapter_config.json";
 
-// The tensors that the file has for one module; null if absent.
+// The tensors that a file has for one module; each is null if the file lacks it.
 struct ModuleParts {
   std::map<LoraPart, const StoredTensor*> parts;
 
@@ -55,8 +55,8 @@ double HalfToDouble(uint16_t bits) {
   return (bits & 0x8000) != 0 ? -size : size;
 }
 
-// Returns nullopt if the tensor has more than one element, another dtype, or a value that is not
-// finite. Fails as MappedFile::Read does.
+// Returns a tensor's only element; nullopt if it has several elements, another dtype, or a value
+// that is not finite. Errors are those of MappedFile::Read.
 absl::StatusOr<std::optional<double>> ScalarOf(const MappedFile& file, const StoredTensor& tensor) {
   if (ElementCount(tensor.shape) != 1) return std::nullopt;
   const absl::StatusOr<std::vector<std::byte>> bytes = file.Copy(tensor.bytes);
@@ -87,7 +87,7 @@ absl::StatusOr<std::optional<double>> ScalarOf(const MappedFile& file, const Sto
   return std::isfinite(value) ? std::optional(value) : std::nullopt;
 }
 
-// Names the Wan model whose hidden size is `width`; empty if none.
+// Returns the name of the Wan model that has hidden states of size `width`; empty if there is none.
 std::string ModelOfWidth(int64_t width) {
   switch (width) {
     case 1536:
@@ -101,7 +101,7 @@ std::string ModelOfWidth(int64_t width) {
   }
 }
 
-// Builds the terms of one file from its tensors, and collects problems.
+// Builds the terms of one file from its tensors, and collects the problems that it finds.
 class TermBuilder {
  public:
   TermBuilder(const TensorFile& file, const TransformerConfig& config, const LoraAlpha& alpha)
@@ -149,7 +149,7 @@ class TermBuilder {
     }
   }
 
-  // Runs the checks that need all tensors.
+  // Runs the checks for which all tensors must be known.
   void CheckWhole() {
     if (result_.terms.empty()) {
       problems_.push_back(
@@ -170,8 +170,8 @@ class TermBuilder {
     }
   }
 
-  // Reads with system calls, because access through the mapping raises SIGBUS if the file was
-  // truncated.
+  // Reads with system calls, because access to the mapped file raises SIGBUS if somebody has
+  // truncated it.
   void CheckFinite(const StoredTensor& tensor) {
     constexpr size_t kPiece = size_t{1} << 20;
     for (size_t done = 0; done < tensor.bytes.size();) {
@@ -220,7 +220,7 @@ class TermBuilder {
     }
   }
 
-  // Returns the term's factor; on a problem records it and returns nullopt.
+  // Returns the factor of a term. If there is a problem, records it and returns nullopt.
   std::optional<double> AddLowRank(const std::string& module, const StoredTensor& up,
                                    const StoredTensor& down, const StoredTensor* alpha) {
     LoraTerm term;
@@ -246,7 +246,7 @@ class TermBuilder {
                              ": the ranks differ"));
       return std::nullopt;
     }
-    // Pairs keep the file's own module names, because adapter_config.json uses those.
+    // The pairs keep the module names of the file, because adapter_config.json uses these names.
     LoraPair& pair =
         pairs_.emplace_back(LoraPair{down.name.substr(0, down.name.find(".lora")), term.rank, {}});
     if (alpha != nullptr) {
@@ -331,7 +331,7 @@ class TermBuilder {
   std::vector<absl::Status> problems_;
 };
 
-// Suggests one of the LoRA files in the folder.
+// Suggests to the user one of the LoRA files in the folder.
 absl::Status NoPeftFolder(const std::string& path) {
   std::vector<std::string> found;
   std::error_code error;
@@ -357,7 +357,7 @@ absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const Transformer
   }
   const absl::StatusOr<TensorFile> file = ReadSafetensors(file_path.string());
   if (!file.ok()) return file.status();
-  // adapter_config.json describes this file only if the file has PEFT's own name.
+  // adapter_config.json describes this file only if the file has the name that PEFT gives it.
   const std::filesystem::path config_path = file_path.parent_path() / kPeftConfig;
   const bool has_config = file_path.filename() == kPeftModel && IsGiven(config_path.string());
   std::vector<ModelFile> files = {

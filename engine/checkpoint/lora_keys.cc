@@ -15,13 +15,13 @@ namespace {
 constexpr std::string_view kWeight = ".weight";
 constexpr std::string_view kBias = ".bias";
 
-// Prefixes that diffusers, PEFT, ComfyUI, DiffSynth and trainers' wrappers put before a dotted
-// module name; several may follow each other in any order.
+// Prefixes that diffusers, PEFT, ComfyUI, DiffSynth and trainers' wrappers write before a module
+// name with dots. A key may have several of them, in any order.
 constexpr std::array<std::string_view, 6> kPrefixes = {
     "base_model.model.", "diffusion_model.", "transformer.", "pipe.dit.", "model.", "module."};
 
-// After these prefixes Kohya and LyCORIS write underscores instead of dots. Longer prefixes come
-// first.
+// After one of these prefixes, Kohya and LyCORIS write underscores in place of dots. Longer
+// prefixes come first in the list.
 constexpr std::array<std::string_view, 3> kFlatPrefixes = {"lora_unet__", "lora_unet_", "lycoris_"};
 
 struct Ending {
@@ -43,7 +43,7 @@ constexpr std::array<Ending, 14> kEndings = {{
     {".alpha", LoraPart::kAlpha},
     {".diff", LoraPart::kDifference},
     {".diff_b", LoraPart::kBiasDifference},
-    // Changes the block's modulation, although the key reads as if it were the block itself.
+    // The key reads like the block itself, but the tensor changes the block's modulation.
     {".diff_m", LoraPart::kDifference},
 }};
 constexpr std::string_view kModulationEnding = ".diff_m";
@@ -53,7 +53,7 @@ struct Foreign {
   std::string_view what;
 };
 
-// Adapter kinds that are not supported, and the text in a key that shows them.
+// Kinds of adapters that are not supported, and the text in a key by which each is recognised.
 constexpr std::array<Foreign, 8> kForeign = {{
     {".dora_scale", "a part of a DoRA"},
     {".lora_magnitude_vector", "a part of a DoRA"},
@@ -65,8 +65,8 @@ constexpr std::array<Foreign, 8> kForeign = {{
     {".reshape_weight", "a new shape of a weight"},
 }};
 
-// Modules of the image branch under upstream's and diffusers' flat names: first those in every
-// block, then those outside the blocks.
+// The modules of the image branch under upstream's and diffusers' names with underscores: first
+// those in every block, then those outside the blocks.
 constexpr std::array<std::string_view, 6> kImageBranchOfBlock = {
     "cross_attn_k_img", "cross_attn_v_img", "cross_attn_norm_k_img",
     "attn2_add_k_proj", "attn2_add_v_proj", "attn2_norm_added_k"};
@@ -86,7 +86,7 @@ std::string Flat(std::string_view name) {
   return absl::StrReplaceAll(absl::string_view(name.data(), name.size()), {{".", "_"}});
 }
 
-// The number and the rest of a flat name "blocks_7_REST".
+// Splits a name such as "blocks_7_REST" into the block's number and the rest.
 struct BlockPart {
   int64_t block = 0;
   std::string_view rest;

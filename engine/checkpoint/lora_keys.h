@@ -1,5 +1,5 @@
-// Parses the names of tensors in LoRA files. Trainers differ in them; docs/use/lora.md lists the
-// styles.
+// Parses the names (keys) of tensors in LoRA files. Every trainer names them differently;
+// docs/use/lora.md lists the styles.
 #pragma once
 
 #include <cstdint>
@@ -13,55 +13,55 @@
 
 namespace wan {
 
-// What a LoRA file's tensor does to the tensor that it changes.
+// How a tensor of a LoRA file changes its target.
 enum class LoraPart {
-  kDown,            // A, [rank, columns]: the factor that is applied to the input first
-  kUp,              // B, [rows, rank]
+  kDown,            // A, [rank, columns]: the factor that the input is multiplied with first
+  kUp,              // B, [rows, rank]: the second factor
   kUpBias,          // bias of B: added to the bias, scaled like the factors
-  kAlpha,           // a scalar; divided by the rank or its root, it scales B A
-  kDifference,      // added to the whole tensor
-  kBiasDifference,  // added to the bias
-  // Part of the image branch of Wan2.1's image-to-video models, which Wan2.2 does not have.
+  kAlpha,           // a scalar; divided by the rank or the root of the rank, it scales B A
+  kDifference,      // a difference that is added to the whole tensor
+  kBiasDifference,  // a difference that is added to the bias
+  // A part of the image branch of Wan2.1's image-to-video models, which Wan2.2 does not have.
   kImageBranch,
 };
 
 struct LoraKey {
-  // The canonical module name ("blocks.0.self_attn.q"), or tensor name for a tensor that is neither
-  // weight nor bias ("blocks.0.modulation"). Empty if it is part of the image branch.
+  // The canonical name of the module ("blocks.0.self_attn.q"), or of the tensor if it is neither
+  // weight nor bias ("blocks.0.modulation"). Empty if the key belongs to the image branch.
   std::string module;
   LoraPart part = LoraPart::kDown;
 
   friend auto operator<=>(const LoraKey&, const LoraKey&) = default;
 };
 
-// Finds the modules of one transformer by any of their spellings. Immutable and thread-safe.
+// Recognises the modules of one transformer by all their spellings. Immutable and thread-safe.
 class LoraKeyReader {
  public:
   explicit LoraKeyReader(const TransformerConfig& config);
 
-  // Parses a key. INVALID_ARGUMENT if the key does not belong to this transformer, UNIMPLEMENTED
-  // for adapters other than LoRA (DoRA, LoHa, LoKr, ...). The error message is to be appended to
-  // the key.
+  // Parses the key of a LoRA file. INVALID_ARGUMENT if the key does not belong to this transformer;
+  // UNIMPLEMENTED if it belongs to an adapter other than LoRA (DoRA, LoHa, LoKr, ...). The caller
+  // must put the key before the error's message.
   absl::StatusOr<LoraKey> Read(std::string_view key) const;
 
-  // Returns the canonical name of the tensor that the key changes; empty if the module has no such
-  // tensor.
+  // Returns the canonical name of the tensor that the key changes; empty if the key's module has no
+  // such tensor.
   std::string TargetOf(const LoraKey& key) const;
 
-  // Returns the shape of a tensor, given its canonical name.
+  // Returns the shape of the tensor with this canonical name.
   const std::vector<int64_t>& ShapeOf(const std::string& tensor) const;
 
  private:
   void AddSpelling(std::string_view spelling, const std::string& module);
-  // Whether this is a flat module name of the image branch.
+  // Returns whether a module name with underscores belongs to the image branch.
   bool IsImageBranch(std::string_view flat) const;
   absl::Status NoPart(std::string_view module) const;
 
   const int64_t num_layers_;
   std::map<std::string, std::vector<int64_t>, std::less<>>
-      shapes_;  // shapes by canonical tensor name
-  // Modules by every spelling, with dots replaced by underscores: trainers write either or mix
-  // them, and no two modules differ in that alone.
+      shapes_;  // each tensor's shape, by its canonical name
+  // The module for each spelling, in which underscores replace dots: trainers write either or mix
+  // them, and no two modules differ only in that.
   std::map<std::string, std::string, std::less<>> modules_;
 };
 

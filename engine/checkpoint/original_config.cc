@@ -1,4 +1,4 @@
-// The functions of config_reader.h for upstream's layout.
+// Implements config_reader.h for upstream's layout.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -16,8 +16,8 @@ namespace {
 
 using Problems = std::vector<absl::Status>;
 
-// Reads dimensions from tensor shapes by name. A missing tensor gives 0 and marks the shapes as
-// insufficient.
+// Reads dimensions from the shapes of tensors, by their names. If a tensor is missing, the result
+// is 0, and the object remembers that the shapes are not sufficient.
 class Shapes {
  public:
   Shapes(const TensorFiles& files, const std::string& where, Problems& problems)
@@ -27,13 +27,13 @@ class Shapes {
     }
   }
 
-  // Size of dimension `axis` of a tensor that must have `rank` dimensions.
+  // Returns the size of dimension `axis` of a tensor that must have `rank` dimensions.
   int64_t Extent(std::string_view name, size_t rank, size_t axis) {
     const auto found = shapes_.find(name);
     const std::string tensor = absl::StrCat("tensor ", std::string(name));
     if (found == shapes_.end()) {
       sufficient_ = false;
-      // If files could not be read, the tensor may be in one of them.
+      // If some files could not be read, the tensor may be in one of them, so do not report it.
       if (complete_) problems_.push_back(Absent(where_, absl::StrCat(tensor, " is missing")));
       return 0;
     }
@@ -49,8 +49,8 @@ class Shapes {
 
   bool sufficient() const { return sufficient_; }
 
-  // The largest N of all names "blocks.N." plus 1. One tensor is enough for a block to count, so
-  // that its other tensors are reported if missing.
+  // Returns 1 plus the largest N of all names that begin with "blocks.N.". A block counts if it has
+  // at least one tensor, so that its missing tensors are reported.
   int64_t Blocks() const {
     constexpr std::string_view kPrefix = "blocks.";
     int64_t blocks = 0;

@@ -25,7 +25,8 @@ VaeConfig PublishedVae(VaeKind kind) {
   return kind == VaeKind::kWan22 ? Vae(kind, 160, 256) : Vae(kind, 96, 96);
 }
 
-// Makes a config of the given size; patches, sinusoid and text length are the same for all sizes.
+// Makes a config of the given size. Patches, sinusoids and the text length are the same for all
+// sizes.
 TransformerConfig Transformer(const ModelFamily& family, const PublishedSize& size,
                               const VaeConfig& vae, const TextEncoderConfig& text) {
   return {.dim = size.dim,
@@ -42,7 +43,7 @@ TransformerConfig Transformer(const ModelFamily& family, const PublishedSize& si
           .model_type = std::string(family.upstream_type)};
 }
 
-// A model that upstream published; all have UMT5-XXL and bf16 weights.
+// Makes a model that upstream published; all of these have UMT5-XXL and weights in bf16.
 SyntheticModel Published(const ModelFamily& family) {
   SyntheticModel model{.name = std::string(NameOf(family.id)),
                        .family = family.id,

@@ -1,5 +1,5 @@
-// Models that have only dimensions and dtypes, for measurements and tests. Loading fills their
-// tensors with seeded random numbers.
+// Models that consist only of dimensions and dtypes, for measurements and tests. When they are
+// loaded, their tensors are filled with random numbers from a seed.
 #pragma once
 
 #include <string>
@@ -15,7 +15,7 @@ namespace wan {
 struct SyntheticModel {
   std::string name;
   FamilyId family = FamilyId::kTi2v5b;
-  TransformerConfig transformer;  // the same for all experts
+  TransformerConfig transformer;  // all experts have these dimensions
   TextEncoderConfig text_encoder;
   VaeConfig vae;
   DType transformer_dtype = DType::kFloat32;
@@ -23,9 +23,9 @@ struct SyntheticModel {
   DType vae_dtype = DType::kFloat32;
 };
 
-// Returns the model of this name. A family's name gives upstream's published dimensions, in bf16
-// except for the VAE; "ti2v-tiny" gives those of the reference data, in fp32. NOT_FOUND, listing
-// the names, for any other name. Thread-safe.
+// Returns the synthetic model with this name. The name of a family stands for upstream's published
+// dimensions, in bf16 except for the VAE. "ti2v-tiny" stands for the dimensions of the reference
+// data, in fp32. NOT_FOUND, listing the names, for any other name. Thread-safe.
 absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name);
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// The named tensors of one component of a checkpoint, whatever its layout on disk.
+// The named tensors of one component of a checkpoint; the names do not depend on the layout on
+// disk.
 #pragma once
 
 #include <cstddef>
@@ -17,24 +18,24 @@
 namespace wan {
 
 struct TensorInfo {
-  std::string name;  // canonical name (upstream's): "blocks.0.self_attn.q.weight"
+  std::string name;  // the canonical (upstream's) name, for example "blocks.0.self_attn.q.weight"
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  uint64_t bytes = 0;  // the number of elements times DTypeSize
-  std::string file;    // path of its file, for messages
+  uint64_t bytes = 0;  // number of elements times DTypeSize
+  std::string file;    // path of the file that has the tensor, for messages
 };
 
 struct TensorBytes {
-  std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to its dtype
-  std::shared_ptr<const void> owner;  // keeps `bytes` valid
-  const MappedFile* file = nullptr;   // the file that is mapped; null if `bytes` are a copy
+  std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to the dtype
+  std::shared_ptr<const void> owner;  // keeps the memory of `bytes` valid
+  const MappedFile* file = nullptr;   // the file that `bytes` maps; null if `bytes` are a copy
 
-  // Fills `out` with the bytes from `offset` on; there must be enough. Reads files with
-  // MappedFile::Read, and fails as that does. Any thread may call it.
+  // Fills `out` with the bytes that begin at `offset`; there must be enough of them. Files are read
+  // with MappedFile::Read, whose errors this function returns. Any thread may call it.
   absl::Status Read(size_t offset, std::span<std::byte> out) const;
 };
 
-// Immutable after construction, and thread-safe.
+// All objects are immutable after construction and thread-safe.
 class WeightSource {
  public:
   virtual ~WeightSource() = default;
@@ -42,21 +43,22 @@ class WeightSource {
   // Returns all tensors, sorted by name.
   virtual const std::vector<TensorInfo>& Tensors() const = 0;
 
-  // Returns nullptr if there is no such tensor.
+  // Returns the tensor with this canonical name; nullptr if there is none.
   virtual const TensorInfo* Find(std::string_view name) const = 0;
 
-  // Returns the bytes of a tensor of this source: a view of the mapped file, or a copy if the data
-  // are not aligned there. The bytes stay valid as long as `owner` lives, even without the source.
-  // Read them with TensorBytes::Read: access through the view raises SIGBUS if the file was
-  // truncated. NOT_FOUND for an unknown name, FAILED_PRECONDITION if the source is synthetic.
+  // Returns the bytes of one of this source's tensors. The bytes are a view of the mapped file, or
+  // a copy if they are not aligned in the file. The bytes stay valid as long as `owner` lives, even
+  // if the source does not. Read them with TensorBytes::Read: access through the view raises SIGBUS
+  // if somebody has truncated the file. NOT_FOUND for an unknown name, FAILED_PRECONDITION if the
+  // source is synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 
-  // Whether the tensors have names, shapes and dtypes but no bytes; loading fills them with seeded
-  // random numbers then.
+  // Returns whether the tensors have names, shapes and dtypes but no bytes. Loading then fills them
+  // with random numbers from a seed.
   virtual bool IsSynthetic() const { return false; }
 
-  // Synthetic sources only: the seed of the numbers, which also depend on a tensor's name and
-  // shape. Experts have different seeds, so their weights differ.
+  // Only for synthetic sources: returns the seed of the numbers, which also depend on each tensor's
+  // name and shape. Experts have different seeds, so that their weights differ.
   virtual uint64_t SyntheticSeed() const { return 0; }
 };
 

@@ -51,7 +51,8 @@ class FileWeights final : public NamedTensors {
   }
 
  private:
-  // Neither format promises aligned data, though all current writers align it.
+  // Neither file format promises that data are aligned, though all current programs write aligned
+  // data.
   static absl::StatusOr<TensorBytes> Aligned(const TensorBytes& mapped) {
     auto copy = std::make_shared<std::vector<std::byte>>(mapped.bytes.size());
     if (absl::Status status = mapped.Read(0, *copy); !status.ok()) return status;
@@ -93,7 +94,8 @@ Stored IndexByName(const TensorFiles& files, Naming naming) {
     }
   }
   if (naming == Naming::kDiffusers) {
-    // The token embedding has two names in transformers' encoder; a file has one or both.
+    // The encoder of transformers has two names for the token embedding; a file may contain one or
+    // both.
     if (auto tied = stored.extract("encoder.embed_tokens.weight"); !tied.empty()) {
       tied.key() = "shared.weight";
       stored.insert(std::move(tied));

@@ -1,4 +1,4 @@
-// Makes the two kinds of WeightSource: one over mapped files, and a synthetic one.
+// Makes the two kinds of WeightSource: one for mapped files, and one for synthetic models.
 #pragma once
 
 #include <cstdint>
@@ -15,15 +15,17 @@ namespace wan {
 
 enum class Naming { kUpstream, kDiffusers };
 
-// Makes a source of the tensors of `files`, under their canonical names. Appends a problem for
-// every tensor of `specs` that is missing or has a wrong shape or a dtype other than F32, F16 and
-// BF16, and for every tensor that is not in `specs`. Messages call the component's file `where`.
+// Makes a source for the tensors of `files`, under their canonical names. Appends a problem for
+// each tensor of `specs` that is missing, has a wrong shape, or has a dtype other than F32, F16 and
+// BF16. Also appends one for each tensor of the files that `specs` does not list. Messages call the
+// component's file `where`.
 std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems);
 
-// Makes a synthetic source of tensors of one dtype; `where` stands for their file.
+// Makes a synthetic source whose tensors have one dtype; in messages, `where` stands for their
+// file.
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,
                                                    DType dtype, const std::string& where,
                                                    uint64_t seed = 0);

@@ -5,8 +5,8 @@
 
 namespace wan {
 
-// Blocks are multiples of 512 bytes. From 10 MiB on they are multiples of 2 MiB, because the
-// allocator does not split off a remainder that small.
+// Allocated blocks are multiples of 512 bytes. From 10 MiB on they are multiples of 2 MiB, because
+// the allocator does not split off a smaller remainder.
 constexpr int64_t AllocatedBytes(int64_t bytes) {
   constexpr int64_t kGrain = 512;
   constexpr int64_t kLarge = int64_t{10} << 20;

@@ -1,4 +1,4 @@
-// The size of a video's latents, in the autoencoder's axes.
+// The size of a video's latents as the autoencoder counts it: frames, rows and columns.
 #pragma once
 
 #include <cstdint>

@@ -1,11 +1,11 @@
-// Memory that libraries hold on a device, besides the components.
+// Device memory that libraries hold in addition to the memory of the model's components.
 #pragma once
 
 #include <cstdint>
 
 namespace wan {
 
-// The matrix libraries' workspace; the first product allocates it, and it is never freed.
+// The workspace of the matrix libraries. The first product allocates it, and it is never freed.
 inline constexpr uint64_t kLibraryWorkspaceBytes = uint64_t{64} << 20;
 
 }  // namespace wan

@@ -1,5 +1,5 @@
-// Computes how much device memory a piece of code would hold: the same blocks are taken and freed
-// in the same order, but only as numbers.
+// Computes how much device memory a piece of code would hold: it takes and frees the same blocks in
+// the same order, but only as numbers.
 //
 //   MemoryWalk walk;
 //   {
@@ -19,7 +19,7 @@ namespace wan {
 
 class MemoryWalk {
  public:
-  // Memory that is held while the object lives, like a tensor's.
+  // A block of memory, held while the object lives, like a tensor's.
   class Block {
    public:
     Block() = default;
@@ -60,7 +60,7 @@ class MemoryWalk {
     return Block(this, rounded);
   }
 
-  // Counts memory that an operator needs briefly, on top of the held blocks.
+  // Counts memory that an operator needs only while it runs, on top of the held blocks.
   void Touch(int64_t bytes) { peak_ = std::max(peak_, held_ + AllocatedBytes(bytes)); }
 
   int64_t held() const { return held_; }

@@ -6,7 +6,7 @@
 
 namespace wan {
 
-// `count` consecutive items, starting at `first`.
+// A share: `count` consecutive items, starting with item `first`.
 struct Share {
   int64_t first = 0;
   int64_t count = 0;
@@ -14,8 +14,8 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// Returns each rank's share of `total` items, in order. Shares differ by at most one, the larger
-// ones first. `ranks` must be positive.
+// Returns each rank's share of `total` items, in order. Shares differ by at most one item; the
+// larger ones come first. `ranks` must be positive.
 std::vector<Share> SharesOf(int64_t total, int ranks);
 
 }  // namespace wan

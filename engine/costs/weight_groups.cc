@@ -48,7 +48,7 @@ void WeightGroups::Add(size_t group, TensorSpec tensor, WeightDtype dtype, std::
 }
 
 WeightFootprint WeightGroups::Footprint(int64_t element_bytes) const {
-  // In a group's memory every tensor is aligned for the widest loads.
+  // In the memory of a group, every tensor is aligned for the widest loads.
   constexpr int64_t kAlignment = 512;
   int64_t apart = 0;
   int64_t together = 0;
@@ -66,8 +66,8 @@ WeightFootprint WeightGroups::Footprint(int64_t element_bytes) const {
     if (i == 0) footprint.base_bytes = static_cast<uint64_t>(allocated);
     if (i > 0) largest = std::max(largest, allocated);
   }
-  // After loading each tensor has its own memory; after a copy back from the host each group is one
-  // block.
+  // After loading, each tensor has memory of its own. After a copy back from the host, each group
+  // is one block.
   footprint.bytes = static_cast<uint64_t>(std::max(apart, together));
   footprint.group_bytes = static_cast<uint64_t>(largest);
   return footprint;

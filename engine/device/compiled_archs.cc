@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// "90a" runs only on 90, "80" on 80 to 89.
+// Code for "90a" runs only on compute capability 9.0, code for "80" on 8.0 to 8.9.
 bool RunsOn(int compute_capability, std::string architecture) {
   const bool exact = !architecture.empty() && absl::ascii_isalpha(architecture.back());
   if (exact) architecture.pop_back();

@@ -12,17 +12,17 @@
 namespace wan {
 namespace {
 
-// The stream and memory for recording all graphs of a GPU.
+// The stream and the memory that all graphs of a GPU use when they are recorded.
 struct Recording {
-  // One stream for all graphs, because matrix libraries hold a workspace per stream.
+  // All graphs share one stream, because matrix libraries hold a workspace for each stream.
   c10::cuda::CUDAStream stream;
-  // The memory that graphs share. LibTorch requires a new pool once the last graph is gone.
-  // LibTorch wants a new one after the last graph has gone.
+  // The pool of memory that the graphs share. LibTorch requires a new pool once the last graph is
+  // gone.
   at::cuda::MempoolId_t pool{0, 0};
   std::weak_ptr<void> users;
 };
 
-// A graph; `user` keeps the shared memory.
+// A recorded graph; `user` keeps the shared pool alive.
 struct RecordedGraph {
   at::cuda::CUDAGraph graph;
   std::shared_ptr<void> user;
@@ -39,7 +39,8 @@ Recording& RecordingOf(c10::DeviceIndex device) {
   return recordings->emplace(device, Recording{stream}).first->second;
 }
 
-// Ends a failed recording; capture_end may end only part of it.
+// Ends a recording that failed. If capture_end itself fails, the rest of the recording is ended
+// here.
 void Abandon(at::cuda::CUDAGraph& graph, c10::DeviceIndex device, at::cuda::MempoolId_t pool) {
   try {
     graph.capture_end();
@@ -51,7 +52,7 @@ void Abandon(at::cuda::CUDAGraph& graph, c10::DeviceIndex device, at::cuda::Memp
     c10::cuda::CUDACachingAllocator::releasePool(device, pool);
   } catch (const std::exception&) {
   }
-  cudaGetLastError();  // no later call may see the recording's error
+  cudaGetLastError();  // clear the recording's error, so that no later call sees it
 }
 
 }  // namespace
@@ -69,7 +70,7 @@ std::shared_ptr<void> RecordCudaGraph(int device, const std::function<void()>& w
     recording.users = recorded->user;
   }
   const c10::cuda::CUDAStreamGuard on_stream(recording.stream);
-  // Other threads may copy weights and frames meanwhile; the recording goes on.
+  // Other threads may copy weights and frames meanwhile, which does not disturb the recording.
   recorded->graph.capture_begin(recording.pool, cudaStreamCaptureModeThreadLocal);
   try {
     work();

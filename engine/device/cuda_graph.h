@@ -1,4 +1,4 @@
-// The CUDA half of device_graph.h, compiled into libwan_cuda.so.
+// Implements device_graph.h for CUDA; compiled into libwan_cuda.so.
 #pragma once
 
 #include <functional>
@@ -9,7 +9,7 @@ namespace wan {
 // Implements DeviceGraphRecorder::Record.
 std::shared_ptr<void> RecordCudaGraph(int device, const std::function<void()>& work);
 
-// Implements DeviceGraph::Replay for a result of RecordCudaGraph.
+// Implements DeviceGraph::Replay for a graph that RecordCudaGraph returned.
 void ReplayCudaGraph(void* graph);
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The part of plugin_abi.h that is compiled into libwan_cuda.so.
+// Implements plugin_abi.h; compiled into libwan_cuda.so.
 #include <c10/core/AllocatorConfig.h>
 #include <c10/cuda/CUDAAllocatorConfig.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -34,13 +34,14 @@ int LimitMemory(int device, size_t bytes) {
   return 0;
 }
 
-// Expandable segments grow and shrink by pages, so a job holds only what it needs and nothing is
-// lost to blocks that the next stage cannot use. LibTorch's environment variables for the allocator
-// take precedence.
+// Expandable segments grow and shrink by pages. So a job holds only the memory that it needs, and
+// none is lost in blocks that the next stage cannot use. If the user sets LibTorch's environment
+// variables for the allocator, they take precedence.
 void PrepareAllocator() {
-  // This memory is not shared with other processes, so any kind of handle will do. By default the
-  // first allocation tries a kind that most drivers refuse, and stores the result in a global; if
-  // two devices' threads do that at once, one may fail with "operation not permitted".
+  // The memory is not shared with other processes, so any kind of handle is good enough. By
+  // default, the first allocation tries a kind of handle that most drivers refuse, and stores the
+  // result in a global variable. If the threads of two devices do so at the same time, one may fail
+  // with "operation not permitted".
   using c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig;
   using c10::cuda::CUDACachingAllocator::Expandable_Segments_Handle_Type;
   CUDAAllocatorConfig::set_expandable_segments_handle_type(
@@ -52,8 +53,9 @@ void PrepareAllocator() {
   c10::CachingAllocator::setAllocatorSettings("expandable_segments:True");
 }
 
-// Makes `device` current in the calling thread while it lives, then restores the previous one,
-// unless this process has no context there. Converts to false if the driver refused.
+// While an object of this class lives, `device` is current in the calling thread. Afterwards the
+// previous device is current again, unless this process has no context on it. Converts to false if
+// the driver refused to select the device.
 class OnDevice {
  public:
   explicit OnDevice(int device) {
@@ -74,7 +76,7 @@ int LockHost(int device, void* memory, size_t bytes) {
   const OnDevice on_device(device);
   if (!on_device) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
-  // The caller reports the error; clear it, so that no later call sees it.
+  // Clear the error here, so that no later call sees it; the caller reports it.
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? 0 : -1;
 }
@@ -88,7 +90,7 @@ int UnlockHost(int device, void* memory) {
 int FindProblem(int device, char* out, int size) {
   cudaError_t error = cudaSetDevice(device);
   if (error == cudaSuccess) {
-    // The first call also returns transient errors of queued work.
+    // The first call also returns errors of queued work that do not last.
     cudaDeviceSynchronize();
     cudaGetLastError();
     error = cudaDeviceSynchronize();

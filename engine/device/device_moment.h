@@ -1,4 +1,4 @@
-// A point in a device's work; two of them measure time.
+// A moment in a device's work. The time between two moments can be measured.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,18 +9,19 @@
 
 namespace wan {
 
-// On a GPU, a mark after the work that the calling thread's stream has at construction. It costs
-// some microseconds and does not wait. On a CPU, the time of construction.
+// On a GPU the moment is a mark after all work that the calling thread's stream has when the object
+// is constructed. The mark costs some microseconds, and nothing waits for it. On a CPU the moment
+// is the time of construction.
 class DeviceMoment {
  public:
   explicit DeviceMoment(at::Device device);
 
-  // Returns the seconds between the two moments. On a GPU both must have passed, so wait for the
-  // device first.
+  // Returns the seconds from this moment to the other one. On a GPU both moments must have passed,
+  // so the caller must wait for the device first.
   double SecondsUntil(const DeviceMoment& later) const;
 
-  // Whether the device has reached the moment. Does not wait. Throws what LibTorch throws if the
-  // device is lost.
+  // Returns whether the device has reached this moment. The call does not wait. If the device is
+  // lost, exceptions of LibTorch pass through.
   bool HasPassed() const { return !event_.has_value() || event_->query(); }
 
  private:

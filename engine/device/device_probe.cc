@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Most bytes that cuBLAS and cuDNN allocate at once outside LibTorch's allocator.
+// The most bytes that cuBLAS and cuDNN allocate at once outside of LibTorch's allocator.
 constexpr size_t kShortBytes = size_t{256} << 20;
 constexpr double kGiB = 1 << 30;
 
@@ -31,7 +31,7 @@ class TorchDeviceProbe final : public DeviceProbe {
     try {
       return at::accelerator::getDeviceStats(static_cast<c10::DeviceIndex>(Index())).num_ooms;
     } catch (const c10::Error&) {
-      return 0;  // allocator not set up yet
+      return 0;  // LibTorch's allocator was not set up yet
     }
   }
 
@@ -51,7 +51,7 @@ class TorchDeviceProbe final : public DeviceProbe {
                      .reserved_bytes[0]
                      .current;
     } catch (const c10::Error&) {
-      // No allocation was made yet.
+      // Ignore the error: no memory was allocated yet, so `reserved` is 0.
     }
     return absl::StrFormat(
         "GPU %d has %.1f GiB free of %.1f GiB; LibTorch's allocator in this process holds %.1f "

@@ -1,4 +1,4 @@
-// Finds out the state of the calling thread's GPU after a failure.
+// Finds out, after a failure, in which state the calling thread's GPU is.
 #pragma once
 
 #include <cstdint>
@@ -7,33 +7,34 @@
 
 namespace wan {
 
-// Call it on the computing thread. Without the CUDA plug-in it reports no problem and no refused
-// allocation.
+// Call the functions on the thread that computes. If the CUDA plug-in is not loaded, there are no
+// problems and no refused allocations.
 class DeviceProbe {
  public:
   virtual ~DeviceProbe() = default;
 
-  // Waits for the queued work. Returns nullopt if the device still computes. Otherwise returns the
-  // driver's message: the device is gone, or an error such as an illegal address has permanently
-  // broken the process's context.
+  // Waits for the work that is queued. Returns nullopt if the device can still compute. Otherwise
+  // returns the driver's message. Either the device is gone, or an error such as an illegal address
+  // has broken the process's context for good.
   virtual std::optional<std::string> FindProblem() = 0;
 
-  // Returns how many allocations LibTorch's allocator has refused so far, including those that a
-  // library could do without.
+  // Returns how many allocations LibTorch's allocator has refused so far. Some of these do no harm,
+  // because the library that asked can do without the memory.
   virtual int64_t RefusedAllocations() = 0;
 
-  // Returns whether memory is too short for libraries' handles and workspaces.
+  // Returns whether the device has too little free memory for the handles and workspaces of
+  // libraries.
   virtual bool MemoryIsShort() = 0;
 
-  // Returns a sentence about who holds the device's memory; empty if unknown.
+  // Returns a sentence that says who holds the device's memory; empty if that is unknown.
   virtual std::string DescribeMemory() = 0;
 };
 
-// Returns the device's probe, or the one that a test has installed.
+// Returns the probe of the device, or the one that a test has installed.
 DeviceProbe& CurrentDeviceProbe();
 
-// Installs `probe` as CurrentDeviceProbe() while this object lives. For tests; at most one object
-// at a time.
+// Installs `probe` as CurrentDeviceProbe() while this object lives. Only tests use it; at most one
+// object may live at a time.
 class ScopedDeviceProbe {
  public:
   explicit ScopedDeviceProbe(DeviceProbe& probe);

@@ -1,4 +1,5 @@
-// Measures how long a device waits for an exchange, and adds it to an ExchangeMeter.
+// Measures how long a device waits for an exchange with other devices, and adds the time to an
+// ExchangeMeter.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -12,9 +13,9 @@
 
 namespace wan {
 
-// Construct it where the wait begins, on the thread that queues the device's work, and call End
-// there once the work that ends the wait is queued. Without a meter it does nothing; without End it
-// counts nothing.
+// Construct it where the wait begins, on the thread that queues the device's work. Call End on that
+// thread when the work that ends the wait is queued. If the meter is null, the object does nothing.
+// If End is not called, nothing is counted.
 class DeviceWait {
  public:
   DeviceWait(at::Device device, std::shared_ptr<ExchangeMeter> meter)
@@ -24,7 +25,7 @@ class DeviceWait {
 
   void End() {
     if (!begin_.has_value()) return;
-    // Shared, because a std::function must be copyable and an event is not.
+    // The pointer is shared, because a std::function must be copyable and an event is not.
     const auto moments = std::make_shared<std::pair<DeviceMoment, DeviceMoment>>(
         *std::move(begin_), DeviceMoment(device_));
     begin_.reset();

@@ -15,7 +15,8 @@ FiniteCheck::~FiniteCheck() {
   try {
     arrival_->synchronize();
   } catch (const c10::Error&) {
-    // The device is lost: no copy runs any more, and the next call to the device reports it.
+    // Ignore the error: the device is lost, so no copy runs any more, and the next call to the
+    // device reports it.
   }
 }
 

@@ -1,17 +1,18 @@
-// Changes those process-wide settings of LibTorch that do not suit this engine.
+// Changes those settings of LibTorch, valid for the whole process, that do not suit this engine.
 #pragma once
 
 namespace wan {
 
 // Call it after the CUDA plug-in is loaded and before the first product and attention; on a CPU it
-// changes nothing. Thread-compatible. It sets two things:
+// changes nothing. Only one thread at a time may call it. The function changes two settings:
 //
-// Matrix products are exact in fp32, and in bf16 and fp16 round only inputs and result. By default
-// cuBLAS may also round partial sums of a long product (split-K).
+// Matrix products in fp32 are exact: they do not use TF32. In bf16 and fp16 they round only their
+// inputs and their result. By default, cuBLAS may also round partial sums of a long product
+// (split-K).
 //
-// Where this engine names no attention kernel, LibTorch must not use cuDNN's: it makes a plan per
-// length, so the first text of each length would wait. Attention (engine/ops/attention.h) names its
-// kernel and is not affected.
+// LibTorch must not use cuDNN's attention where this engine names no kernel: cuDNN makes a plan for
+// each length, so the first text of every length would wait for that. Attention in
+// engine/ops/attention.h names its kernel, so this setting does not affect it.
 void ReplaceLibraryDefaults();
 
 }  // namespace wan

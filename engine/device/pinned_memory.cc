@@ -15,20 +15,21 @@
 namespace wan {
 namespace {
 
-// Returns null without the plug-in; allocations for a CUDA device then fail.
+// Returns the allocator for pinned memory; null if the plug-in is not loaded, in which case
+// allocations for a CUDA device fail.
 const CudaPlugin* Plugin() {
   const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
   return plugin.ok() ? *plugin : nullptr;
 }
 
-// Touches every page on many threads, because pinning would make the kernel provide pages one by
-// one.
+// Touches every page, with many threads. Otherwise the kernel would provide the pages one by one
+// when they are pinned.
 void Populate(std::byte* memory, int64_t bytes) {
   constexpr int64_t kPart = int64_t{64} << 20;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     for (int64_t first = next.fetch_add(kPart); first < bytes; first = next.fetch_add(kPart)) {
-      // Only a hint: if the kernel does not support it, pinning provides the pages.
+      // This call is only a hint: if the kernel does not support it, pinning provides the pages.
       madvise(memory + first, static_cast<size_t>(std::min(kPart, bytes - first)),
               MADV_POPULATE_WRITE);
     }

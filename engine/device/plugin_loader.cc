@@ -21,12 +21,12 @@ std::vector<std::string> Candidates() {
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
   std::vector<std::string> candidates;
-  // Tests are one folder deeper than programs.
+  // The programs of tests are one folder deeper than the other programs.
   for (std::filesystem::path folder = program.parent_path();
        !error && candidates.size() < 8 && folder.has_relative_path();
        folder = folder.parent_path()) {
-    candidates.push_back(folder / "lib" / kLibrary);               // in a build folder
-    candidates.push_back(folder / "lib" / "wanserve" / kLibrary);  // in an installation
+    candidates.push_back(folder / "lib" / kLibrary);               // the place in a build folder
+    candidates.push_back(folder / "lib" / "wanserve" / kLibrary);  // the place in an installation
   }
   candidates.push_back(kLibrary);
   return candidates;
@@ -36,7 +36,7 @@ absl::StatusOr<const CudaPlugin*> Load() {
   std::string problems;
   void* library = nullptr;
   for (const std::string& candidate : Candidates()) {
-    // RTLD_GLOBAL, so that LibTorch's CUDA half registers with the LibTorch already loaded.
+    // With RTLD_GLOBAL, LibTorch's CUDA half registers with the LibTorch that is already loaded.
     library = dlopen(candidate.c_str(), RTLD_NOW | RTLD_GLOBAL);
     if (library != nullptr) break;
     absl::StrAppend(&problems, "; ", dlerror());

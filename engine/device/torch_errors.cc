@@ -18,7 +18,7 @@
 namespace wan {
 namespace {
 
-// cudaErrorMemoryAllocation as LibTorch passes it on.
+// The number of cudaErrorMemoryAllocation, as LibTorch passes it on.
 constexpr int32_t kCudaOutOfMemory = 2;
 
 template <size_t n>
@@ -28,20 +28,20 @@ bool HasOneOf(std::string_view message, const std::array<std::string_view, n>& t
   });
 }
 
-// Texts that always mean that memory ran out.
+// Returns whether the message has a text that always means that memory ran out.
 bool SaysOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
-      "can't allocate memory",  // LibTorch's CPU allocator
-      "out of memory",          // CUDA's runtime and driver
-      "ALLOC_FAILED",           // cuBLAS, and cuDNN up to 8
-      "ALLOCATION_FAILED",      // cuDNN 9 and later, for device and host memory
-      "std::bad_alloc",         // rethrown by LibTorch
+      "can't allocate memory",  // written by LibTorch's CPU allocator
+      "out of memory",          // written by CUDA's runtime and driver
+      "ALLOC_FAILED",           // written by cuBLAS, and by cuDNN up to version 8
+      "ALLOCATION_FAILED",      // written by cuDNN 9 and later, for device and host memory
+      "std::bad_alloc",         // an exception that LibTorch rethrows
   };
   return HasOneOf(message, kTexts);
 }
 
-// Errors that may mean that a library had no memory for a handle or workspace, but may have other
-// causes.
+// Returns whether the message has a text that may mean that a library had no memory for a handle or
+// a workspace. Such an error may also have another cause.
 bool MayMeanOutOfMemory(std::string_view message) {
   static constexpr std::array<std::string_view, 5> kTexts = {
       "CUBLAS_STATUS_NOT_INITIALIZED", "CUBLAS_STATUS_INTERNAL_ERROR", "CUDNN_STATUS_",
@@ -54,7 +54,7 @@ absl::Status OutOfMemory(const std::string& message) {
   return OutOfMemoryError(memory.empty() ? message : absl::StrCat(message, " (", memory, ")"));
 }
 
-// Returns the status for an exception whose type does not say that memory ran out.
+// Returns the status for an exception whose type alone does not say that memory ran out.
 absl::Status Diagnose(const std::string& prefix, const std::string& message, bool out_of_memory,
                       int64_t refused_before) {
   DeviceProbe& probe = CurrentDeviceProbe();
@@ -99,7 +99,8 @@ void ReleaseCachedMemory(const c10::Device& device) noexcept {
   try {
     at::accelerator::emptyCache();
   } catch (const c10::Error&) {
-    // Fails only if the device is lost, which the next computation reports.
+    // Ignore the error: the call fails only if the device is lost, which the next computation
+    // reports.
   }
 }
 
@@ -108,7 +109,7 @@ void AwaitDevice(const c10::Device& device) noexcept {
   try {
     at::accelerator::synchronizeDevice(device.index());
   } catch (const c10::Error&) {
-    // Fails only if the device is lost.
+    // Ignore the error: the call fails only if the device is lost.
   }
 }
 

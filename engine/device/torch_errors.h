@@ -1,4 +1,5 @@
-// Turns the exceptions of LibTorch and its libraries into statuses. No other code catches them.
+// Turns the exceptions of LibTorch and its libraries into statuses. No other code catches these
+// exceptions.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,12 +11,12 @@
 #include <utility>
 
 #include "absl/status/status.h"
-#include "engine/api/errors.h"  // for the reasons of these statuses
+#include "engine/api/errors.h"  // declares the reasons of these statuses
 
 namespace wan {
 
-// Carries a status through code that reports errors by throwing, as LibTorch does. `status` must
-// not be OK.
+// Carries a status through code that can report errors only by exceptions, as LibTorch does.
+// `status` must not be OK.
 class StatusException final : public std::exception {
  public:
   explicit StatusException(absl::Status status)
@@ -28,8 +29,8 @@ class StatusException final : public std::exception {
   const std::string message_;
 };
 
-// Runs `work` without autograd and returns its status. An exception becomes a status whose message
-// begins with `doing`:
+// Runs `work` without autograd, and returns the status that `work` returns. If `work` throws, the
+// exception becomes a status whose message begins with `doing`:
 //
 //   RESOURCE_EXHAUSTED (OUT_OF_MEMORY)  device or host memory ran out, whoever noticed: an
 //                                       allocator, a kernel that was loaded late, cuBLAS, cuDNN
@@ -38,15 +39,15 @@ class StatusException final : public std::exception {
 //   its own status, unchanged           for a StatusException
 //   INTERNAL                            everything else
 //
-// Call it on the computing thread, because it asks that thread's device.
+// Call it on the thread that computes, because it examines that thread's device.
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work);
 
-// Returns the allocator's unused blocks to the device, so that the next allocation can have any
-// size. Does nothing on a lost device.
+// Returns unused blocks of LibTorch's allocator to the device, so that the next allocation can have
+// any size. On a lost device the call does nothing.
 void ReleaseCachedMemory(const c10::Device& device) noexcept;
 
-// Waits until the device has computed all that was queued on it, by any thread. Returns at once for
-// a CPU, which queues nothing, and on a lost device, on which nothing runs.
+// Waits until the device has finished all work that any thread has queued on it. Returns at once
+// for a CPU, which queues nothing, and for a lost device, on which nothing runs.
 void AwaitDevice(const c10::Device& device) noexcept;
 
 }  // namespace wan

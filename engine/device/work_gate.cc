@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// The stream that LibTorch uses.
+// The queue of the stream that LibTorch uses.
 class StreamQueue final : public WorkQueue {
  public:
   explicit StreamQueue(c10::Device device) : device_(device) {}
@@ -31,7 +31,7 @@ class StreamQueue final : public WorkQueue {
 
 }  // namespace
 
-// Queued work that the device may not have done yet.
+// Work that is queued and that the device may not have finished.
 class WorkGate::Backlog {
  public:
   explicit Backlog(std::shared_ptr<WorkQueue> queue) : queue_(std::move(queue)) {}
@@ -42,7 +42,8 @@ class WorkGate::Backlog {
     marked_.push_back({queue_->MarkEnd(), unmarked_});
     outstanding_ += unmarked_;
     unmarked_ = 0;
-    // Never wait for the last piece, however large it is, so that the device stays busy.
+    // Never wait for the last piece, however large it is; otherwise the device would be idle
+    // afterwards.
     while (marked_.size() > 1 && outstanding_ > kMostOutstandingFlops) {
       queue_->Await(marked_.front().end);
       outstanding_ -= marked_.front().flops;
@@ -58,8 +59,8 @@ class WorkGate::Backlog {
 
   const std::shared_ptr<WorkQueue> queue_;
   std::deque<Piece> marked_;
-  double outstanding_ = 0;  // operations before all marks
-  double unmarked_ = 0;     // operations after the last mark
+  double outstanding_ = 0;  // number of operations before all marks
+  double unmarked_ = 0;     // number of operations after the last mark
 };
 
 WorkGate::WorkGate(std::stop_token stop) : stop_(std::move(stop)) {}
@@ -74,7 +75,7 @@ WorkGate::WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop)
 
 absl::Status WorkGate::Pass(double flops) const {
   if (backlog_ != nullptr && !RequestedStop()) backlog_->Add(flops);
-  // Check after the wait, because the request may have come meanwhile.
+  // Check after the wait, because a stop may have been requested meanwhile.
   return RequestedStop() ? absl::CancelledError("stopped on request") : absl::OkStatus();
 }
 

@@ -1,4 +1,4 @@
-// Lets a stop request take effect between two pieces of queued device work.
+// Lets a stop request take effect between two pieces of work that are queued on a device.
 //
 //   const WorkGate gate(device, stop);
 //   for (const Block& block : blocks) {
@@ -16,50 +16,51 @@
 
 namespace wan {
 
-// The queue of a device's work. Tests inject their own.
+// The queue of the work that a device has to do. Tests replace it by their own.
 class WorkQueue {
  public:
   using Mark = std::shared_ptr<void>;
 
   virtual ~WorkQueue() = default;
 
-  // Returns a mark after all work queued so far.
+  // Returns a mark after all work that has been queued so far.
   virtual Mark MarkEnd() = 0;
-  // Blocks until all work before the mark is done. Throws what LibTorch throws, for example if the
-  // device is lost.
+  // Blocks until the device has done all work before the mark. If the device is lost, exceptions of
+  // LibTorch pass through.
   virtual void Await(const Mark& mark) = 0;
 };
 
-// Queued GPU work cannot be cancelled, so code that queues work calls Pass between two pieces. The
-// gate blocks while more than kMostOutstandingFlops are queued and not done, and returns CANCELLED
-// after a stop request. The device is then free after at most that much work, or after the last
-// piece if that is larger.
+// Work that is queued on a GPU cannot be cancelled. So code that queues work calls Pass between two
+// pieces. Pass blocks while more than kMostOutstandingFlops operations are queued and not finished.
+// After a stop request it returns CANCELLED. The device is then free after at most that much work,
+// or after the last piece if that piece is larger.
 //
-// A gate is a handle: copies share one count of outstanding work. Threads that queue work of one
-// job may call Pass, one at a time; any thread may call RequestedStop.
+// A gate is a handle: its copies share one count of unfinished work. Threads that queue work of the
+// same job may call Pass, but only one at a time. Any thread may call RequestedStop.
 class WorkGate {
  public:
-  // Most floating-point operations queued and not done: 0.07 s of work on an H200, 0.25 s on a card
-  // a quarter as fast. The host queues as much in about a millisecond, so the device stays busy.
+  // The most floating-point operations that may be queued and not finished: 0.07 s of work on an
+  // H200, 0.25 s on a card with a quarter of its speed. The host queues that much in about a
+  // millisecond, so the device stays busy.
   static constexpr double kMostOutstandingFlops = 4e13;
-  // Operations between two marks; marks this rare cost no measurable time.
+  // The number of operations between two marks; at this distance, marks cost no measurable time.
   static constexpr double kFlopsBetweenMarks = 1e13;
-  // Each piece counts as at least this many operations, because small ones take as long as their
-  // launch or their weights' copy.
+  // The least number of operations that a piece counts as, because small pieces take as long as
+  // their launch or as the copy of their weights.
   static constexpr double kLeastFlops = 2.5e12;
 
-  // A gate that never waits and never stops.
+  // Makes a gate that never waits and never stops.
   WorkGate() = default;
-  // A gate that never waits, for work that is done when its call returns, for example on a CPU.
-  // Implicit, because such work needs only a stop token.
+  // Makes a gate that never waits, for work that is done when the call that does it returns, as on
+  // a CPU. The constructor is implicit, because such work needs only a stop token.
   WorkGate(std::stop_token stop);  // NOLINT(google-explicit-constructor)
-  // A gate for a GPU, for the stream that LibTorch uses in the calling thread.
+  // Makes a gate for a GPU and the stream that LibTorch uses there in the calling thread.
   WorkGate(c10::Device device, std::stop_token stop);
   WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop);
 
-  // Call it between two pieces of work; `flops` is the work queued since the last call. May wait
-  // for the device. Returns CANCELLED after a stop request; the caller must then queue nothing more
-  // and return the status.
+  // Call it between two pieces of work; `flops` is the number of operations that were queued since
+  // the last call. The call may wait for the device. Returns CANCELLED after a stop request; then
+  // the caller must queue nothing more and return this status.
   absl::Status Pass(double flops = 0) const;
 
   bool RequestedStop() const { return stop_.stop_requested(); }

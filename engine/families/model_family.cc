@@ -12,11 +12,12 @@ const std::string_view kUpstreamNegativePrompt =
     "，形态畸形的肢体，"
     "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
 
-// Values come from upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and shared_config.py
-// at commit 42bf4cf; diffusers' names from its conversions of these models.
+// The values come from upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and
+// shared_config.py at commit 42bf4cf. The names that diffusers uses come from its conversions of
+// these models.
 std::span<const ModelFamily> ModelFamilies() {
   static const ModelFamily rows[] = {
-      // Wan2.2 TI2V-5B: text and image to video.
+      // Wan2.2 TI2V-5B makes videos from text, or from text and an image.
       {.id = FamilyId::kTi2v5b,
        .upstream_type = "ti2v",
        .diffusers_class = "WanPipeline",
@@ -33,7 +34,7 @@ std::span<const ModelFamily> ModelFamilies() {
                     .solver = "unipc",
                     .negative_prompt = kUpstreamNegativePrompt},
        .published = {.dim = 3072, .ffn_dim = 14336, .num_heads = 24, .num_layers = 30}},
-      // Wan2.2 T2V-A14B: text to video.
+      // Wan2.2 T2V-A14B makes videos from text.
       {.id = FamilyId::kT2vA14b,
        .upstream_type = "t2v",
        .diffusers_class = "WanPipeline",
@@ -51,7 +52,7 @@ std::span<const ModelFamily> ModelFamilies() {
                     .solver = "unipc",
                     .negative_prompt = kUpstreamNegativePrompt},
        .published = {.dim = 5120, .ffn_dim = 13824, .num_heads = 40, .num_layers = 40}},
-      // Wan2.2 I2V-A14B: image to video.
+      // Wan2.2 I2V-A14B makes videos from an image and text.
       {.id = FamilyId::kI2vA14b,
        .upstream_type = "i2v",
        .diffusers_class = "WanImageToVideoPipeline",

@@ -1,5 +1,6 @@
-// Facts that tell the model families apart and that checkpoints do not state, or state differently
-// in each layout: one row per family. Code reads a row and never tests the id of a family.
+// Facts in which the model families differ and that checkpoints do not state, or state differently
+// in each layout. Each family has one row of facts. Code reads a family's row; no code tests which
+// family it is.
 //
 // To add a family, add its line to engine/api/model_families.def and its row to model_family.cc.
 #pragma once
@@ -18,24 +19,24 @@
 
 namespace wan {
 
-// How a model uses the image of a request.
+// What a model does with the image of a request.
 enum class ImageRole {
-  kNone,        // not at all
-  kFirstFrame,  // as the video's first frame, kept clean while the others are denoised
-  kCondition,   // as extra channels beside the latents: a mask and the encoded image
+  kNone,        // the model takes no image
+  kFirstFrame,  // the video's first frame, kept clean while the others are denoised
+  kCondition,   // channels beside the latents: a mask and the encoded image
 };
 
-// Defaults for the fields of a request.
+// Default values for fields of a request.
 struct SamplingDefaults {
   int steps = 0;
-  std::vector<double> guidance_scale;  // one value, or (low noise, high noise)
+  std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   double shift = 0;
   std::string_view solver;
-  // Also used for an empty negative prompt.
+  // An empty negative prompt means this one as well.
   std::string_view negative_prompt;
 };
 
-// The dimensions of a published transformer that do not follow from its VAE and text encoder.
+// The dimensions of a published transformer that do not follow from its VAE and its text encoder.
 struct PublishedSize {
   int64_t dim = 0;
   int64_t ffn_dim = 0;
@@ -50,31 +51,32 @@ struct ModelFamily {
   FamilyId id = FamilyId::kTi2v5b;
   std::string_view upstream_type;    // "model_type" in config.json of upstream's layout
   std::string_view diffusers_class;  // "_class_name" in model_index.json of diffusers' layout
-  std::span<const ExpertRole> experts = kOneExpert;  // experts in the checkpoint's order
-  // With two experts, the high-noise one computes timesteps from this fraction of 1000 upwards.
+  std::span<const ExpertRole> experts = kOneExpert;  // the experts, in the checkpoint's order
+  // If there are two experts, the high-noise one computes timesteps of at least this fraction of
+  // 1000.
   std::optional<double> expert_boundary;
   VaeKind vae = VaeKind::kWan21;
   bool accepts_text_only = false;
   ImageRole image = ImageRole::kNone;
   StageKind preprocess = StageKind::kTi2vPreprocess;
-  // Request defaults, from upstream's configs and generate.py.
+  // Defaults for requests, from upstream's configs and generate.py.
   VideoShape shape;
   int fps = 0;
   SamplingDefaults sampling;
-  PublishedSize published;  // size of "synthetic:NAME"
+  PublishedSize published;  // the size of the model "synthetic:NAME"
 
-  // Returns how many input channels the transformer has besides the latents: those of the encoded
-  // image, and one mask channel per frame of a latent frame.
+  // Returns how many input channels the transformer has in addition to the latents: the channels of
+  // the encoded image, and one mask channel for each video frame of a latent frame.
   int64_t ConditionChannels(int64_t latent_channels, int64_t frames_per_latent) const;
 };
 
 // The negative prompt that upstream uses for all models (wan/configs/shared_config.py).
 extern const std::string_view kUpstreamNegativePrompt;
 
-// All rows, in the order of FamilyId; they live until the process ends.
+// Returns all rows, in the order of FamilyId. The rows live until the process ends.
 std::span<const ModelFamily> ModelFamilies();
 
-// Returns the row of a family.
+// Returns the row of the family `id`.
 const ModelFamily& FindModelFamily(FamilyId id);
 
 }  // namespace wan

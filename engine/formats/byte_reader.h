@@ -1,4 +1,5 @@
-// A bounds-checked cursor over the little-endian bytes of an untrusted file.
+// Reads the little-endian bytes of an untrusted file one after the other, and checks every read
+// against the end.
 #pragma once
 
 #include <bit>
@@ -10,7 +11,7 @@
 
 namespace wan {
 
-// A read past the end returns zero or an empty view, and makes failed() true for good, so the
+// A read beyond the end returns zero or an empty view, and from then on failed() is true. So the
 // caller can read all fields of a record and check once. The bytes must outlive the reader and
 // every view that it returns. Not thread-safe.
 class ByteReader {
@@ -18,7 +19,7 @@ class ByteReader {
   explicit ByteReader(std::span<const std::byte> bytes, uint64_t position = 0)
       : bytes_(bytes), position_(position), failed_(position > bytes.size()) {}
 
-  // Returns the next integer.
+  // Returns the next integer and moves past it.
   template <typename Integer>
   Integer Read() {
     static_assert(std::endian::native == std::endian::little);
@@ -28,14 +29,14 @@ class ByteReader {
     return value;
   }
 
-  // Returns the next `size` bytes as text.
+  // Returns the next `size` bytes as text and moves past them.
   std::string_view ReadText(uint64_t size) {
     const std::span<const std::byte> raw = Take(size);
     return {reinterpret_cast<const char*>(raw.data()), raw.size()};
   }
 
-  // Returns the text up to the next newline and consumes both. Fails without a newline. Fails if
-  // there is none.
+  // Returns the text up to the next newline, and moves past both. If there is no newline, the read
+  // fails.
   std::string_view ReadLine() {
     const std::string_view rest = {reinterpret_cast<const char*>(bytes_.data()), bytes_.size()};
     const size_t end = failed_ ? std::string_view::npos : rest.find('\n', position_);
@@ -48,7 +49,7 @@ class ByteReader {
     return line;
   }
 
-  // Returns the next `size` bytes.
+  // Returns the next `size` bytes and moves past them.
   std::span<const std::byte> Take(uint64_t size) {
     if (failed_ || size > bytes_.size() - position_) {
       failed_ = true;

@@ -14,7 +14,7 @@ struct DTypeTraits {
   size_t size;
 };
 
-// In the order of the enumerators.
+// The names are in the order of the enumerators.
 constexpr std::array<DTypeTraits, 12> kDTypes{{
     {DType::kFloat64, "F64", 8},
     {DType::kFloat32, "F32", 4},

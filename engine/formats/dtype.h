@@ -1,5 +1,5 @@
-// The element types and shapes of tensors in files. Free of LibTorch. All functions are
-// thread-safe.
+// The element types and shapes of tensors in files. This header does not need LibTorch. All
+// functions are thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -26,17 +26,17 @@ enum class DType {
   kFloat8E5M2,
 };
 
-// Returns the bytes per element.
+// Returns the number of bytes of an element.
 size_t DTypeSize(DType dtype);
 
 // Returns the name that safetensors headers use, for example "BF16".
 std::string_view DTypeName(DType dtype);
 
-// Inverse of DTypeName; nullopt for any other text.
+// Returns the type with this name (see DTypeName); nullopt for any other text.
 std::optional<DType> DTypeFromName(std::string_view name);
 
-// Returns the number of elements of a tensor; 1 for a scalar's empty shape. Returns nullopt if a
-// dimension is negative or the product does not fit into 64 bits.
+// Returns the number of elements that a tensor of this shape has; 1 for the empty shape of a
+// scalar. Returns nullopt if a dimension is negative or the product does not fit into 64 bits.
 std::optional<int64_t> ElementCount(std::span<const int64_t> shape);
 
 // Returns the shape as text for messages: "[64, 64]".

@@ -12,26 +12,29 @@
 
 namespace wan {
 
-// Returns DATA_LOSS. The file's content contradicts itself or its format.
+// Returns DATA_LOSS with this message. Use it if the file's content contradicts itself or its
+// format.
 absl::Status Damaged(std::string_view file, std::string_view what);
 
-// Returns NOT_FOUND. The file, or a part of it, does not exist.
+// Returns NOT_FOUND with this message. Use it if the file, or a part of it, does not exist.
 absl::Status Absent(std::string_view file, std::string_view what);
 
-// Returns UNIMPLEMENTED. The file seems valid, but the engine does not support its content.
+// Returns UNIMPLEMENTED with this message. Use it if the file seems valid but the engine does not
+// support its content.
 absl::Status Unsupported(std::string_view file, std::string_view what);
 
-// Returns DATA_LOSS if `bytes`, the beginning of the file, look like another kind of file than
-// `expected`, for example a Git LFS pointer. OK says nothing about the rest.
+// Returns DATA_LOSS if `bytes`, the beginning of a file, look like another kind of file than
+// `expected`, for example like a Git LFS pointer. If the function returns OK, the rest of the file
+// may still be wrong.
 absl::Status CheckNotForeign(std::string_view file, std::span<const std::byte> bytes,
                              FileContent expected);
 
-// Combines `problems`, at least one, into one status with the code of the first, the messages of
-// the first three, and the number of the others.
+// Combines `problems`, of which there must be at least one, into one status. The result has the
+// code of the first problem, the messages of the first three, and the number of the others.
 absl::Status Summarise(std::span<const absl::Status> problems);
 
-// Makes untrusted text fit for a message: escapes control and non-ASCII characters, and cuts it to
-// 120 bytes.
+// Makes untrusted text suitable for a message: escapes control characters and non-ASCII characters,
+// and cuts the text to 120 bytes.
 std::string Printable(std::string_view untrusted);
 
 }  // namespace wan

@@ -7,10 +7,10 @@
 namespace wan {
 namespace {
 
-// An element is not finite if all bits of its exponent are set.
+// An element is NaN or infinite if all bits of its exponent are set.
 template <typename Bits>
 std::optional<size_t> Find(std::span<const std::byte> bytes, Bits exponent) {
-  constexpr size_t kBlock = 4096;  // elements checked without a branch
+  constexpr size_t kBlock = 4096;  // number of elements that are checked before a branch
   const size_t count = bytes.size() / sizeof(Bits);
   Bits block[kBlock];
   for (size_t first = 0; first < count; first += kBlock) {

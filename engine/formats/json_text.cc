@@ -15,8 +15,8 @@ using nlohmann::json;
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-// Checks the text without building a tree: the library's tree silently keeps the last of two equal
-// keys and, without exceptions, gives no reason for an error.
+// Checks the text without building a tree. The library's own tree silently keeps the last of two
+// equal keys and, without exceptions, gives no reason for an error.
 class Examiner : public nlohmann::json_sax<json> {
  public:
   const std::string& problem() const { return problem_; }
@@ -66,7 +66,7 @@ class Examiner : public nlohmann::json_sax<json> {
 
 bool IsInteger(const json& value, int64_t min, int64_t max) {
   if (!value.is_number_integer()) return false;
-  // Only numbers above INT64_MAX would change sign below.
+  // Only a number above INT64_MAX would change its sign below.
   const bool fits =
       !value.is_number_unsigned() || value.get<uint64_t>() <= static_cast<uint64_t>(INT64_MAX);
   return fits && value.get<int64_t>() >= min && value.get<int64_t>() <= max;

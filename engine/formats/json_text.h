@@ -1,4 +1,4 @@
-// Reads JSON from files that may be damaged.
+// Reads JSON from files that may be damaged or hostile.
 #pragma once
 
 #include <cstdint>
@@ -12,20 +12,22 @@
 
 namespace wan {
 
-// Parses `text`. DATA_LOSS, with the position, if the text is not JSON, if an object has a key
-// twice, or if nesting exceeds 64 levels. Messages name `file`.
+// Parses `text` as JSON. DATA_LOSS, with the position, if the text is not JSON, if an object has
+// the same key twice, or if it is nested more than 64 levels deep. Messages call the text's file
+// `file`.
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view file);
 
-// Reads a file and parses it as ParseJson does. DATA_LOSS also if the root is not an object, or the
-// file is truncated meanwhile; if it cannot be opened, the errors of MappedFile::Open.
+// Reads a file and parses it as ParseJson does. DATA_LOSS also if the root is not an object, or if
+// somebody truncates the file meanwhile. If the file cannot be opened, the errors are those of
+// MappedFile::Open.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
-// Reads typed fields of an object and collects all problems, so that one pass finds all of them. A
-// field that is absent, null, of another type or out of range adds a problem and reads as its
-// type's zero value. Not thread-safe.
+// Reads typed fields of an object and collects all problems, so that one pass over the object finds
+// all of them. A field that is absent, null, of another type or out of range adds a problem. The
+// value of such a field is the zero value of its type. Not thread-safe.
 class JsonFields {
  public:
-  // Messages name `file`. Both arguments must outlive the reader.
+  // Messages call the object's file `file`. Both arguments must outlive the reader.
   JsonFields(const nlohmann::json& object, const std::string& file);
 
   // Returns the keys of all fields, sorted.
@@ -34,7 +36,7 @@ class JsonFields {
   // Returns whether the field is present and not null.
   bool Has(std::string_view key) const;
 
-  // `min` and `max` are the accepted bounds, inclusive.
+  // `min` and `max` are the least and the greatest value that is accepted.
   int64_t Integer(std::string_view key, int64_t min, int64_t max);
   double Number(std::string_view key);
   bool Bool(std::string_view key);
@@ -43,9 +45,9 @@ class JsonFields {
   std::vector<double> Numbers(std::string_view key);
   std::vector<bool> Bools(std::string_view key);
 
-  // Adds a DATA_LOSS problem that the caller found: fields contradict each other or the format.
+  // Adds a DATA_LOSS problem that the caller has found: fields contradict each other or the format.
   void AddProblem(std::string_view what);
-  // Adds an UNIMPLEMENTED problem that the caller found: the engine does not support a value.
+  // Adds an UNIMPLEMENTED problem that the caller has found: the engine does not support a value.
   void Refuse(std::string_view what);
 
   const std::vector<absl::Status>& problems() const { return problems_; }

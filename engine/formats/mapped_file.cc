@@ -18,7 +18,8 @@
 namespace wan {
 
 absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::string& path) {
-  // O_NONBLOCK: opening a pipe must fail instead of waiting for its writer.
+  // With O_NONBLOCK, opening a pipe fails; without it, the call would wait for somebody who writes
+  // to the pipe.
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (descriptor < 0) {
     const int open_errno = errno;
@@ -29,7 +30,7 @@ absl::StatusOr<std::shared_ptr<const MappedFile>> MappedFile::Open(const std::st
   const absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor);
   const bool regular = version.ok() && ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode);
   const size_t size = regular ? static_cast<size_t>(version->size_bytes) : 0;
-  // mmap refuses an empty file, which is no error here.
+  // mmap refuses an empty file, but here an empty file is not an error.
   void* const address =
       size > 0 ? ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, descriptor, 0) : nullptr;
   const int map_errno = errno;

@@ -1,4 +1,4 @@
-// A file that is mapped into memory: spans name its pieces, and Read copies them.
+// A file that is mapped into memory. Spans refer to pieces of it, and Read copies them.
 #pragma once
 
 #include <cstddef>
@@ -14,14 +14,14 @@
 
 namespace wan {
 
-// Copies a piece of an untrusted file, as MappedFile::Read does.
+// Copies a piece of an untrusted file; MappedFile::Read is such a function.
 using ReadPiece = std::function<absl::Status(std::span<const std::byte> part, std::byte* out)>;
 
-// Immutable, and safe for use by several threads at once.
+// Immutable; several threads may use an object at the same time.
 class MappedFile {
  public:
-  // Opens and maps `path`. On failure returns the error of CheckPath (engine/api/file_problem.h),
-  // for example FAILED_PRECONDITION if `path` is not a regular file.
+  // Opens the file at `path` and maps it. If that fails, returns the error of CheckPath
+  // (engine/api/file_problem.h), for example FAILED_PRECONDITION if `path` is not a regular file.
   static absl::StatusOr<std::shared_ptr<const MappedFile>> Open(const std::string& path);
 
   ~MappedFile();
@@ -29,20 +29,21 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // The file's bytes when it was opened, to name pieces for Read. Do not access them: that raises
-  // SIGBUS if the file was truncated since.
+  // The bytes that the file had when it was opened. These spans serve to select pieces for Read. Do
+  // not access them: that raises SIGBUS if somebody has truncated the file since.
   std::span<const std::byte> bytes() const { return bytes_; }
-  // The file's version when it was opened.
+  // Returns the version that the file had when it was opened.
   const FileVersion& version() const { return version_; }
 
-  // Copies `part`, which must lie inside bytes(), to `out` with system calls. This touches no page
-  // of the mapping, which is cheaper for gigabytes. DATA_LOSS if the file was truncated.
+  // Copies `part`, which must lie inside bytes(), to `out` with system calls. No page of the
+  // mapping is touched, which makes it faster for gigabytes. DATA_LOSS if somebody has truncated
+  // the file.
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
 
   // Returns a copy of `part`, made by Read.
   absl::StatusOr<std::vector<std::byte>> Copy(std::span<const std::byte> part) const;
 
-  // Returns a copy of the first bytes, as many as CheckNotForeign looks at.
+  // Returns a copy of the file's first bytes, as many as CheckNotForeign examines.
   absl::StatusOr<std::vector<std::byte>> CopyBeginning() const;
 
  private:

@@ -15,7 +15,7 @@ namespace {
 
 using Kind = PickleValue::Kind;
 
-// Names as in CPython's pickletools.
+// The names are those of CPython's pickletools.
 enum class Opcode : uint8_t {
   kMark = '(',
   kStop = '.',
@@ -51,7 +51,7 @@ constexpr int kProtocol = 2;
 
 constexpr std::string_view kOrderedDict = "collections OrderedDict";
 
-// Names of element types such as "torch FloatStorage"; torch_archive.cc knows them all.
+// Types of elements have names such as "torch FloatStorage"; torch_archive.cc knows all of them.
 bool IsStorageType(std::string_view global) {
   constexpr std::string_view kModule = "torch ";
   if (!global.starts_with(kModule) || !global.ends_with("Storage")) return false;
@@ -59,7 +59,7 @@ bool IsStorageType(std::string_view global) {
   return std::all_of(global.begin(), global.end(), absl::ascii_isalnum);
 }
 
-// Names, for messages, of opcodes that state dicts never use.
+// The names, for messages, of opcodes that do not occur in state dicts.
 std::string_view UnsupportedName(uint8_t opcode) {
   switch (opcode) {
     case 'i':
@@ -126,7 +126,7 @@ class Machine {
       const auto opcode = reader_.Read<uint8_t>();
       if (!reader_.failed() && opcode == static_cast<uint8_t>(Opcode::kStop)) break;
       absl::Status status = reader_.failed() ? absl::OkStatus() : Execute(opcode);
-      // Checked first, because truncated operands read as zeros.
+      // Check this first, because operands that are cut off read as zeros.
       if (reader_.failed()) return Wrong("the pickle ends in the middle");
       if (!status.ok()) return status;
     }
@@ -153,7 +153,7 @@ class Machine {
   void PushInteger(int64_t integer) { Push(Kind::kInteger).integer = integer; }
   void PushBool(bool value) { Push(Kind::kBool).integer = value ? 1 : 0; }
 
-  // Returns the topmost `count` values, oldest first.
+  // Returns the topmost `count` values of the stack, oldest first.
   absl::StatusOr<Values> Pop(size_t count) {
     if (stack_.size() < count) return Wrong("takes more values than the stack has");
     Values values(stack_.end() - static_cast<std::ptrdiff_t>(count), stack_.end());
@@ -164,7 +164,7 @@ class Machine {
     return values;
   }
 
-  // Pops the values above the topmost mark, and the mark.
+  // Removes the values above the topmost mark from the stack, and the mark, and returns the values.
   absl::StatusOr<Values> PopToMark() {
     const auto mark = std::find(stack_.rbegin(), stack_.rend(), nullptr);
     if (mark == stack_.rend()) return Wrong("there is no mark");
@@ -173,14 +173,14 @@ class Machine {
     return values;
   }
 
-  // Returns the dict on top of the stack; nullptr if there is none.
+  // Returns the dict that is on top of the stack; nullptr if the top is not a dict.
   PickleValue* TopDict() {
     const bool dict =
         !stack_.empty() && stack_.back() != nullptr && stack_.back()->kind == Kind::kDict;
     return dict ? stack_.back() : nullptr;
   }
 
-  // Pushes a value of `kind` with the popped values as items.
+  // Pushes a value of `kind` whose items are the values above the topmost mark.
   absl::Status Wrap(Kind kind, absl::StatusOr<Values> items) {
     if (!items.ok()) return items.status();
     Push(kind).items = *std::move(items);
@@ -214,7 +214,7 @@ class Machine {
       case Opcode::kLong1:
         return ReadLong();
       case Opcode::kBinFloat:
-        // The format's only big-endian number.
+        // This is the only number in the format that is big-endian.
         Push(Kind::kFloat).real =
             std::bit_cast<double>(__builtin_bswap64(reader_.Read<uint64_t>()));
         return absl::OkStatus();
@@ -281,7 +281,7 @@ class Machine {
     std::string name(reader_.ReadLine());
     name += ' ';
     name += reader_.ReadLine();
-    if (reader_.failed()) return absl::OkStatus();  // reported by Run()
+    if (reader_.failed()) return absl::OkStatus();  // Run() reports the error
     if (name != kOrderedDict && !IsFunction(name) && !IsStorageType(name)) {
       return Wrong(absl::StrCat("global \"", Printable(name), "\" has no place in a state dict"));
     }
@@ -336,7 +336,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  // torch gives state dicts an attribute "_metadata" (module versions), which is dropped.
+  // torch gives state dicts an attribute "_metadata" with module versions, which is dropped here.
   absl::Status Build() {
     const absl::StatusOr<Values> state = Pop(1);
     if (!state.ok()) return state.status();
@@ -348,9 +348,9 @@ class Machine {
 
   ByteReader reader_;
   const std::string_view where_;
-  uint64_t position_ = 0;  // position of the current opcode
+  uint64_t position_ = 0;  // position of the opcode that is being read
   Pickle pickle_;
-  std::vector<PickleValue*> stack_;  // nullptr: a mark
+  std::vector<PickleValue*> stack_;  // nullptr stands for a mark
   std::unordered_map<uint32_t, PickleValue*> memo_;
 };
 

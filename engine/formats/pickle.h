@@ -1,5 +1,6 @@
-// A restricted reader of Python pickles. It supports only the opcodes and names of state dicts, and
-// builds plain data from them. It never imports or calls anything.
+// Reads Python pickles, but not all of them. The reader supports only the opcodes and the names
+// that state dicts use, and builds plain data from them. The reader never imports or calls anything
+// that the pickle names.
 #pragma once
 
 #include <cstddef>
@@ -15,19 +16,19 @@
 
 namespace wan {
 
-// One value. The comment of each kind names the members that are used.
+// One value of a pickle. The comment of each kind says which members hold the value.
 struct PickleValue {
   enum class Kind {
     kNone,
     kBool,          // held in `integer`: 0 or 1
     kInteger,       // held in `integer`
-    kFloat,         // held in `real`
-    kString,        // held in `text`
+    kFloat,         // held in `real`, in double precision
+    kString,        // held in `text`, as UTF-8
     kTuple,         // held in `items`
-    kDict,          // held in `entries`; also for an OrderedDict
-    kName,          // held in `text`: an allowed global, "module name"
-    kPersistentId,  // held in `items`: the id alone
-    kCall,          // text: allowed function, "module name"; items: argument tuple
+    kDict,          // held in `entries`; an OrderedDict is a kDict as well
+    kName,          // held in `text`: a global name that is allowed, "module name"
+    kPersistentId,  // held in `items`: the id is the only item
+    kCall,          // `text`: allowed function, "module name"; `items`: its arguments
   };
 
   Kind kind = Kind::kNone;
@@ -35,26 +36,26 @@ struct PickleValue {
   double real = 0;
   std::string text;
   std::vector<const PickleValue*> items;
-  // Keys and values in the pickle's order; keys may repeat.
+  // Keys and values in the order of the pickle; a key may occur more than once.
   std::vector<std::pair<const PickleValue*, const PickleValue*>> entries;
 };
 
-// Returns the kind as messages spell it: "none", "tuple" and so on. Thread-safe.
+// Returns the word for the kind in messages: "none", "tuple" and so on. Thread-safe.
 std::string_view PickleKindName(PickleValue::Kind kind);
 
-// The result of ReadPickle. It owns all values. Values may be shared, and a dict may contain
-// itself, as in the pickle.
+// The result of ReadPickle. The object owns all values of the pickle. Several values may share one,
+// and a dict may contain itself, as the pickle says.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
 };
 
-// Reads a pickle of protocol 2, which torch.save writes. Supported are None, bools, integers of up
-// to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids;
-// collections.OrderedDict, whose attributes are dropped; torch._utils._rebuild_tensor_v2 and
-// _rebuild_parameter, which become kCall; and torch's storage types, which become kName. Anything
-// else is DATA_LOSS, naming the opcode or global and its position. Messages begin with `where`.
-// Thread-safe.
+// Reads a pickle of protocol 2, the protocol that torch.save uses. The reader supports None, bools,
+// integers of up to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids. The
+// reader also supports collections.OrderedDict, whose attributes are dropped;
+// torch._utils._rebuild_tensor_v2 and _rebuild_parameter, which become kCall; and torch's storage
+// types, which become kName. DATA_LOSS for anything else; the message names the opcode or the
+// global name, and its position. Messages begin with `where`. Thread-safe.
 absl::StatusOr<Pickle> ReadPickle(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace wan

@@ -19,7 +19,7 @@ namespace {
 
 using nlohmann::json;
 
-// The format's own limit.
+// The format itself has this limit.
 constexpr uint64_t kLongestHeader = 100'000'000;
 constexpr const char kMetadataKey[] = "__metadata__";
 
@@ -30,7 +30,7 @@ absl::Status CheckMetadata(const json& metadata, const std::string& path) {
   return good ? absl::OkStatus() : Damaged(path, "__metadata__ is not an object of strings");
 }
 
-// Returns the array of non-negative integers under `key`, or nullopt for anything else.
+// Returns the array of non-negative integers that `key` has; nullopt if the value is anything else.
 std::optional<std::vector<int64_t>> Extents(const json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) return std::nullopt;
@@ -82,7 +82,7 @@ absl::StatusOr<StoredTensor> ReadEntry(const std::string& name, const json& entr
                       .bytes = data.subspan(begin, end - begin)};
 }
 
-// Checks that every byte of `data` belongs to exactly one tensor.
+// Checks that each byte of `data` belongs to exactly one tensor.
 absl::Status CheckCover(const std::vector<StoredTensor>& tensors, std::span<const std::byte> data,
                         const std::string& path) {
   std::vector<const StoredTensor*> in_order;
@@ -117,7 +117,7 @@ absl::Status CheckCover(const std::vector<StoredTensor>& tensors, std::span<cons
   return absl::OkStatus();
 }
 
-// Tensor names by shard file, as the index says.
+// The names of the tensors in each shard file, according to the index.
 using ShardContents = std::map<std::string, std::vector<std::string>>;
 
 absl::StatusOr<ShardContents> ReadIndex(const std::string& index_path) {
@@ -130,7 +130,8 @@ absl::StatusOr<ShardContents> ReadIndex(const std::string& index_path) {
   ShardContents shards;
   for (const auto& [tensor, shard] : weight_map->items()) {
     const std::string file = shard.is_string() ? shard.get<std::string>() : "";
-    // Shards must be next to their index; a path could name any file on the machine.
+    // Shards must be in the folder of their index, because a path in the index could lead to any
+    // file of the machine.
     if (!file.ends_with(".safetensors") ||
         file.find_first_of(std::string_view("/\0", 2)) != std::string::npos) {
       return Damaged(index_path,
@@ -182,7 +183,7 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   const bool begins_well = !reader.failed() && header_length <= kLongestHeader &&
                            beginning->size() > header_at &&
                            (*beginning)[header_at] == std::byte{'{'};
-  // In another kind of file the length is meaningless.
+  // If the file is of another kind, the length has no meaning.
   if (!begins_well) {
     absl::Status foreign = CheckNotForeign(path, *beginning, FileContent::kSafetensors);
     if (!foreign.ok()) return foreign;

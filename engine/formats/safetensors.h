@@ -1,5 +1,5 @@
-// Reads the safetensors format: header length, JSON header, tensor bytes. All functions are
-// thread-safe. https://huggingface.co/docs/safetensors
+// Reads files in the safetensors format: the length of the header, the header in JSON, the bytes of
+// the tensors. All functions are thread-safe. https://huggingface.co/docs/safetensors
 #pragma once
 
 #include <string>
@@ -9,14 +9,15 @@
 
 namespace wan {
 
-// Maps a file and checks it: the header fits into the file and is JSON, dtypes are known, names are
-// unique, every tensor has as many bytes as shape and dtype need, and tensors fill the rest of the
-// file without overlaps or holes. Otherwise returns DATA_LOSS, naming file and tensor.
+// Maps a file and checks it. The header must fit into the file and be JSON, dtypes must be known
+// and names unique. Every tensor must have as many bytes as its shape and dtype need, and the
+// tensors must fill the rest of the file without overlaps or holes. Otherwise returns DATA_LOSS;
+// the message names file and tensor.
 absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path);
 
-// Reads the shards named by an index file ("*.safetensors.index.json") from the index's folder.
-// Index and shards must agree about each tensor's shard. A problem in one shard does not prevent
-// reading the others.
+// Reads the shards that an index file ("*.safetensors.index.json") names, from the folder of the
+// index. Index and shards must agree about which shard has which tensor. A problem in one shard
+// does not keep the others from being read.
 TensorFiles ReadShardedSafetensors(const std::string& index_path);
 
 }  // namespace wan

@@ -19,7 +19,8 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr char kMetadataKey[] = "__metadata__";
-// The header is padded to a multiple of this, so that a mapped file's tensors are aligned.
+// The header is padded to a multiple of this many bytes, so that the tensors of a mapped file are
+// aligned.
 constexpr size_t kAlignment = 8;
 
 std::optional<size_t> ElementSize(std::string_view dtype) {
@@ -57,7 +58,7 @@ absl::Status CheckTensor(const SafetensorsTensor& tensor) {
   return absl::OkStatus();
 }
 
-// Returns the JSON header, padded, after its length.
+// Returns the bytes before the tensors: the length of the header, then the padded header in JSON.
 absl::StatusOr<std::string> MakeHeader(const std::vector<SafetensorsTensor>& tensors,
                                        const std::map<std::string, std::string>& metadata) {
   Json header = Json::object();
@@ -87,7 +88,7 @@ absl::StatusOr<std::string> MakeHeader(const std::vector<SafetensorsTensor>& ten
   return result + json;
 }
 
-// A file that is being written. The destructor closes it but does not remove it.
+// A file that is being written. The destructor closes the file but does not remove it.
 class OutputFileDescriptor {
  public:
   explicit OutputFileDescriptor(const std::string& path)

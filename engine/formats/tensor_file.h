@@ -1,4 +1,5 @@
-// The tensors of one file under the file's own names; every format's reader returns them.
+// The tensors of one file, under the names that the file gives them. The readers of all formats
+// return them.
 #pragma once
 
 #include <cstddef>
@@ -16,21 +17,22 @@
 namespace wan {
 
 struct StoredTensor {
-  std::string name;  // name in the file; unique there
+  std::string name;  // name of the tensor in the file, where it is unique
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
-  std::span<const std::byte> bytes;  // contiguous; as many as shape and dtype need
+  std::span<const std::byte> bytes;  // contiguous; as many bytes as shape and dtype need
 };
 
 struct TensorFile {
   std::string path;
-  std::shared_ptr<const void> mapping;  // keeps all bytes valid
-  const MappedFile* file = nullptr;     // the mapped file, which `mapping` keeps alive
+  std::shared_ptr<const void> mapping;  // keeps the memory of all bytes valid
+  const MappedFile* file = nullptr;     // the file that `mapping` maps
   std::vector<StoredTensor> tensors;
   std::map<std::string, std::string> metadata;  // the header's __metadata__; safetensors only
 };
 
-// The files of one component. A file with a problem is left out and its problem listed.
+// The files of one component of a model. If a file has a problem, it is left out, and the problem
+// is listed.
 struct TensorFiles {
   std::vector<TensorFile> files;
   std::vector<absl::Status> problems;

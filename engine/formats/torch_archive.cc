@@ -41,7 +41,7 @@ std::optional<DType> DTypeOfStorage(std::string_view global) {
   return found == kStorages.end() ? std::nullopt : std::optional(found->second);
 }
 
-// Returns the items of a tuple of `count`; empty for any other value.
+// Returns the items of a tuple that has `count` of them; empty for any other value.
 std::span<const PickleValue* const> Items(const PickleValue& value, size_t count) {
   if (value.kind != Kind::kTuple || value.items.size() != count) return {};
   return value.items;
@@ -113,7 +113,7 @@ class ArchiveReader {
     return absl::StrCat("tensor ", Printable(tensor), " ");
   }
 
-  // All records are in one folder, named after the saved file.
+  // All records are in one folder, which has the name of the file that was saved.
   absl::StatusOr<std::vector<std::byte>> FindPickle() {
     const ZipRecord* found = nullptr;
     for (const auto& [name, record] : records_) {
@@ -143,7 +143,7 @@ class ArchiveReader {
     };
     const PickleValue* tensor = &value;
     if (tensor->kind == Kind::kCall && tensor->text == "torch._utils _rebuild_parameter") {
-      // (tensor, requires_grad, hooks)
+      // the arguments are (tensor, requires_grad, hooks)
       const auto arguments = Items(*tensor->items.front(), 3);
       if (arguments.empty()) return wrong("is a malformed parameter");
       tensor = arguments[0];
@@ -152,7 +152,7 @@ class ArchiveReader {
       return wrong(absl::StrCat("is of kind ", std::string(PickleKindName(tensor->kind)),
                                 ", expected a tensor"));
     }
-    // (storage, offset in elements, size, stride, requires_grad, hooks)
+    // the arguments are (storage, offset in elements, size, stride, requires_grad, hooks)
     const auto arguments = Items(*tensor->items.front(), 6);
     if (arguments.empty() || arguments[1]->kind != Kind::kInteger) {
       return wrong("does not have the arguments of a tensor");
@@ -183,7 +183,7 @@ class ArchiveReader {
   }
 
   absl::StatusOr<Storage> ReadStorage(const std::string& tensor, const PickleValue& value) {
-    // ("storage", type, record, device, elements)
+    // the id is ("storage", type, record, device, elements)
     std::span<const PickleValue* const> id;
     if (value.kind == Kind::kPersistentId) id = Items(*value.items.front(), 5);
     if (id.empty() || id[0]->kind != Kind::kString || id[0]->text != "storage" ||
@@ -213,7 +213,7 @@ class ArchiveReader {
     return Storage{.dtype = *dtype, .bytes = record->second.bytes};
   }
 
-  // An unused storage suggests that some tensor refers to the wrong one.
+  // If a storage is not used, some tensor probably refers to the wrong one.
   absl::Status CheckAllUsed() const {
     const std::string prefix = absl::StrCat(folder_, "/data/");
     for (auto record = records_.lower_bound(prefix);
@@ -229,7 +229,7 @@ class ArchiveReader {
   const ZipDirectory& records_;
   const ReadPiece& read_;
   std::string folder_;
-  std::set<std::string, std::less<>> used_;  // storages' records that were used
+  std::set<std::string, std::less<>> used_;  // the records of storages that tensors use
 };
 
 }  // namespace

@@ -14,7 +14,7 @@
 namespace wan {
 namespace {
 
-// Names and field sizes follow PKWARE's APPNOTE.TXT, section 4.3.
+// The names, and the sizes of fields, are those of PKWARE's APPNOTE.TXT, section 4.3.
 constexpr uint32_t kLocalHeader = 0x04034b50;
 constexpr uint32_t kCentralHeader = 0x02014b50;
 constexpr uint32_t kEndRecord = 0x06054b50;
@@ -24,12 +24,12 @@ constexpr uint64_t kEndRecordSize = 22;
 constexpr uint64_t kEndLocator64Size = 20;
 constexpr uint64_t kEndRecord64Size = 56;
 constexpr uint64_t kLocalHeaderSize = 30;
-// torch.save aligns records to 64 bytes with an extra field.
+// torch.save uses the extra field to align records to 64 bytes.
 constexpr uint64_t kUsualExtraSize = 128;
 constexpr uint16_t kExtra64 = 0x0001;
 constexpr uint16_t kEncrypted = 0x0001;
 constexpr uint16_t kSizesFollow = 0x0008;
-// In a 16-bit or 32-bit field this value means that the zip64 record has it.
+// If a 16-bit or 32-bit field has this value, the zip64 record has the real one.
 constexpr uint32_t kIn64 = 0xffffffff;
 constexpr uint16_t kIn64Short = 0xffff;
 
@@ -89,7 +89,8 @@ class DirectoryReader {
  private:
   absl::Status Wrong(std::string_view what) const { return Damaged(path_, what); }
 
-  // Returns at most `size` bytes of the archive, from `position` on and up to `limit`.
+  // Returns at most `size` bytes of the archive, starting at `position` and ending at `limit` at
+  // the latest.
   absl::StatusOr<std::vector<std::byte>> Piece(uint64_t position, uint64_t size,
                                                uint64_t limit) const {
     position = std::min(position, limit);
@@ -102,7 +103,8 @@ class DirectoryReader {
   }
 
   absl::StatusOr<End> ReadEnd() const {
-    // The end record is the file's last: torch.save writes no comment after it.
+    // The end record must be the last thing in the file, because torch.save writes no comment after
+    // it.
     if (archive_.size() < kEndRecordSize) return Wrong("too short for a zip archive");
     const uint64_t position = archive_.size() - kEndRecordSize;
     const auto record = Piece(position, kEndRecordSize, archive_.size());
@@ -131,7 +133,7 @@ class DirectoryReader {
       const auto locator_disk = locator.Read<uint32_t>();
       directory_end = locator.Read<uint64_t>();
       const auto disks = locator.Read<uint32_t>();
-      // Subtract, because the sum could overflow.
+      // Compare by subtraction, because a sum could overflow.
       if (locator_disk != 0 || disks != 1 ||
           directory_end != position - kEndLocator64Size - kEndRecord64Size) {
         return Wrong("zip64 locator is damaged");
@@ -157,7 +159,7 @@ class DirectoryReader {
     ByteReader reader(*record);
     const auto signature = reader.Read<uint32_t>();
     const auto size_of_rest = reader.Read<uint64_t>();
-    reader.Take(4);  // skip versions
+    reader.Take(4);  // skips the versions of zip
     const auto disk = reader.Read<uint32_t>();
     const auto directory_disk = reader.Read<uint32_t>();
     const auto entries_here = reader.Read<uint64_t>();
@@ -192,11 +194,11 @@ class DirectoryReader {
   absl::StatusOr<Entry> ReadCentralHeader(ByteReader& reader) const {
     const uint64_t position = reader.position();
     const auto signature = reader.Read<uint32_t>();
-    reader.Take(4);  // skip versions
+    reader.Take(4);  // skips the versions of zip
     Entry entry;
     entry.flags = reader.Read<uint16_t>();
     const auto method = reader.Read<uint16_t>();
-    reader.Take(4);  // skip time
+    reader.Take(4);  // skips the time of the file
     entry.crc32 = reader.Read<uint32_t>();
     const auto stored_size = reader.Read<uint32_t>();
     const auto size = reader.Read<uint32_t>();
@@ -204,7 +206,7 @@ class DirectoryReader {
     const auto extra_length = reader.Read<uint16_t>();
     const auto comment_length = reader.Read<uint16_t>();
     const auto disk = reader.Read<uint16_t>();
-    reader.Take(6);  // skip attributes
+    reader.Take(6);  // skips the attributes of the file
     const auto header_offset = reader.Read<uint32_t>();
     entry.name = std::string(reader.ReadText(name_length));
     ByteReader extra(reader.Take(extra_length));
@@ -234,8 +236,8 @@ class DirectoryReader {
     return entry;
   }
 
-  // Replaces those `fields` (in the format's order) whose value refers to the zip64 extra field.
-  // Returns false if one is missing there or the extra field is malformed.
+  // Replaces each of `fields` (in the format's order) whose value refers to the zip64 extra field.
+  // Returns false if the extra field lacks a value or is malformed.
   static bool ReadExtra64(ByteReader& extra, std::initializer_list<uint64_t*> fields) {
     std::optional<ByteReader> extra64;
     while (!extra.AtEnd()) {
@@ -253,17 +255,17 @@ class DirectoryReader {
     return !extra64.has_value() || !extra64->failed();
   }
 
-  // Reads a record's own header; returns where header and bytes are.
+  // Reads the header in front of a record. Returns where the header and the record's bytes are.
   absl::StatusOr<Extent> ReadLocalHeader(const Entry& entry, uint64_t limit) const {
     const std::string record = absl::StrCat("record ", Printable(entry.name));
     const auto header = ReadHeader(entry, limit);
     if (!header.ok()) return header.status();
     ByteReader reader(*header);
     const auto signature = reader.Read<uint32_t>();
-    reader.Take(2);  // skip version
+    reader.Take(2);  // skips the version of zip
     const auto flags = reader.Read<uint16_t>();
     const auto method = reader.Read<uint16_t>();
-    reader.Take(8);  // skip time and crc32
+    reader.Take(8);  // skips the time and the crc32
     const auto stored_size = reader.Read<uint32_t>();
     const auto size = reader.Read<uint32_t>();
     const auto name_length = reader.Read<uint16_t>();
@@ -274,7 +276,7 @@ class DirectoryReader {
       return Wrong(absl::StrCat(record, " has no header at byte ", entry.header_offset));
     }
     const auto agrees = [&](uint32_t value) { return value == kIn64 || value == entry.size; };
-    // With kSizesFollow a streaming writer has omitted the sizes here.
+    // If kSizesFollow is set, a streaming program wrote the archive and left out the sizes here.
     const bool sizes_agree = (flags & kSizesFollow) != 0 || (agrees(stored_size) && agrees(size));
     if (name != entry.name || flags != entry.flags || method != 0 || !sizes_agree) {
       return Wrong(absl::StrCat(record, ": header and directory of the archive disagree"));
@@ -287,9 +289,10 @@ class DirectoryReader {
     return Extent{.begin = entry.header_offset, .end = begin + entry.size, .name = &entry.name};
   }
 
-  // Reads a record's header with its name and extra field, up to `limit`.
+  // Reads the header in front of a record with its name and extra field, ending at `limit` at the
+  // latest.
   absl::StatusOr<std::vector<std::byte>> ReadHeader(const Entry& entry, uint64_t limit) const {
-    // Most names and extra fields are short: one read has all of it.
+    // Most names and extra fields are so short that the first read returns all of the header.
     uint64_t size = kLocalHeaderSize + entry.name.size() + kUsualExtraSize;
     for (;;) {
       absl::StatusOr<std::vector<std::byte>> header = Piece(entry.header_offset, size, limit);
@@ -318,7 +321,7 @@ absl::StatusOr<std::vector<std::byte>> ReadZipRecord(std::string_view name, cons
                                                      std::string_view path, const ReadPiece& read) {
   std::vector<std::byte> bytes(record.bytes.size());
   if (absl::Status status = read(record.bytes, bytes.data()); !status.ok()) return status;
-  // torch.save can skip checksums; it then writes zero.
+  // torch.save can leave out checksums; it then writes zero.
   if (record.crc32 == 0) return bytes;
   const auto found =
       static_cast<uint32_t>(crc32_z(0, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size()));

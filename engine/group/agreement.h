@@ -1,4 +1,4 @@
-// Makes the ranks of a group end a forward together.
+// Lets the ranks of a group agree on where they end a forward.
 #pragma once
 
 #include <cstdint>
@@ -10,23 +10,25 @@
 
 namespace wan {
 
-// If one rank left a forward alone, the others would wait forever in their next exchange. So all
-// ranks ask at the same numbered points, and the first rank to arrive at a point decides for all.
-// No rank waits. Thread-safe.
+// If one rank left a forward alone, the others would wait for it forever in their next exchange. So
+// all ranks ask this object at the same numbered points, and the rank that arrives at a point first
+// decides for all of them. No rank waits for another. Thread-safe.
 class Agreement {
  public:
-  // Resets everything: no point is decided and no failure is known. No rank may be inside a
-  // forward.
+  // Starts anew: no point is decided, and no failure is known. No rank may be inside a forward
+  // during the call.
   void Begin(std::stop_token stop);
 
-  // Returns whether the ranks go on after `point`, which each rank counts from 0: OK, CANCELLED if
-  // a stop was requested before the first rank arrived, or a rank's failure.
+  // Returns whether the ranks go on after `point`, a number that each rank counts from 0. OK means
+  // that the ranks go on. CANCELLED means that a stop was requested before the first rank arrived.
+  // Any other status is the failure of a rank.
   absl::Status At(int64_t point);
 
-  // Reports that a rank cannot go on. Later calls of At return the first reported failure.
+  // Reports that the calling rank cannot go on. Later calls of At return the failure that was
+  // reported first.
   void Fail(const absl::Status& failure);
 
-  // The first reported failure, or OK.
+  // Returns the failure that was reported first; OK if there is none.
   absl::Status failure() const;
 
  private:
@@ -34,8 +36,8 @@ class Agreement {
 
   mutable absl::Mutex mutex_;
   std::stop_token stop_ ABSL_GUARDED_BY(mutex_);
-  int64_t decided_ ABSL_GUARDED_BY(mutex_) = -1;  // last point that is decided
-  int64_t end_ ABSL_GUARDED_BY(mutex_) = kNever;  // point at which all ranks stop
+  int64_t decided_ ABSL_GUARDED_BY(mutex_) = -1;  // the last point for which there is a decision
+  int64_t end_ ABSL_GUARDED_BY(mutex_) = kNever;  // the point at which all ranks stop
   absl::Status failure_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// Exchanges tensors between the ranks that compute one forward together.
+// Exchanges tensors between ranks that compute one forward together.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,19 +13,21 @@
 
 namespace wan {
 
-// An exchange that a rank has begun. A rank that fails may destroy it without Await.
+// An exchange of tensors that a rank has begun. If the rank fails, it may destroy the object
+// without calling Await.
 class PendingExchange {
  public:
   virtual ~PendingExchange() = default;
 
-  // After this call, work that the rank queues may read `receive` and change `send`. The host waits
-  // only for the peers' calls. Call it once, on the rank's thread. Fails with the failure of any
-  // rank.
+  // Work that the rank queues after this call may read `receive` and change `send`. The host waits
+  // only until the peers have made their calls. Call it only once, on the thread of the rank. If
+  // any rank fails, returns that failure.
   virtual absl::Status Await() = 0;
 };
 
-// One rank's view of the group. A rank is a device and the thread that queues its work; all threads
-// are in one process. Every rank makes the same calls in the same order, on its own thread.
+// The view that one rank has of its group. A rank is a device and the thread that queues the
+// device's work. All threads are in one process. Every rank makes the same calls in the same order,
+// each on its own thread.
 class Communicator {
  public:
   virtual ~Communicator() = default;
@@ -34,21 +36,23 @@ class Communicator {
   virtual int rank() const = 0;
   virtual int size() const = 0;
 
-  // Returns OK or CANCELLED, the same on all ranks, or a rank's failure. Never waits. Ranks call it
-  // before an exchange, so that no rank is left waiting there.
+  // Returns OK, CANCELLED or the failure of a rank; the result is the same on all ranks. The call
+  // never waits. Ranks call it before an exchange, so that no rank waits there for one that has
+  // left.
   virtual absl::Status Agree() = 0;
 
-  // Begins to copy send[i] to receive[rank()] of rank i, for every i, in parallel to work that is
-  // queued later. Until Await, nothing may read `receive` or change `send`. Both have one entry per
-  // rank, contiguous and on this rank's device; sender and receiver use the same shape and dtype.
-  // Entries may be empty, and send[rank()] may be receive[rank()]. The host thread waits for the
-  // peers' calls, but no device waits. On a CPU this call makes the copies. Several exchanges may
-  // be pending; all ranks begin and await them in the same order. Fails with the failure of any
-  // rank.
+  // For every i, begins to copy send[i] to receive[rank()] of rank i. The copies run in parallel to
+  // work that is queued later. Until Await returns, no work may read `receive` or change `send`.
+  // Both have one entry per rank; entries are contiguous and on this rank's device. Sender and
+  // receiver use the same shape and dtype. Entries may be empty, and send[rank()] may be the same
+  // tensor as receive[rank()]. The thread of the host waits until the peers have made their calls,
+  // but no device waits. On a CPU, the call itself makes the copies. Several exchanges may be
+  // pending. All ranks must begin and await them in the same order. If any rank fails, returns that
+  // failure.
   virtual absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
       std::span<const at::Tensor> send, std::span<const at::Tensor> receive) = 0;
 
-  // Begins an exchange and awaits it.
+  // Begins an exchange and waits for it.
   absl::Status Exchange(std::span<const at::Tensor> send, std::span<const at::Tensor> receive) {
     const absl::StatusOr<std::unique_ptr<PendingExchange>> pending = Start(send, receive);
     return pending.ok() ? (*pending)->Await() : pending.status();
@@ -61,17 +65,17 @@ class CommunicatorGroup {
   virtual ~CommunicatorGroup() = default;
 
   virtual int size() const = 0;
-  // Returns a rank's communicator; it lives as long as the group.
+  // Returns the communicator of a rank, which lives as long as the group.
   virtual Communicator& End(int rank) = 0;
 
-  // From now on `meter` counts the bytes that the rank sends and the time that it waits; null:
-  // nothing is counted. No rank may be inside a forward.
+  // From now on `meter` counts the bytes that this rank sends and the time that it waits; null:
+  // nothing is counted. No rank may be inside a forward during the call.
   virtual void CountIn(int rank, std::shared_ptr<ExchangeMeter> meter) = 0;
 
-  // Begins a forward, which a stop request on `stop` ends. No rank may be inside one.
+  // Begins a forward; a stop request on `stop` will end it. No rank may be inside another forward.
   virtual void Begin(std::stop_token stop) = 0;
-  // Makes all ranks leave the forward with `failure`, including those that wait in an exchange. Any
-  // thread may call it. The first failure wins.
+  // Makes all ranks leave the forward with the status `failure`. Ranks that wait in an exchange are
+  // woken. Any thread may call it. If there are several failures, the first one counts.
   virtual void Fail(const absl::Status& failure) = 0;
 };
 

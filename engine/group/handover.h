@@ -1,4 +1,4 @@
-// Passes values from one thread to another, one at a time.
+// Hands values from one thread to another, one at a time.
 #pragma once
 
 #include <optional>
@@ -9,11 +9,12 @@
 
 namespace wan {
 
-// One thread puts, another takes; any thread may close. Thread-safe.
+// One thread calls Put, another one Take. Any thread may call Close. Thread-safe.
 template <typename Thing>
 class Handover {
  public:
-  // Waits until the previous value has been taken. Returns false if the handover was closed.
+  // Waits until the other thread has taken the previous value, then stores this one. Returns false
+  // if Close was called.
   bool Put(Thing thing) {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -25,7 +26,7 @@ class Handover {
     return true;
   }
 
-  // Waits for the next value. Returns nullopt if the handover was closed.
+  // Waits for the next value and returns it. Returns nullopt if Close was called.
   std::optional<Thing> Take() {
     absl::MutexLock lock(&mutex_);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -36,7 +37,7 @@ class Handover {
     return std::exchange(thing_, std::nullopt);
   }
 
-  // Wakes both threads, whose calls then return false or nullopt.
+  // Wakes both threads. The calls of both threads, and all later ones, return false or nullopt.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;

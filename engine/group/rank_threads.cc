@@ -69,7 +69,7 @@ void RankThreads::Do(int rank, const Work& work, const OnFailure& on_failure) {
   }
   if (status.ok()) return;
   {
-    // Keep the first failure, because the other ranks' errors follow from it.
+    // Keep only the first failure, because the failures of other ranks follow from it.
     absl::MutexLock lock(&mutex_);
     if (status_.ok()) {
       status_ = status;

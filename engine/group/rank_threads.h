@@ -1,4 +1,4 @@
-// Runs the threads that queue the work of a group's ranks.
+// Runs the threads that queue the work of the ranks of a group.
 #pragma once
 
 #include <cstdint>
@@ -13,13 +13,13 @@
 
 namespace wan {
 
-// Rank 0 runs on the caller's thread; every other rank has its own thread, which lives as long as
-// the object. One thread at a time may call Run.
+// Rank 0 runs on the caller's thread. Every other rank has a thread of its own, which lives as long
+// as the object. Only one thread at a time may call Run.
 class RankThreads {
  public:
-  // Called with the rank, on its thread.
+  // A rank's work. Run calls it with the rank's number, on the rank's thread.
   using Work = std::function<absl::Status(int rank)>;
-  // Called on the thread of a rank that failed, before Run returns.
+  // Run calls it on the thread of a rank that has failed, before Run returns.
   using OnFailure = std::function<void(const absl::Status&)>;
 
   explicit RankThreads(int ranks);
@@ -29,8 +29,8 @@ class RankThreads {
 
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
-  // Calls `work` for all ranks at once and returns when all have ended. If ranks failed, it throws
-  // the first one's exception or returns its status.
+  // Calls `work` for all ranks at the same time, and returns once all of them have ended. If ranks
+  // have failed, throws the exception, or returns the status, of the one that failed first.
   absl::Status Run(const Work& work, const OnFailure& on_failure);
 
  private:
@@ -41,9 +41,9 @@ class RankThreads {
   const Work* work_ ABSL_GUARDED_BY(mutex_) = nullptr;
   const OnFailure* on_failure_ ABSL_GUARDED_BY(mutex_) = nullptr;
   int64_t round_ ABSL_GUARDED_BY(mutex_) = 0;
-  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // threads that are still working
+  int working_ ABSL_GUARDED_BY(mutex_) = 0;  // number of threads that are still working
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // status of the first rank that failed
+  absl::Status status_ ABSL_GUARDED_BY(mutex_);  // status of the rank that failed first
   std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -25,27 +25,28 @@
 namespace wan {
 namespace {
 
-// One rank's part of an exchange. The rank's thread sets the marks before peers read them; the
-// counts in Round order the two.
+// What one rank contributes to an exchange. The rank's thread sets the marks before peers read
+// them; the counters in Round make sure of that order.
 struct Part {
   explicit Part(c10::DeviceType device) : sent(device), received(device) {}
 
-  // Kept here, because a rank that fails frees its own tensors while others still read them.
+  // The tensors are kept here, because a rank that fails frees its own references while peers still
+  // read the tensors.
   std::vector<at::Tensor> send;
-  c10::Event sent;      // after the tensors to send are computed
-  c10::Event received;  // after the others' tensors have arrived
+  c10::Event sent;      // mark after the work that computes the tensors to send
+  c10::Event received;  // mark after the copies of the peers' tensors
 };
 
 // One exchange of all ranks.
 struct Round {
   std::vector<Part> parts;
-  // Both are guarded by the group's mutex.
+  // The group's mutex guards both counters.
   size_t begun = 0;   // number of ranks whose Part is complete
-  size_t copied = 0;  // number of ranks that have copied, or queued their copies
+  size_t copied = 0;  // number of ranks that have made their copies (CPU) or queued them (GPU)
 };
 
-// Orders the copies to one rank after the work that they need. Only the rank's thread calls it. On
-// a CPU it only copies.
+// Queues the copies to one rank's device, in the right order with the work around them. Only the
+// thread of that rank calls the functions. On a CPU there is no queue, and Receive copies at once.
 class RankQueue {
  public:
   RankQueue(size_t rank, const std::vector<c10::Device>& devices) : device_(devices[rank]) {
@@ -54,30 +55,32 @@ class RankQueue {
     sink_ = StreamOf(device_);
     for (const c10::Device& peer : devices) {
       sources_.push_back(StreamOf(peer));
-      // Make a first copy here: with it LibTorch opens peer access, which is not thread-safe.
+      // Make a first copy here: LibTorch opens access between the devices at the first copy, which
+      // is not thread-safe.
       at::empty({1}, at::TensorOptions(device_)).copy_(at::empty({1}, at::TensorOptions(peer)));
     }
   }
 
-  // Records that all work queued so far must end before a peer reads this rank's tensors.
+  // Records the mark before which peers may not read this rank's tensors, after all work that is
+  // queued so far.
   void MarkSent(Part& own) const {
     if (!device_.is_cpu()) own.sent.record(Compute());
   }
 
-  // Queues the copy of tensors that a peer has marked as sent. Copies from different peers run one
-  // after the other, in parallel to this rank's work and to other ranks' copies. LibTorch would
-  // queue them between the computing work of both devices, so that the link's two directions take
-  // turns.
+  // Queues the copy of a tensor for which a peer has recorded its mark. Copies from different peers
+  // run one after the other, but in parallel to this rank's work and to the copies of other ranks.
+  // Without this class, LibTorch would queue the copies between the computing work of both devices,
+  // so that the two directions of the link would have to take turns.
   void Receive(size_t peer, const RankQueue& sender, const Part& theirs, const Part& own,
                const at::Tensor& from, const at::Tensor& to) const {
     if (device_.is_cpu() || sender.device_ == device_) {
       to.copy_(from);
       return;
     }
-    own.sent.block(*sink_);  // earlier queued work may still use the memory of `to`
+    own.sent.block(*sink_);  // work that was queued earlier may still use the memory of `to`
     theirs.sent.block(sources_[peer]);
-    // LibTorch queues a copy between GPUs on the source's current stream, and makes the
-    // destination's current stream wait for it.
+    // LibTorch queues a copy between two GPUs on the current stream of the source, and makes the
+    // current stream of the destination wait for the copy.
     const c10::MultiStreamGuard on_streams({sources_[peer], *sink_});
     to.copy_(from, /*non_blocking=*/true);
   }
@@ -86,7 +89,8 @@ class RankQueue {
     if (!device_.is_cpu()) own.received.record(*sink_);
   }
 
-  // Makes this rank's later work wait until the owner of `part` has received.
+  // Makes work that this rank queues later wait until the rank that owns `part` has received its
+  // tensors.
   void AwaitReceived(const Part& part) const {
     if (!device_.is_cpu()) part.received.block(Compute());
   }
@@ -99,8 +103,8 @@ class RankQueue {
   c10::Stream Compute() const { return at::accelerator::getCurrentStream(device_.index()); }
 
   const c10::Device device_;
-  std::optional<c10::Stream> sink_;   // stream on this rank's device
-  std::vector<c10::Stream> sources_;  // stream on each peer's device
+  std::optional<c10::Stream> sink_;   // the stream for copies on this rank's device
+  std::vector<c10::Stream> sources_;  // the stream for copies on each peer's device
 };
 
 class ThreadGroup final : public CommunicatorGroup {
@@ -129,7 +133,7 @@ class ThreadGroup final : public CommunicatorGroup {
 
   void Fail(const absl::Status& failure) override {
     agreement_.Fail(failure);
-    absl::MutexLock lock(&mutex_);  // wakes waiting ranks
+    absl::MutexLock lock(&mutex_);  // wakes the ranks that wait
   }
 
  private:
@@ -162,7 +166,7 @@ class ThreadGroup final : public CommunicatorGroup {
     ThreadExchange(ThreadGroup& group, size_t rank, std::shared_ptr<Round> round)
         : group_(group), rank_(rank), round_(std::move(round)) {}
     ~ThreadExchange() override {
-      // Wait: the copies may still be writing memory that later work could reuse.
+      // Wait for the copies: they may still write to memory that later work could get.
       if (!awaited_) group_.queues_[rank_]->AwaitReceived(round_->parts[rank_]);
     }
 
@@ -182,9 +186,9 @@ class ThreadGroup final : public CommunicatorGroup {
                                                          std::span<const at::Tensor> send,
                                                          std::span<const at::Tensor> receive);
   absl::Status Await(size_t rank, Round& round);
-  // Returns the rank's exchange `number`; the first rank to enter creates it.
+  // Returns exchange `number` of this forward; the rank that enters it first creates it.
   std::shared_ptr<Round> Enter(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts this rank, then waits until all ranks are counted or one fails.
+  // Counts this rank, then waits until all ranks are counted or one of them has failed.
   absl::Status MeetAll(size_t& count) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(const size_t& count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -194,7 +198,7 @@ class ThreadGroup final : public CommunicatorGroup {
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
   absl::Mutex mutex_;
-  // Exchanges that not all ranks have entered, by number within this forward.
+  // The exchanges that some ranks have not entered yet, by their number in this forward.
   std::map<int64_t, std::shared_ptr<Round>> rounds_ ABSL_GUARDED_BY(mutex_);
 };
 
@@ -208,14 +212,15 @@ absl::StatusOr<std::unique_ptr<PendingExchange>> ThreadGroup::Start(
   own.send.assign(send.begin(), send.end());
   queue.MarkSent(own);
   auto pending = std::make_unique<ThreadExchange>(*this, rank, round);
-  // On a CPU the wait and the copies happen here; on a GPU they are queued.
+  // On a CPU the wait and the copies take place here; on a GPU they are only queued.
   DeviceWait wait(device, device.is_cpu() ? meters_[rank] : nullptr);
   if (absl::Status status = MeetAll(round->begun); !status.ok()) return status;
   {
     absl::MutexLock lock(&mutex_);
-    rounds_.erase(number);  // every rank has entered it
+    rounds_.erase(number);  // every rank has entered the exchange
   }
-  // Ranks begin with different peers, so that no link carries several copies at once.
+  // Each rank begins with a different peer, so that no link carries several copies at the same
+  // time.
   for (size_t turn = 1; turn <= ends_.size(); ++turn) {
     const size_t peer = (rank + turn) % ends_.size();
     const Part& theirs = round->parts[peer];
@@ -241,7 +246,8 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
   DeviceWait wait(devices_[rank], meters_[rank]);
   absl::Status status;
   {
-    // No rank may change what it sent before all have copied it or queued the copy.
+    // A rank may change the tensors that it sent only after all ranks have copied them or queued
+    // their copies.
     absl::MutexLock lock(&mutex_);
     status = AwaitAll(round.copied);
   }
@@ -260,8 +266,8 @@ absl::Status ThreadGroup::Await(size_t rank, Round& round) {
     }
     meters_[rank]->CountSent(bytes);
   }
-  sent.clear();  // free them: a slower rank may keep the exchange alive, but nothing reads them any
-                 // more
+  sent.clear();  // free the tensors: a slower rank may keep the exchange alive, but nobody reads
+                 // them any more
   return absl::OkStatus();
 }
 

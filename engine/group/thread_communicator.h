@@ -1,4 +1,4 @@
-// Communicators between threads of one process, each with a device of the same host.
+// Communicators between threads of one process; each thread has a device of this host.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,14 +10,17 @@
 
 namespace wan {
 
-// Makes one rank per entry of `devices`, which must not be empty and must be all CPUs or all GPUs.
-// Ranks may share a device. Each rank's thread must queue its work on its device's default stream.
+// Makes one rank for each entry of `devices`, which must not be empty. The devices must be all CPUs
+// or all GPUs; several ranks may share one. The thread of each rank must queue its work on the
+// default stream of its device.
 //
-// Between GPUs, each receiver queues peer copies; no collective kernels are used. No kernel waits
-// for a peer, so nothing hangs on the device if a rank stops queueing. docs/operate/scaling.md
-// compares this with NCCL. Between GPUs without peer access the driver copies through host memory.
+// Between GPUs, the receiver queues peer copies; there are no collective kernels. No kernel waits
+// for a peer, so nothing hangs on a device if a rank stops queuing work. docs/operate/scaling.md
+// compares this with NCCL. If two GPUs have no access to each other's memory, the driver copies
+// through host memory.
 //
-// Call it on one thread at a time. Throws what LibTorch throws if a GPU does not respond.
+// Only one thread at a time may call the function. If a GPU does not respond, exceptions of
+// LibTorch pass through.
 std::unique_ptr<CommunicatorGroup> MakeThreadGroup(const std::vector<c10::Device>& devices);
 
 }  // namespace wan

@@ -14,7 +14,8 @@
 namespace wan {
 namespace {
 
-// Keeps members in the order of writing, so that dimensions appear from the outside in.
+// This type keeps members in the order in which they were added, so that dimensions appear from the
+// outermost to the innermost.
 using Json = nlohmann::ordered_json;
 
 Json Dimensions(const TransformerConfig& config) {
@@ -122,7 +123,7 @@ Json Describe(const Component<Config>& component) {
       totals.Add(tensor.dtype, tensor.shape, tensor.bytes.size());
     }
   }
-  if (component.files.files.empty() && component.weights != nullptr) {  // a synthetic component
+  if (component.files.files.empty() && component.weights != nullptr) {  // synthetic component
     for (const TensorInfo& tensor : component.weights->Tensors()) {
       totals.Add(tensor.dtype, tensor.shape, tensor.bytes);
     }
@@ -178,7 +179,7 @@ void AppendComponent(std::string& text, const Json& component) {
     dimensions.push_back(
         absl::StrCat(name, " ", value.is_string() ? value.get<std::string>() : value.dump()));
   }
-  // Wraps lines at this width, to fit a terminal.
+  // Lines are wrapped at this width, so that they fit into a terminal.
   constexpr size_t kWidth = 88;
   std::string line = "  dimensions ";
   for (size_t i = 0; i < dimensions.size(); ++i) {
@@ -215,7 +216,8 @@ Json InspectCheckpoint(const std::string& path) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
   }
-  // Without a transformer the layout is unknown, or an index is missing and nothing was read.
+  // If there is no transformer, either the layout is unknown, or an index is missing and nothing
+  // was read.
   if (!parts.transformers.empty()) {
     report["components"].push_back(Describe(parts.text_encoder));
     report["components"].push_back(Describe(parts.vae));

@@ -1,4 +1,4 @@
-// Describes a checkpoint and its problems, for people and programs.
+// Describes a checkpoint and its problems, as text for people and as JSON for programs.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -21,7 +21,7 @@ namespace wan {
 // the result. Thread-safe.
 nlohmann::ordered_json InspectCheckpoint(const std::string& path);
 
-// Returns the report as text that ends with a newline.
+// Returns the report as text for people, which ends with a newline.
 std::string ReportText(const nlohmann::ordered_json& report);
 
 }  // namespace wan

@@ -33,7 +33,7 @@ absl::Status CopyFile(const fs::path& from, const fs::path& to) {
   return absl::ErrnoToStatus(error.value(), absl::StrCat(to.string(), ": cannot be written"));
 }
 
-// Writes a folder with a component's weights and config.
+// Writes the folder of a component, with its weights and its config.
 absl::Status WriteComponent(const fs::path& folder, const char* stem,
                             const std::vector<TensorSpec>& specs, const WeightSource& weights,
                             const Json& config) {
@@ -50,7 +50,7 @@ absl::Status WriteComponent(const fs::path& folder, const char* stem,
   }
   std::error_code error;
   fs::create_directories(folder, error);
-  // The transformers library loads no file without this entry.
+  // Without this entry, the transformers library refuses the file.
   if (absl::Status status = WriteSafetensors((folder / absl::StrCat(stem, ".safetensors")).string(),
                                              tensors, {{"format", "pt"}});
       !status.ok()) {
@@ -117,7 +117,7 @@ Json ConfigOf(const VaeConfig& config) {
   return json;
 }
 
-// Returns the content of scheduler_config.json, including its class name.
+// Returns the content of scheduler_config.json, which includes its class name.
 Json Scheduler(const Checkpoint& checkpoint) {
   if (const std::optional<FewStepConfig>& few_step = checkpoint.few_step(); few_step.has_value()) {
     Json json = {{"_class_name", "FlowMatchEulerDiscreteScheduler"},
@@ -179,7 +179,7 @@ absl::Status WriteSmallFiles(const Checkpoint& checkpoint, const fs::path& root)
     status = CopyFile(defaults, root / defaults.filename());
   }
   if (!status.ok()) return status;
-  // Write this file last, because a folder with it counts as a checkpoint.
+  // Write this file last, because a folder that contains it counts as a checkpoint.
   return WriteJson(root / "model_index.json",
                    ModelIndex(checkpoint, scheduler["_class_name"].get<std::string>()));
 }

@@ -1,4 +1,5 @@
-// wan_inspect: describes a checkpoint, the memory of its jobs on a card, and the tokens of a text.
+// The program wan_inspect, which describes a checkpoint, the memory of its jobs on a card, and the
+// tokens of a text.
 
 #include <CLI/CLI.hpp>
 #include <cmath>
@@ -34,14 +35,15 @@ int InspectCheckpoint(const std::string& path, bool as_json) {
   return report["ok"].get<bool>() ? kOk : kDamaged;
 }
 
-// The flags of `plan`, unparsed.
+// The flags of the command `plan`, before they are parsed.
 struct PlanFlags {
   double memory_gib = 0;
   std::vector<std::string> shapes;
   std::vector<std::string> residency;
 };
 
-// Parses the flags into `question`. On an error prints it on stderr and returns false.
+// Parses the flags and stores the result in `question`. If a flag is wrong, prints the error on
+// stderr and returns false.
 bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
   constexpr double kGiB = 1 << 30;
   question.device_memory_limit = static_cast<uint64_t>(std::llround(flags.memory_gib * kGiB));
@@ -89,7 +91,8 @@ int AnswerTokens(const std::string& path) {
     return kDamaged;
   }
   std::string line;
-  // Flush each line, because the reader may wait for each answer.
+  // Flush after each line, because the reader may wait for an answer before it sends the next
+  // prompt.
   while (std::getline(std::cin, line)) std::cout << service->Answer(line) << std::endl;
   return kOk;
 }

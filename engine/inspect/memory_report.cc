@@ -24,7 +24,7 @@ std::string ShapeLabel(const VideoShape& shape) {
   return absl::StrCat(shape.width, "x", shape.height, "x", shape.num_frames);
 }
 
-// All steps of one expert need the same memory, so they share one entry.
+// All steps of an expert need the same memory, so the report has only one entry for them.
 Json DescribeStages(const GenerationPlan& plan) {
   Json stages = Json::array();
   std::set<ExpertRole> experts;

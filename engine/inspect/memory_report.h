@@ -1,5 +1,5 @@
-// Reports the memory that a model's jobs need on a card, and where their weights are. Loads nothing
-// and needs no device.
+// Reports how much memory a model's jobs need on a card, and where their weights are. Making the
+// report loads no weights and needs no device.
 #pragma once
 
 #include <cstdint>
@@ -14,14 +14,15 @@
 namespace wan {
 
 struct MemoryQuestion {
-  std::string path;  // the folder of a checkpoint, or "synthetic:NAME"
-  // Bytes of the card that the process may use, as EngineOptions::device_memory_limit; 0: no limit.
+  std::string path;  // folder of a checkpoint, or "synthetic:NAME"
+  // The bytes of the card that the process may use (EngineOptions::device_memory_limit); 0: no
+  // limit.
   uint64_t device_memory_limit = 0;
-  std::vector<ComponentResidency> residency;  // components not listed are kAuto
-  std::vector<VideoShape> shapes;             // empty: the model's default shape
-  // Whether videos start from an image, if the model can also start without one.
+  std::vector<ComponentResidency> residency;  // components not listed have kAuto
+  std::vector<VideoShape> shapes;             // empty: one video of the model's default shape
+  // Whether videos start from an image, for models that can start with or without one.
   bool image = false;
-  // The report assumes bf16, texts of the maximum length and the model's default steps.
+  // The report assumes bf16, texts of the maximum length, and the model's default number of steps.
 };
 
 // Returns an object with these members:
@@ -37,7 +38,7 @@ struct MemoryQuestion {
 // jobs.
 absl::StatusOr<nlohmann::ordered_json> MemoryReport(const MemoryQuestion& question);
 
-// Returns the report as text that ends with a newline.
+// Returns the report as text for people, which ends with a newline.
 std::string MemoryReportText(const nlohmann::ordered_json& report);
 
 }  // namespace wan

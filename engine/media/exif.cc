@@ -11,7 +11,7 @@ using namespace std::string_view_literals;
 constexpr int kAsStored = 1;
 constexpr int kLastOrientation = 8;
 
-// Reads numbers of a TIFF file in the file's byte order; beyond the end it reads 0.
+// Reads the numbers of a TIFF file in the file's byte order; beyond the end of the file it reads 0.
 class TiffReader {
  public:
   TiffReader(std::string_view bytes, bool big_endian) : bytes_(bytes), big_endian_(big_endian) {}
@@ -40,11 +40,11 @@ int ExifOrientation(std::string_view exif) {
   if (!big_endian && !exif.starts_with("II*\0"sv)) return kAsStored;
   const TiffReader tiff(exif, big_endian);
 
-  // The first directory: a count, then entries of 12 bytes (tag, type, count, value).
+  // The first directory consists of a count and entries of 12 bytes each (tag, type, count, value).
   constexpr int kEntryBytes = 12;
   constexpr uint32_t kOrientationTag = 0x0112;
   constexpr uint32_t kShort = 3;
-  constexpr uint32_t kLong = 4;  // the standard says short, but some programs write a long
+  constexpr uint32_t kLong = 4;  // the standard requires a short, but some programs write a long
   const uint64_t directory = tiff.Number(4, 4);
   const uint32_t entries = tiff.Number(directory, 2);
   for (uint32_t i = 0; i < entries; ++i) {

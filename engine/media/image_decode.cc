@@ -18,8 +18,8 @@ using namespace std::string_view_literals;
 
 struct ImageFormat {
   std::string_view name;
-  std::string_view signature;  // the file's first bytes
-  size_t offset;               // where the signature begins in the file
+  std::string_view signature;  // the bytes of the signature
+  size_t offset;               // where the signature is in the file
   // Null if the format is not supported.
   absl::StatusOr<StoredHeader> (*measure)(std::string_view bytes) = nullptr;
   absl::StatusOr<bool> (*check)(std::string_view bytes) = nullptr;
@@ -27,7 +27,7 @@ struct ImageFormat {
                                         const std::stop_token& stop) = nullptr;
 };
 
-// Formats without a decoder are listed so that messages can name them.
+// Formats that cannot be decoded are listed as well, so that messages can name them.
 constexpr ImageFormat kFormats[] = {
     {"PNG", "\x89PNG\r\n\x1a\n"sv, 0, MeasurePng, CheckPng, DecodePng},
     {"JPEG", "\xff\xd8\xff"sv, 0, MeasureJpeg, CheckJpeg, DecodeJpeg},
@@ -44,7 +44,7 @@ constexpr ImageFormat kFormats[] = {
     {"TIFF", "MM\0*"sv, 0},
 };
 
-// Returns the file's format, or an error if it is not supported.
+// Returns the format of the file; an error if the format is unknown or not supported.
 absl::StatusOr<const ImageFormat*> FindFormat(std::string_view bytes) {
   for (const ImageFormat& format : kFormats) {
     if (bytes.size() < format.offset ||
@@ -70,7 +70,7 @@ absl::Status CheckImageSize(int64_t width, int64_t height, const ImageLimits& li
                                                  ", with at most ", limits.max_pixels, " pixels"));
 }
 
-// Only JPEGs with several scans come near the limit.
+// Only JPEG files with several scans come near the limit.
 absl::Status CheckWorkingMemory(const StoredHeader& header, const ImageLimits& limits) {
   if (header.working_bytes <= limits.max_working_bytes) return absl::OkStatus();
   constexpr int64_t kMiB = 1 << 20;
@@ -81,11 +81,11 @@ absl::Status CheckWorkingMemory(const StoredHeader& header, const ImageLimits& l
                    ": save it as a baseline JPEG, with fewer pixels or with 4:2:0 chroma"));
 }
 
-// A file that is within all limits and can be decoded.
+// Describes a file that is within all limits and whose format can be decoded.
 struct Measured {
   const ImageFormat* format;
   StoredHeader header;
-  InputImage facts;  // all but `blended_over`
+  InputImage facts;  // complete except for `blended_over`
 };
 
 absl::StatusOr<Measured> Measure(std::string_view bytes, const ImageLimits& limits) {
@@ -121,8 +121,9 @@ absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLi
   if (!measured.ok()) return measured.status();
   const StoredHeader& header = measured->header;
   const int64_t pixels = int64_t{header.width} * header.height;
-  // Peak memory is at one of three moments: stored pixels plus decoder memory; stored and blended
-  // pixels; pixels before and after rotation.
+  // Memory is highest at one of three moments: when the decoder works (its memory plus the stored
+  // pixels), during blending (stored and blended pixels), and during rotation (pixels before and
+  // after).
   int64_t most = header.working_bytes + pixels * header.channels;
   if (header.channels == 4) most = std::max(most, pixels * (4 + 3));
   if (header.exif_orientation != 1) most = std::max(most, pixels * (3 + 3));

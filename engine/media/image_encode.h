@@ -1,5 +1,5 @@
-// Encodes pixels into picture files in memory. `rgb24` holds rows from the top, width * 3 bytes
-// each; INVALID_ARGUMENT if CheckPixels refuses it. All functions are thread-safe.
+// Encodes pixels as picture files in memory. `rgb24` has the rows from top to bottom, width * 3
+// bytes each. INVALID_ARGUMENT if CheckPixels refuses it. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace wan {
 
-// Returns a baseline JPEG file with 4:2:0 chroma. `quality` must be from 1 to 100, otherwise
-// INVALID_ARGUMENT.
+// Returns a baseline JPEG file with 4:2:0 chroma. INVALID_ARGUMENT unless `quality` is from 1 to
+// 100.
 absl::StatusOr<std::string> EncodeJpeg(std::span<const uint8_t> rgb24, int width, int height,
                                        int quality = 85);
 

@@ -12,7 +12,8 @@ namespace wan {
 namespace {
 
 constexpr double kLanczosRadius = 3;
-// Fractional bits of the weights; an int also has room for 8 bits of pixel and 2 of overshoot.
+// Weights are integers with this many fractional bits. An int then has room for the 8 bits of a
+// pixel and for 2 bits of overshoot.
 constexpr int kWeightBits = 32 - 8 - 2;
 
 double Sinc(double x) {
@@ -25,10 +26,10 @@ double Lanczos(double x) {
   return x >= -kLanczosRadius && x < kLanczosRadius ? Sinc(x) * Sinc(x / kLanczosRadius) : 0;
 }
 
-// The inputs of one output position: [first, first + weights.size()).
+// The inputs of one output position are [first, first + weights.size()).
 struct Tap {
   int first = 0;
-  std::vector<int> weights;  // in fixed point; their sum is 1
+  std::vector<int> weights;  // fixed-point numbers whose sum is 1
 };
 
 Tap MakeTap(double center, double radius, double stretch, int in_size) {
@@ -43,7 +44,7 @@ Tap MakeTap(double center, double radius, double stretch, int in_size) {
   Tap tap{first, {}};
   for (double weight : weights) {
     if (sum != 0) weight /= sum;
-    // Rounds half away from zero.
+    // Rounds to the nearest integer, and halves away from zero.
     tap.weights.push_back(
         static_cast<int>((weight < 0 ? -0.5 : 0.5) + weight * (1 << kWeightBits)));
   }
@@ -52,7 +53,7 @@ Tap MakeTap(double center, double radius, double stretch, int in_size) {
 
 std::vector<Tap> MakeTaps(int in_size, int out_size) {
   const double scale = static_cast<double>(in_size) / out_size;
-  // The kernel widens when shrinking, so that no input is skipped.
+  // When the image shrinks, the kernel is widened, so that no input is skipped.
   const double stretch = std::max(scale, 1.0);
   std::vector<Tap> taps;
   taps.reserve(static_cast<size_t>(out_size));
@@ -62,7 +63,7 @@ std::vector<Tap> MakeTaps(int in_size, int out_size) {
   return taps;
 }
 
-// Computes the weighted sum, per channel, of pixels `stride` bytes apart.
+// Computes, for each channel, the weighted sum of pixels that are `stride` bytes apart.
 void ApplyTap(const Tap& tap, const uint8_t* in, size_t stride, uint8_t* out) {
   constexpr int kHalf = 1 << (kWeightBits - 1);
   int sums[3] = {kHalf, kHalf, kHalf};
@@ -173,7 +174,8 @@ ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
 }
 
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple) {
-  // Before rounding down, the sides had the image's ratio and each was less than `multiple` longer.
+  // Before they were rounded down, the sides had the image's ratio, and each was longer by less
+  // than `multiple`.
   const auto least_height = int64_t{size.width} * image.height;
   const auto most_height = (int64_t{size.width} + multiple) * image.height;
   return int64_t{size.height} * image.width <= most_height &&
@@ -191,7 +193,7 @@ RgbImage CropToRatio(const RgbImage& image, ImageSize size) {
 
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
-  // Skip a side that keeps its length: its weights would be 0 and 1.
+  // Skip a side whose length does not change: its weights would all be 0 or 1.
   RgbImage wide = image.width == size.width ? image : ResizeWidth(image, size.width);
   if (wide.height == size.height) return wide;
   return ResizeHeight(wide, size.height);
@@ -201,7 +203,7 @@ absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size) {
   if (absl::Status status = Check(image, size); !status.ok()) return status;
   const double scale = std::max(static_cast<double>(size.width) / image.width,
                                 static_cast<double>(size.height) / image.height);
-  // nearbyint rounds halves to even, like Python's round().
+  // nearbyint rounds halves to even, as Python's round() does.
   const ImageSize covering = {static_cast<int>(std::nearbyint(image.width * scale)),
                               static_cast<int>(std::nearbyint(image.height * scale))};
   if (covering.width > kMaxImageSide || covering.height > kMaxImageSide ||

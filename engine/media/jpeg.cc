@@ -17,8 +17,8 @@ JpegErrors& ErrorsOf(j_common_ptr cinfo) { return *reinterpret_cast<JpegErrors*>
   std::longjmp(errors.escape, 1);
 }
 
-// Whether a warning (level -1) means lost or invented pixels. Many cameras cause harmless ones, for
-// example stray bytes between markers.
+// Returns whether a warning (level -1) means that pixels were lost or invented. Files of many
+// cameras cause warnings that are harmless, for example about stray bytes between markers.
 bool MeansDamage(int code) {
   constexpr int kCodes[] = {JWRN_JPEG_EOF, JWRN_HIT_MARKER, JWRN_HUFF_BAD_CODE, JWRN_MUST_RESYNC,
                             JWRN_ARITH_BAD_CODE};

@@ -1,11 +1,10 @@
-// Turns libjpeg's errors into statuses. For the JPEG files of this directory only.
+// Turns libjpeg's errors into statuses. Only the JPEG files of this directory include it.
 //
-// libjpeg reports a fatal error through a handler that must not return. So every function that
-// calls libjpeg calls setjmp first, and no frame that longjmp leaves has an object with a
-// destructor.
+// libjpeg reports a fatal error to a handler, which must not return. So every function that calls
+// libjpeg first calls setjmp. No function that longjmp leaves may have an object with a destructor.
 #pragma once
 
-// jpeglib.h needs the headers with FILE and size_t before it.
+// jpeglib.h uses FILE and size_t, so their headers must come before it.
 // clang-format off
 #include <csetjmp>
 #include <cstddef>
@@ -16,15 +15,15 @@
 namespace wan {
 
 struct JpegErrors {
-  jpeg_error_mgr manager;  // first member: libjpeg's pointer to it also points to the whole struct
+  jpeg_error_mgr manager;  // first member: a pointer to it also points to the whole struct
   std::jmp_buf escape;
-  char message[JMSG_LENGTH_MAX];  // text of the fatal error, or of the first damage
-  bool damaged;                   // the data is broken, but libjpeg could continue
+  char message[JMSG_LENGTH_MAX];  // the text of the fatal error, or of the first damage
+  bool damaged;                   // true: the data is broken, but libjpeg could go on
 
-  // Prepares the handlers; assign the result to cinfo.err.
+  // Prepares the handlers. Assign the result to cinfo.err.
   jpeg_error_mgr* Install();
 
-  // Ends the current call into libjpeg.
+  // Ends the call into libjpeg that is running, by longjmp.
   [[noreturn]] void Fail(const char* reason);
 };
 

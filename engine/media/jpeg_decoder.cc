@@ -11,8 +11,8 @@
 namespace wan {
 namespace {
 
-// Each scan of a progressive file costs a pass over the picture; encoders write about ten, at most
-// 16. The limit is 25 for the largest pictures and 100 up to 16 megapixels.
+// In a progressive file, each scan costs a pass over the picture. Encoders write about ten scans,
+// 16 at most. Pictures of up to 16 megapixels may have 100 scans, the largest pictures 25.
 constexpr int kMaxScans = 100;
 constexpr int64_t kMaxScannedPixels = 1'600'000'000;
 
@@ -23,7 +23,8 @@ int MaxScans(const jpeg_decompress_struct& cinfo) {
 
 class JpegReader {
  public:
-  // After a stop request on `stop`, which must outlive the reader, reading pixels fails.
+  // After a stop request on `stop`, which must outlive the reader, the functions that read pixels
+  // fail.
   explicit JpegReader(const std::stop_token* stop = nullptr) : stop_(stop) {
     cinfo_.err = errors_.Install();
     cinfo_.client_data = this;
@@ -33,8 +34,8 @@ class JpegReader {
   JpegReader(const JpegReader&) = delete;
   JpegReader& operator=(const JpegReader&) = delete;
 
-  // Reads the file up to its first scan and chooses the output's form. If it returns false,
-  // message() tells why.
+  // Reads the file up to its first scan, and chooses the form of the output. If the function
+  // returns false, message() has the reason.
   bool ReadHeader(std::string_view bytes) {
     if (setjmp(errors_.escape) != 0) return false;
     jpeg_create_decompress(&cinfo_);
@@ -42,21 +43,22 @@ class JpegReader {
     jpeg_mem_src(&cinfo_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     jpeg_set_marker_processor(&cinfo_, JPEG_APP0 + 1, OnApp1);
     jpeg_read_header(&cinfo_, TRUE);
-    // libjpeg cannot convert the four inks of CMYK; this is done afterwards.
+    // libjpeg cannot convert the four inks of CMYK to RGB, so that is done afterwards.
     const bool inks = cinfo_.jpeg_color_space == JCS_CMYK || cinfo_.jpeg_color_space == JCS_YCCK;
     cinfo_.out_color_space = inks ? JCS_CMYK : JCS_RGB;
     return true;
   }
 
-  // Call it before StartPixels to decode at an eighth of the size, which reads all data but
-  // transforms little.
+  // Call it before StartPixels to decode at an eighth of the size: then all data are read, but few
+  // are transformed.
   void ChooseEighth() {
     cinfo_.scale_num = 1;
     cinfo_.scale_denom = 8;
     cinfo_.do_block_smoothing = FALSE;
   }
 
-  // `row` holds output_width() * 3 bytes, or * 4 for inks. Called once per row, from the top.
+  // `row` must have room for output_width() * 3 bytes, or * 4 for inks. Call it once for each row,
+  // from top to bottom.
   bool StartPixels() {
     if (setjmp(errors_.escape) != 0) return false;
     jpeg_start_decompress(&cinfo_);
@@ -77,19 +79,19 @@ class JpegReader {
   int height() const { return static_cast<int>(cinfo_.image_height); }
   bool is_cmyk() const { return cinfo_.out_color_space == JCS_CMYK; }
   bool is_grey() const { return cinfo_.jpeg_color_space == JCS_GRAYSCALE; }
-  // Valid after StartPixels.
+  // Call it only after StartPixels.
   int output_width() const { return static_cast<int>(cinfo_.output_width); }
   int output_height() const { return static_cast<int>(cinfo_.output_height); }
-  // The first EXIF segment before the first scan; empty if there is none.
+  // Returns the first EXIF segment before the first scan; empty if there is none.
   std::string_view exif() const { return exif_; }
-  // Bytes of all coefficients, which are kept if there are several scans.
+  // Returns the bytes of all coefficients. libjpeg keeps them if there are several scans.
   int64_t CoefficientBytes() const;
   const char* message() const { return errors_.message; }
 
  private:
-  // Reads an APP1 segment in place, because libjpeg's memory source has the whole file in its
-  // buffer. For a file of empty segments libjpeg's own list of copies would take many times the
-  // file's memory, and time quadratic in their number.
+  // Reads an APP1 segment in place, which is possible because libjpeg's memory source has the whole
+  // file in its buffer. If the file consisted of empty segments, libjpeg's own list of copies would
+  // take many times the file's memory, and time that grows with the square of their number.
   static boolean OnApp1(j_decompress_ptr cinfo);
 
   static void OnProgress(j_common_ptr common);
@@ -129,7 +131,7 @@ boolean JpegReader::OnApp1(j_decompress_ptr cinfo) {
   jpeg_source_mgr& source = *cinfo->src;
   const std::string_view rest(reinterpret_cast<const char*>(source.next_input_byte),
                               source.bytes_in_buffer);
-  constexpr size_t kLengthBytes = 2;  // the length counts these bytes too
+  constexpr size_t kLengthBytes = 2;  // the length includes its own two bytes
   if (rest.size() < kLengthBytes) reader.errors_.Fail("it is cut off");
   const size_t length = std::max<size_t>(
       static_cast<uint8_t>(rest[0]) << 8 | static_cast<uint8_t>(rest[1]), kLengthBytes);
@@ -147,8 +149,8 @@ int MultiplyBytes(int a, int b) {
   return ((product >> 8) + product) >> 8;
 }
 
-// Converts as Pillow does. Inks are taken as inverted (255 is no ink): Adobe's programs write them
-// so, and viewers read all CMYK files so.
+// Converts inks to RGB as Pillow does. Inks count as inverted (255 means no ink): Adobe's programs
+// write them so, and viewers read all CMYK files so.
 void CmykRowToRgb(const uint8_t* inks, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, inks += 4, rgb += 3) {
     const int light = inks[3];

@@ -10,19 +10,19 @@
 
 namespace wan {
 
-// All functions take a file that starts with JPEG's signature, and return the errors of
-// DecodeImage. Call CheckJpeg and DecodeJpeg only if MeasureJpeg's size and working memory are
-// within the limits. A file is refused if it has more scans than its size allows.
+// The file must start with JPEG's signature. Errors are those of DecodeImage. Call CheckJpeg and
+// DecodeJpeg only if the size and the working memory that MeasureJpeg returns are within the
+// limits. All functions refuse a file that has more scans than its size allows.
 
-// Reads the file up to its first scan.
+// Reads the file up to its first scan, and returns its properties.
 absl::StatusOr<StoredHeader> MeasureJpeg(std::string_view bytes);
 
-// Decodes all data at an eighth of the size and drops the rows. Returns false, because JPEG has no
-// opacity.
+// Decodes all data at an eighth of the size, and drops the rows. Returns false, because a JPEG file
+// has no opacity.
 absl::StatusOr<bool> CheckJpeg(std::string_view bytes);
 
-// Uses libjpeg's accurate transform and smooth chroma upsampling, as Pillow does: other decoders
-// differ visibly at coloured edges.
+// Uses libjpeg's accurate transform and smooth chroma upsampling, as Pillow does. Other decoders
+// give visibly different pixels at coloured edges.
 absl::StatusOr<StoredImage> DecodeJpeg(std::string_view bytes, const std::stop_token& stop);
 
 }  // namespace wan

@@ -7,7 +7,7 @@
 namespace wan {
 namespace {
 
-// Encodes with libjpeg; the destructor frees its memory, including the result.
+// Encodes with libjpeg. The destructor frees its memory, including that of the result.
 class JpegWriter {
  public:
   JpegWriter() { cinfo_.err = errors_.Install(); }
@@ -30,7 +30,7 @@ class JpegWriter {
     jpeg_set_quality(&cinfo_, quality, TRUE);
     jpeg_start_compress(&cinfo_, TRUE);
     while (cinfo_.next_scanline < cinfo_.image_height) {
-      // libjpeg does not write to it.
+      // Casting const away is safe, because libjpeg does not write to the memory.
       JSAMPROW row = const_cast<uint8_t*>(rgb24) +
                      static_cast<size_t>(cinfo_.next_scanline) * cinfo_.image_width * 3;
       jpeg_write_scanlines(&cinfo_, &row, 1);

@@ -43,8 +43,8 @@ std::string LibavErrorText(int code) {
 absl::Status LibavError(int code, const std::string& what, const LibavLog& log) {
   std::string message = absl::StrCat(what, ": ", LibavErrorText(code));
   if (!log.first_error().empty()) absl::StrAppend(&message, " (", log.first_error(), ")");
-  // FFmpeg's own codes are four letters, far from any errno. It also returns EINVAL for internal
-  // errors, so that does not mean a bad request.
+  // FFmpeg's own codes consist of four letters, so they are far from any errno. FFmpeg also returns
+  // EINVAL for internal errors, so EINVAL does not mean that the request was wrong.
   const int system_error = AVUNERROR(code);
   if (system_error > 0 && system_error < 4096 && system_error != EINVAL) {
     return WithStorageReason(absl::Status(absl::ErrnoToStatusCode(system_error), message),

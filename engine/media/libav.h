@@ -1,5 +1,5 @@
-// Owning pointers for FFmpeg's objects, and statuses for its errors. For the files of this
-// directory only.
+// Pointers that own FFmpeg's objects, and statuses for FFmpeg's errors. Only the files of this
+// directory include it.
 #pragma once
 
 extern "C" {
@@ -27,8 +27,9 @@ using FramePtr = std::unique_ptr<AVFrame, LibavDeleter>;
 using PacketPtr = std::unique_ptr<AVPacket, LibavDeleter>;
 using SwsContextPtr = std::unique_ptr<SwsContext, LibavDeleter>;
 
-// Keeps the errors that FFmpeg's libraries log on this thread while the object lives. Without an
-// object they are dropped; they are never printed. Objects must not be nested.
+// Collects the errors that FFmpeg's libraries log on this thread, for as long as the object lives.
+// Without such an object they are dropped; they are never printed. A thread may have only one
+// object at a time.
 class LibavLog {
  public:
   LibavLog();
@@ -36,19 +37,20 @@ class LibavLog {
   LibavLog(const LibavLog&) = delete;
   LibavLog& operator=(const LibavLog&) = delete;
 
-  // The first error that was logged, without its newline; empty if none.
+  // Returns the first error that was logged, without its newline; empty if none was.
   const std::string& first_error() const { return first_error_; }
 
  private:
   std::string first_error_;
 };
 
-// Returns FFmpeg's text for an error code, for example "Invalid data found when processing input".
+// Returns FFmpeg's text for one of its error codes, for example "Invalid data found when processing
+// input".
 std::string LibavErrorText(int code);
 
-// Returns a status with the message `what`, the code's text and the log's first error, if any.
-// absl::ErrnoToStatus maps system errors (a full disk is RESOURCE_EXHAUSTED); any other is
-// INTERNAL.
+// Returns a status whose message consists of `what`, the text of the code and the first error in
+// the log, if there is one. absl::ErrnoToStatus maps errors of the system (a full disk is
+// RESOURCE_EXHAUSTED); all others are INTERNAL.
 absl::Status LibavError(int code, const std::string& what, const LibavLog& log);
 
 }  // namespace wan

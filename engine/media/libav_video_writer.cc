@@ -12,7 +12,7 @@ namespace {
 
 using NamedOptions = std::vector<std::pair<const char*, std::string>>;
 
-// An FFmpeg dictionary of options. FFmpeg removes those that it knows.
+// A dictionary of options for FFmpeg. FFmpeg removes the options that it knows.
 class Options {
  public:
   explicit Options(const NamedOptions& options) {
@@ -24,7 +24,7 @@ class Options {
 
   AVDictionary** get() { return &options_; }
 
-  // INTERNAL if an option remains: without it the file would be different.
+  // INTERNAL if an option is left, because the file would be a different one without it.
   absl::Status AllTaken() const {
     const AVDictionaryEntry* entry = av_dict_get(options_, "", nullptr, AV_DICT_IGNORE_SUFFIX);
     if (entry == nullptr) return absl::OkStatus();
@@ -49,7 +49,8 @@ class LibavVideoWriter final : public VideoWriter {
  private:
   absl::Status OpenEncoder(const LibavVideoKind& kind, const LibavLog& log);
   absl::Status OpenFile(const LibavVideoKind& kind, const LibavLog& log);
-  // Sends a frame to the encoder (null: no more frames) and writes the packets that are ready.
+  // Sends a frame to the encoder (null: there are no more frames), and writes the packets that are
+  // ready.
   absl::Status Encode(const AVFrame* frame, const LibavLog& log);
   absl::Status Error(int code, const char* doing, const LibavLog& log) const {
     return LibavError(code, absl::StrCat("cannot ", doing, " ", path_), log);
@@ -59,7 +60,7 @@ class LibavVideoWriter final : public VideoWriter {
   const std::string path_;
   const VideoFormat format_;
   AVFormatContext* muxer_ = nullptr;
-  AVStream* stream_ = nullptr;  // owned by the muxer
+  AVStream* stream_ = nullptr;  // the muxer owns it
   CodecContextPtr encoder_;
   FramePtr frame_;
   PacketPtr packet_;
@@ -75,8 +76,8 @@ LibavVideoWriter::~LibavVideoWriter() {
 
 absl::Status LibavVideoWriter::Open(const LibavVideoKind& kind) {
   const LibavLog log;
-  // The prefix keeps FFmpeg from reading a path such as "a:b" as a protocol. The muxer remembers
-  // the URL, because it opens the file again to move the index to the front.
+  // Because of the prefix, FFmpeg does not take a path such as "a:b" for a protocol. The muxer
+  // keeps the URL, because it opens the file once more to move the index to the front.
   const std::string url = absl::StrCat("file:", path_);
   const int code = avformat_alloc_output_context2(&muxer_, nullptr, kind.container, url.c_str());
   if (code < 0) return Error(code, "create", log);
@@ -163,7 +164,7 @@ absl::Status LibavVideoWriter::Write(std::span<const uint8_t> rgb24) {
         absl::StrCat(path_, " was opened for ", format_.frames, " frames and has them all"));
   }
   const LibavLog log;
-  // The encoder may still be reading the previous frame.
+  // Make the frame writable first: the encoder may still be reading the previous content.
   if (const int code = av_frame_make_writable(frame_.get()); code < 0) {
     return Error(code, "encode", log);
   }
@@ -178,7 +179,7 @@ absl::Status LibavVideoWriter::Finish() {
   }
   const LibavLog log;
   if (absl::Status status = Encode(nullptr, log); !status.ok()) return status;
-  // Writing is buffered, so the trailer's status includes earlier failures.
+  // Writing is buffered, so the status for the trailer includes failures of earlier writes.
   if (const int code = av_write_trailer(muxer_); code < 0) return Error(code, "finish", log);
   const int code = avio_closep(&muxer_->pb);
   return code < 0 ? Error(code, "close", log) : absl::OkStatus();

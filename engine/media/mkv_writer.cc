@@ -1,11 +1,11 @@
-// Writes FFV1 in Matroska, which keeps the frames' RGB exactly, for measurements and further
-// processing.
+// Writes FFV1 in Matroska files, which keep the RGB values of frames exactly, for measurements and
+// further processing.
 #include "engine/media/libav_video_writer.h"
 
 namespace wan {
 namespace {
 
-// FFV1's 8-bit RGB format has 32 bits per pixel, with one byte unused.
+// In FFV1's 8-bit RGB format a pixel has 32 bits; one byte is not used.
 class Bgr0Converter final : public FrameConverter {
  public:
   void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) override {
@@ -35,10 +35,10 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMkvWriter(const std::string& pa
       .color_transfer = AVCOL_TRC_IEC61966_2_1,
       .color_range = AVCOL_RANGE_JPEG,
       .seconds_per_keyframe = 0,
-      // Version 3 divides a frame into slices, which threads encode in parallel, each with a
-      // checksum.
+      // FFV1's version 3 divides a frame into slices, each with a checksum, which threads encode in
+      // parallel.
       .encoder_options = {{"level", "3"}, {"slicecrc", "1"}},
-      // Omit Matroska's random IDs, so that equal frames give equal files.
+      // Leave out Matroska's random IDs, so that equal frames give equal files.
       .container_options = {{"fflags", "+bitexact"}},
   };
   return OpenLibavVideoWriter(kind, std::make_unique<Bgr0Converter>(), path, format);

@@ -1,4 +1,4 @@
-// Writes H.264 in MP4, which browsers, phones and editors play.
+// Writes H.264 in MP4 files, which browsers, phones and editors can play.
 #include <string>
 #include <utility>
 
@@ -9,7 +9,7 @@
 namespace wan {
 namespace {
 
-// Converts RGB to BT.709, limited range, with chroma averaged over 2x2.
+// Converts RGB to BT.709 with limited range; chroma is averaged over 2x2 pixels.
 class Yuv420Converter final : public FrameConverter {
  public:
   explicit Yuv420Converter(SwsContextPtr scaler) : scaler_(std::move(scaler)) {}
@@ -25,7 +25,7 @@ class Yuv420Converter final : public FrameConverter {
 };
 
 SwsContextPtr MakeScaler(const VideoFormat& format) {
-  // Without FULL_CHR_H_INP the colour of every second pixel would be ignored.
+  // Without FULL_CHR_H_INP, the colours of every second pixel would be ignored.
   SwsContextPtr scaler(sws_getContext(format.width, format.height, AV_PIX_FMT_RGB24, format.width,
                                       format.height, AV_PIX_FMT_YUV420P,
                                       SWS_BICUBIC | SWS_ACCURATE_RND | SWS_FULL_CHR_H_INP, nullptr,
@@ -40,10 +40,11 @@ SwsContextPtr MakeScaler(const VideoFormat& format) {
   return code < 0 ? nullptr : std::move(scaler);
 }
 
-// The index goes to the front, so that players can start before they have the whole file. The index
-// is known only at the end. If the number of frames is given, space is reserved: per frame 8 bytes
-// for its time, 4 for its size, 4 if it is a keyframe, and 12 and 8 if it is a chunk of its own.
-// Otherwise the muxer moves all pictures at the end.
+// The index is written at the front of the file, so that players can start before they have the
+// whole file. The content of the index is known only at the end. If the number of frames is given,
+// space for the index is reserved: for each frame 8 bytes for its time, 4 for its size, 4 if it is
+// a keyframe, and 12 and 8 if it is a chunk of its own. Otherwise the muxer moves all pictures at
+// the end.
 std::pair<const char*, std::string> IndexOption(const VideoFormat& format) {
   constexpr int64_t kIndexBytes = 2048;
   constexpr int64_t kFrameIndexBytes = 36;

@@ -13,11 +13,11 @@
 namespace wan {
 namespace {
 
-// Returns the content of the first eXIf chunk, which may come after the pixels; empty if there is
-// none. Damaged chunks are returned as well; decoding the file refuses them.
+// Returns the content of the first eXIf chunk, which may stand after the pixels; empty if there is
+// none. The content is returned even if the chunk is damaged; decoding refuses such a file.
 std::string_view FindExif(std::string_view file) {
   constexpr size_t kSignatureBytes = 8;
-  constexpr size_t kChunkBytes = 12;  // length, name and checksum
+  constexpr size_t kChunkBytes = 12;  // bytes of length, name and checksum
   for (size_t at = kSignatureBytes; at + kChunkBytes <= file.size();) {
     const size_t length = png_get_uint_32(reinterpret_cast<png_const_bytep>(file.data() + at));
     const std::string_view name = file.substr(at + 4, 4);
@@ -33,8 +33,8 @@ struct ByteSource {
   size_t offset = 0;
 };
 
-// Reads one file. libpng reports fatal errors with longjmp, so every function that calls it begins
-// with setjmp and keeps no object with a destructor on its stack.
+// Reads one file. libpng reports fatal errors with longjmp. So every function that calls libpng
+// begins with setjmp and has no object with a destructor on its stack.
 class PngReader {
  public:
   explicit PngReader(std::string_view bytes) : source_{bytes} {}
@@ -42,31 +42,33 @@ class PngReader {
   PngReader(const PngReader&) = delete;
   PngReader& operator=(const PngReader&) = delete;
 
-  // Reads up to the pixels. If it returns false, message() tells why.
+  // Reads the file up to its pixels. If the function returns false, message() has the reason.
   bool ReadHeader();
 
-  // Sets the output's form: 8 bits; red, green, blue, and opacity if the file has any.
+  // Sets the form of the output: samples of 8 bits; red, green, blue and, if the file has it,
+  // opacity.
   bool ChooseOutput();
 
-  // `rows` holds all rows without padding. Call it after ChooseOutput.
+  // `rows` has room for all rows, without padding. Call it only after ChooseOutput.
   bool ReadPixels(uint8_t* rows, const std::stop_token& stop);
 
-  // Reads all pixels and keeps none. `row` is unused for a file without opacity. Otherwise it
-  // receives each row in the form of ReadPixels and must hold four bytes per pixel of the longest
-  // row. `transparent` becomes true if any pixel is not opaque.
+  // Reads all pixels, and keeps none of them. If the file has no opacity, `row` is not used.
+  // Otherwise `row` receives each row in the form that ReadPixels gives it, and must have room for
+  // the longest row with four bytes per pixel. Sets `transparent` to true if any pixel is not
+  // opaque.
   bool DropPixels(uint8_t* row, bool* transparent);
 
-  // Sides fit in 31 bits.
+  // The sides, which fit into 31 bits.
   int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
   int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
-  // The functions below describe the file; call them before ChooseOutput.
+  // The following functions describe the file. Call them before ChooseOutput.
   int channels() const { return has_opacity() ? 4 : 3; }
-  // Palette colours have 8 bits, whatever the size of their indexes.
+  // The colours of a palette have 8 bits, whatever the size of the indexes is.
   int bits_per_sample() const {
     return is_palette() ? 8 : static_cast<int>(png_get_bit_depth(png_, info_));
   }
   bool is_grey() const { return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_COLOR) == 0; }
-  // Whether pixels may be transparent.
+  // Returns whether pixels may be transparent.
   bool has_opacity() const {
     return (png_get_color_type(png_, info_) & PNG_COLOR_MASK_ALPHA) != 0 ||
            png_get_valid(png_, info_, PNG_INFO_tRNS) != 0;
@@ -74,9 +76,9 @@ class PngReader {
   const char* message() const { return message_; }
 
  private:
-  // Sets the transformations of ChooseOutput, except the order of interlaced rows.
+  // Sets all transformations of ChooseOutput except the order of interlaced rows.
   void ChooseSamples();
-  // Does what DropPixels does, for one row.
+  // Does for one row what DropPixels does for all.
   void DropRow(uint8_t* row, png_uint_32 width, bool* transparent);
   bool is_palette() const { return png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE; }
 
@@ -110,10 +112,10 @@ bool PngReader::ReadHeader() {
   if (info_ == nullptr) return false;
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &source_, OnRead);
-  // CheckImageSize checks the size, with our own message.
+  // CheckImageSize checks the size instead, because its message is ours.
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
-  // Skip texts and profiles: they may decompress to a thousand times their size, and no pixel
-  // depends on them.
+  // Skip texts and profiles: no pixel depends on them, and decompressed they may be a thousand
+  // times as large.
   png_set_keep_unknown_chunks(png_, PNG_HANDLE_CHUNK_NEVER, nullptr, -1);
   png_set_crc_action(png_, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
   png_read_info(png_, info_);
@@ -121,10 +123,11 @@ bool PngReader::ReadHeader() {
 }
 
 void PngReader::ChooseSamples() {
-  // Palettes become RGB, grey below 8 bits becomes 8 bits, transparent colours become opacity.
+  // This call turns palettes into RGB, grey values of fewer than 8 bits into 8 bits, and
+  // transparent colours into opacity.
   png_set_expand(png_);
   png_set_gray_to_rgb(png_);
-  png_set_scale_16(png_);  // v / 257, rounded
+  png_set_scale_16(png_);  // Scales 16-bit samples to v / 257, rounded.
 }
 
 bool PngReader::ChooseOutput() {
@@ -165,7 +168,8 @@ bool PngReader::DropPixels(uint8_t* row, bool* transparent) {
   if (png_get_interlace_type(png_, info_) == PNG_INTERLACE_NONE) {
     for (png_uint_32 y = 0; y < height; ++y) DropRow(row, width, transparent);
   } else {
-    // libpng does not merge the passes here but returns each pass's rows.
+    // Here libpng does not merge the passes of an interlaced file, but returns the rows of each
+    // pass.
     for (int pass = 0; pass < PNG_INTERLACE_ADAM7_PASSES; ++pass) {
       const png_uint_32 columns = PNG_PASS_COLS(width, pass);
       const png_uint_32 rows = columns == 0 ? 0 : PNG_PASS_ROWS(height, pass);

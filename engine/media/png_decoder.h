@@ -1,5 +1,5 @@
-// Reads PNG files with libpng, which verifies every chunk's checksum; bytes after the end chunk are
-// ignored. Only image_decode.cc may call it; other code uses engine/media/image_decode.h.
+// Reads PNG files with libpng, which verifies the checksum of every chunk. Bytes after the end
+// chunk are ignored. Only image_decode.cc may call it; other code uses engine/media/image_decode.h.
 #pragma once
 
 #include <stop_token>
@@ -10,14 +10,14 @@
 
 namespace wan {
 
-// All functions take a file that starts with PNG's signature, and return the errors of DecodeImage.
-// Call CheckPng and DecodePng only if MeasurePng's size is within the limits.
+// The file must start with PNG's signature. Errors are those of DecodeImage. Call CheckPng and
+// DecodePng only if the size that MeasurePng returns is within the limits.
 
-// Reads the chunks but skips the pixels; the orientation may come after them.
+// Reads the chunks but skips the pixels; the orientation may stand after them.
 absl::StatusOr<StoredHeader> MeasurePng(std::string_view bytes);
 
-// Decodes row by row without keeping any, also if the file is interlaced. Returns whether any pixel
-// is not opaque.
+// Decodes the file row by row without keeping any row, even if the file is interlaced. Returns
+// whether any pixel is not opaque.
 absl::StatusOr<bool> CheckPng(std::string_view bytes);
 
 absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const std::stop_token& stop);

@@ -1,4 +1,4 @@
-// A picture in memory, as functions of media/ take and return it.
+// A picture in memory, in the form in which functions of media/ take and return it.
 #pragma once
 
 #include <cstdint>
@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// The largest side, in pixels, that image functions accept: libjpeg's limit. It is libjpeg's limit.
+// The longest side, in pixels, that the functions for images accept. libjpeg has this limit.
 inline constexpr int kMaxImageSide = 65500;
 
 struct ImageSize {
@@ -19,7 +19,8 @@ struct ImageSize {
   friend bool operator==(const ImageSize&, const ImageSize&) = default;
 };
 
-// An 8-bit RGB picture. Rows run from the top, width * 3 bytes each, without padding.
+// A picture in RGB with 8 bits per sample. The rows run from top to bottom without padding, width *
+// 3 bytes each.
 struct RgbImage {
   int width = 0;
   int height = 0;

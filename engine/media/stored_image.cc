@@ -7,22 +7,22 @@
 namespace wan {
 namespace {
 
-// Rounding has no ties, because 255 is odd.
+// Halves do not occur in the rounding, because 255 is odd.
 uint8_t Mix(int color, int background, int opacity) {
   return static_cast<uint8_t>((color * opacity + background * (kOpaque - opacity) + kOpaque / 2) /
                               kOpaque);
 }
 
-// Where a shown picture's pixels are in the stored picture.
+// Where the pixels of the picture that is shown are in the picture that is stored.
 struct Turning {
-  bool exchanges_sides;  // rows become columns
-  bool from_right;       // shown rows begin at the right end of the stored ones
-  bool from_bottom;      // shown columns begin at the bottom of the stored ones
+  bool exchanges_sides;  // rows are swapped with columns
+  bool from_right;       // shown rows begin at the right end of stored rows
+  bool from_bottom;      // shown columns begin at the bottom of stored columns
 };
 
-// Indexed by EXIF orientation - 1.
+// The index is the EXIF orientation minus 1.
 constexpr Turning kTurnings[] = {
-    {false, false, false},  // as it is stored
+    {false, false, false},  // as the file stores it
     {false, true, false},   // mirrored, left to right
     {false, true, true},    // turned by 180 degrees
     {false, false, true},   // mirrored, top to bottom
@@ -58,7 +58,7 @@ RgbImage Turn(RgbImage image, int exif_orientation) {
   const Turning& turning = kTurnings[exif_orientation - 1];
   if (exif_orientation == 1) return image;
   const ptrdiff_t row = static_cast<ptrdiff_t>(image.width) * 3;
-  // Byte distances in `image` between neighbours of a shown row, and between shown rows.
+  // How many bytes apart in `image` the neighbours in a shown row are, and the shown rows.
   const ptrdiff_t across = turning.from_right ? -3 : 3;
   const ptrdiff_t down = turning.from_bottom ? -row : row;
   const ptrdiff_t step = turning.exchanges_sides ? down : across;

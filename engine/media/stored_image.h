@@ -1,4 +1,5 @@
-// A picture as its file stores it, and the two steps to what a viewer shows: blending and rotation.
+// A picture as its file stores it, and the two steps that make the picture that a viewer shows:
+// blending and rotation.
 #pragma once
 
 #include <cstdint>
@@ -9,24 +10,25 @@
 
 namespace wan {
 
-// Properties of a file that are known before its pixels are decoded.
+// The properties of a file that are known before its pixels are decoded.
 struct StoredHeader {
   int width = 0;
   int height = 0;
-  // 3: red, green, blue. 4: also opacity, 0 (transparent) to 255, not premultiplied.
+  // Samples per pixel: 3 are red, green and blue. 4 also have opacity, from 0 (transparent) to 255;
+  // colours are not premultiplied.
   int channels = 3;
   int exif_orientation = 1;
-  int bits_per_sample = 8;  // in the file; decoded samples have 8
-  bool grey = false;        // the file has no colours
-  // Memory for decoding besides the pixels, if it grows with their number.
+  int bits_per_sample = 8;  // bits per sample in the file; decoded samples have 8
+  bool grey = false;        // true: the file has no colours
+  // Bytes that decoding needs in addition to the pixels, if they grow with the number of pixels.
   int64_t working_bytes = 0;
 };
 
-// The result of every decoder. Rows run from the top, without padding.
+// The picture that every decoder returns. The rows run from top to bottom without padding.
 struct StoredImage {
   int width = 0;
   int height = 0;
-  int channels = 3;  // as in StoredHeader
+  int channels = 3;  // samples per pixel, as in StoredHeader
   std::vector<uint8_t> pixels;
 };
 
@@ -34,18 +36,18 @@ inline constexpr uint8_t kOpaque = 255;
 
 struct BlendedImage {
   RgbImage image;
-  bool had_transparency = false;  // whether any pixel was not opaque
+  bool had_transparency = false;  // true: the stored picture had transparent pixels
 };
 
-// Blends the picture over `background`: each sample becomes (c * a + b * (255 - a)) / 255, rounded,
-// with picture c, background b and opacity a. It uses sRGB values directly, as browsers do. A
-// picture without opacity is not changed.
+// Blends the picture over `background`. Each sample becomes (c * a + b * (255 - a)) / 255, rounded,
+// where c is the picture's sample, b the background's, and a the opacity. The formula uses sRGB
+// values directly, as browsers do. A picture without opacity stays as it is.
 BlendedImage Blend(StoredImage stored, const Color& background);
 
 // Returns whether EXIF orientation 1 to 8 swaps width and height.
 bool ExchangesSides(int exif_orientation);
 
-// Rotates and mirrors the picture as EXIF orientation 1 to 8 says, so that its top is up.
+// Rotates and mirrors the picture as the EXIF orientation (1 to 8) says, so that it stands upright.
 RgbImage Turn(RgbImage image, int exif_orientation);
 
 }  // namespace wan

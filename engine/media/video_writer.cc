@@ -4,7 +4,7 @@
 
 namespace wan {
 
-// Defined in mkv_writer.cc and mp4_writer.cc.
+// mkv_writer.cc and mp4_writer.cc define these functions.
 #define WAN_VIDEO_FORMAT(kind, open) \
   absl::StatusOr<std::unique_ptr<VideoWriter>> open(const std::string& path, const VideoFormat&);
 #include "engine/media/video_formats.def"

@@ -13,8 +13,8 @@
 namespace wan {
 namespace {
 
-// A WebP file is a RIFF file: "RIFF", the number of bytes that follow, "WEBP", and chunks. A chunk
-// has a name, its size, and that many bytes, padded to an even number.
+// A WebP file is a RIFF file: it consists of "RIFF", the number of bytes that follow, "WEBP", and
+// chunks. A chunk consists of a name, a size, and that many bytes, padded to an even number.
 constexpr size_t kHeaderBytes = 12;
 constexpr size_t kChunkHeaderBytes = 8;
 
@@ -24,8 +24,8 @@ uint32_t LittleEndian32(std::string_view bytes) {
   return value;
 }
 
-// Returns the content of the first chunk with this name; empty if there is none. `file` must have a
-// complete header.
+// Returns the content of the first chunk with this name; empty if there is none. `file` must have
+// its complete header.
 std::string_view FindChunk(std::string_view file, std::string_view name) {
   uint64_t at = kHeaderBytes;
   while (at + kChunkHeaderBytes <= file.size()) {
@@ -38,8 +38,8 @@ std::string_view FindChunk(std::string_view file, std::string_view name) {
   return {};
 }
 
-// Returns the orientation in the EXIF data; 1 if the header announces no EXIF data. As libwebp's
-// demuxer does, it ignores EXIF data that is not announced.
+// Returns the orientation that the EXIF data states; 1 if the header does not announce EXIF data.
+// EXIF data that is not announced is ignored, as libwebp's demuxer does.
 int OrientationOf(std::string_view file) {
   constexpr char kExifFlag = 0x08;
   const std::string_view header = FindChunk(file, "VP8X");
@@ -68,9 +68,9 @@ absl::Status ToStatus(VP8StatusCode code) {
   }
 }
 
-// A file with valid headers.
+// Describes a file whose headers are valid.
 struct WebpFile {
-  std::string_view bytes;  // up to the end that the header gives
+  std::string_view bytes;  // the file up to the end that its header states
   WebPDecoderConfig config;
 
   int width() const { return config.input.width; }
@@ -83,7 +83,8 @@ absl::StatusOr<WebpFile> ReadHeaders(std::string_view bytes) {
     return Broken("it does not begin with RIFF");
   }
   const uint64_t whole = uint64_t{LittleEndian32(bytes.substr(4, 4))} + kChunkHeaderBytes;
-  // libwebp would accept a file that is truncated after its pixels and lacks chunks such as EXIF.
+  // Check this here, because libwebp accepts a file that is truncated after its pixels and lacks
+  // chunks such as EXIF.
   if (whole > bytes.size()) return Broken("it is cut off");
   WebpFile file;
   file.bytes = bytes.substr(0, whole);
@@ -115,8 +116,8 @@ absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes) {
   header.exif_orientation = OrientationOf(file->bytes);
   constexpr int kLossless = 2;
   const int64_t pixels = int64_t{header.width} * header.height;
-  // libwebp unpacks all pixels of a lossless file at once (4 bytes each), but only the opacity of
-  // others (2 bytes).
+  // For a lossless file, libwebp unpacks all pixels at once (4 bytes each); for other files, only
+  // the opacity (2 bytes).
   header.working_bytes = file->config.input.format == kLossless ? pixels * 4
                          : header.channels == 4                 ? pixels * 2
                                                                 : 0;
@@ -134,7 +135,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
     config.options.scaled_width = (file->width() + kEighth - 1) / kEighth;
     config.options.scaled_height = (file->height() + kEighth - 1) / kEighth;
   } else {
-    // The output format with the least memory that still has opacity.
+    // Of the output formats with opacity, this one needs the least memory.
     config.output.colorspace = MODE_YUVA;
   }
   const absl::Cleanup free_output = [&] { WebPFreeDecBuffer(&config.output); };
@@ -148,7 +149,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
   return false;
 }
 
-// Takes at most half a second, so it does not check for a stop.
+// The call takes at most half a second, so it does not check whether a stop was requested.
 absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& /*stop*/) {
   absl::StatusOr<WebpFile> file = ReadHeaders(bytes);
   if (!file.ok()) return file.status();

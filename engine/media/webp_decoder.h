@@ -10,14 +10,15 @@
 
 namespace wan {
 
-// All functions take a file with WebP's signature, and return the errors of DecodeImage. Call
-// CheckWebp and DecodeWebp only if MeasureWebp's size is within the limits.
+// The file must have WebP's signature. Errors are those of DecodeImage. Call CheckWebp and
+// DecodeWebp only if the size that MeasureWebp returns is within the limits.
 
-// Reads the headers of the file and of its chunks. Refuses animations, because a caller wants one
-// frame and could not tell which one it gets.
+// Reads the headers of the file and of its chunks, and returns its properties. The function refuses
+// animations, because a caller wants one frame and could not tell which one it would get.
 absl::StatusOr<StoredHeader> MeasureWebp(std::string_view bytes);
 
-// Decodes everything, but keeps no colours at full size. Returns whether any pixel is not opaque.
+// Decodes the whole file, but keeps no colours in full size. Returns whether any pixel is not
+// opaque.
 absl::StatusOr<bool> CheckWebp(std::string_view bytes);
 
 absl::StatusOr<StoredImage> DecodeWebp(std::string_view bytes, const std::stop_token& stop);

@@ -6,7 +6,8 @@
 namespace wan {
 namespace {
 
-// Bytes per request: enough for efficient writes, few enough to leave little for the fsync.
+// The number of bytes for which each request asks. The number is large enough for efficient writes,
+// and so small that little is left for the fsync.
 constexpr int64_t kPieceBytes = int64_t{4} << 20;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Starts writing a file to disk while it is still growing.
+// Makes the system start writing a file to disk while the file still grows.
 #pragma once
 
 #include <cstdint>
@@ -6,22 +6,24 @@
 
 namespace wan {
 
-// Repeatedly asks the system to begin writing a growing file, so that the fsync at its end finds
-// little left to do. Nothing is durable before that fsync, which also reports disk errors. One
-// thread at a time may use it.
+// Again and again, it asks the system to begin writing a file that grows, so that the fsync at the
+// end has little left to do. Only that fsync makes the bytes durable, and it also reports errors of
+// the disk. Only one thread at a time may use the object.
 class WriteBack {
  public:
-  // Opens `path` again with its own descriptor. If that fails, the object does nothing.
+  // Opens `path` once more, with a descriptor of its own. If the file cannot be opened, the object
+  // does nothing.
   explicit WriteBack(const std::string& path);
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
   ~WriteBack();
 
-  // Call it whenever the file has grown to `bytes`. The fsync writes bytes that change later, such
-  // as an MP4's index. Does not wait for the disk unless the request queue is full.
+  // Call it each time the file has grown, with its present size `bytes`. Bytes that change later,
+  // such as the index of an MP4 file, are written by the fsync. The call does not wait for the
+  // disk, unless the system's queue of requests is full.
   void UpTo(int64_t bytes);
 
-  // How many bytes the system was asked to write so far.
+  // Returns how many bytes the system was asked to write so far.
   int64_t begun() const { return begun_; }
 
  private:

@@ -7,7 +7,7 @@ namespace wan {
 int H264Threads(int height) {
   constexpr int kBlockRows = 16;
   constexpr int kMostThreads = 24;
-  // With fewer than two rows of blocks each, threads only wait for each other.
+  // If a thread had fewer than two rows of blocks, the threads would only wait for each other.
   const int rows = (height + kBlockRows - 1) / kBlockRows;
   return std::clamp(rows / 2, 1, kMostThreads);
 }

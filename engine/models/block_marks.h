@@ -19,12 +19,13 @@ namespace wan {
 // VideoTransformer::MarkBlock reads the times once the device has done that work. Not thread-safe.
 class BlockMarks {
  public:
-  // Marks the start of the block's first operator: after the work that is queued now. `operators`
-  // has work and names for all `texts` texts, in the order of End's indexes.
+  // Marks the start of the block's first operator, which begins after the work that is queued now.
+  // `operators` lists the operators' names and their work for all `texts` texts, in the order of
+  // End's indexes.
   void Begin(const c10::Device& device, int block, int texts, std::vector<BlockOperator> operators);
 
-  // Marks the end of operator `index`: after the work that is queued now. The operator began where
-  // the previous one ended.
+  // Marks the end of operator `index`, which ends with the work that is queued now. Operator
+  // `index` began where the previous one ended.
   void End(size_t index);
 
   // Returns the operators' times, or null if no block was marked. On a GPU the caller must first

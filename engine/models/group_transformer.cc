@@ -73,7 +73,7 @@ class GroupTransformer final : public VideoTransformer {
   }
 
  private:
-  // How a batch is divided between halves, and each half among its ranks.
+  // How a batch is divided between the halves of the group. Each half's ranks share its videos.
   struct Division {
     int64_t halves = 1;
     int64_t ranks = 1;   // ranks per half
@@ -90,7 +90,7 @@ class GroupTransformer final : public VideoTransformer {
 
   // Calls `work` on every rank's thread and device, and turns LibTorch's exceptions into statuses.
   // The token that `work` gets is stopped by a stop request on `gate` and by another rank's
-  // failure. After a failure it returns only once no device is computing any more.
+  // failure. After a failure RunOnAll returns only once no device is computing any more.
   absl::Status RunOnAll(
       std::string_view doing, const WorkGate& gate,
       const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
@@ -150,7 +150,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
   const std::array<int64_t, 3>& patch = config().patch_size;
   int64_t tokens = latents.dim() == 5 ? 1 : 0;
   for (int axis = 0; tokens > 0 && axis < 3; ++axis) tokens *= latents.size(2 + axis) / patch[axis];
-  // With a wrong shape one rank computes, and reports it.
+  // If the latents' shape is wrong, `tokens` may be 0; then one rank computes and reports the
+  // error.
   const int64_t sharing = std::max<int64_t>(1, std::min(division.ranks, tokens));
   std::vector<CommunicatorGroup*> talks(static_cast<size_t>(division.halves));
   if (sharing > 1) {
@@ -160,8 +161,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     }
   }
 
-  // Queue all copies here, before any forward: queued by a rank's thread, a copy would wait for
-  // forwards that the first device has queued meanwhile.
+  // Queue all copies here, before any forward. A copy that a rank's own thread queued would wait
+  // for the forwards that the first device has queued by then.
   std::vector<at::Tensor> inputs;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t half = division.HalfOf(static_cast<int>(rank));
@@ -207,13 +208,14 @@ absl::Status GroupTransformer::RunOnAll(
     std::string_view doing, const WorkGate& gate,
     const std::function<absl::Status(int rank, const std::stop_token& stop)>& work,
     const RankThreads::OnFailure& on_failure) {
-  // A failing rank stops the others, and so does the caller.
+  // All ranks are stopped when one of them fails or when the caller requests a stop.
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&stop] { stop.request_stop(); });
   const auto run = [&](int rank) {
     const at::Device device = ranks_[rank].device;
     const c10::DeviceGuard on_device(device);
-    // Runs on the rank's own thread, because device checks use the thread's current device.
+    // Call CatchTorchErrors on the rank's own thread, because its device checks use the thread's
+    // current device.
     return CatchTorchErrors(absl::StrCat(std::string(doing), " on ", device.str(), " (rank ", rank,
                                          " of ", ranks_.size(), ")"),
                             [&] { return work(rank, stop.get_token()); });
@@ -223,7 +225,8 @@ absl::Status GroupTransformer::RunOnAll(
     stop.request_stop();
   });
   if (status.ok()) return status;
-  // Wait: other ranks may still be copying from this forward's tensors, which the caller may free.
+  // Wait for all devices: other ranks may still be copying from this forward's tensors, which the
+  // caller may free.
   for (const GroupRank& rank : ranks_) AwaitDevice(rank.device);
   return status;
 }

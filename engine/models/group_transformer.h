@@ -26,18 +26,19 @@ struct GroupRank {
 using CommunicatorFactory =
     std::function<std::unique_ptr<CommunicatorGroup>(const std::vector<at::Device>& devices)>;
 
-// Returns a transformer over `ranks`, which must hold the same weights. It takes latents on any
-// device and returns flows there. Uses the calling thread for the first rank and one thread for
-// each other rank.
+// Returns a transformer over `ranks`, which must hold the same weights. The transformer takes
+// latents on any device and returns the flow on that device. The calling thread serves the first
+// rank; each other rank has a thread of its own.
 //
 // With an even number of ranks, a batch of two (with and without the prompt) is divided between two
-// halves of the ranks. They exchange nothing while they compute, and the flows have the bits of two
-// forwards of one video each. Within a half, and with a batch of one, the ranks divide tokens and
-// heads (RankTransformer::ShareTokens); at most one rank per token takes part.
+// halves of the ranks. The halves exchange nothing while they compute, and the flows are bit-equal
+// to those of two forwards of one video each. Within a half, and with a batch of one, the ranks
+// divide tokens and heads (RankTransformer::ShareTokens); at most one rank per token takes part.
 //
-// If one rank fails, the call ends on all. It returns that rank's status (from CatchTorchErrors if
-// LibTorch threw), and no device is computing any more. After a stop request either all ranks stop
-// or none. `make_communicators` is called when a half or the whole group first needs them.
+// If one rank fails, the call ends on all ranks. The call then returns the failed rank's status
+// (from CatchTorchErrors if LibTorch threw), after all devices have stopped computing. After a stop
+// request either all ranks stop or none. `make_communicators` is called when a half, or the whole
+// group, first needs communicators.
 std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators);
 

@@ -27,7 +27,7 @@ class TextEncoder {
 
   // Returns the hidden states [ids.size(), dim] in the model's dtype on its device. `ids` are the
   // tokens of one text, including the end mark but no padding. Upstream pads to 512 tokens, masks
-  // the padding and drops its rows; the other rows are the same.
+  // the padding and drops its rows; the remaining rows are the same as here.
   //
   // INVALID_ARGUMENT if there are no ids, or one is outside [0, vocab_size). CANCELLED after a stop
   // request, because every layer passes `gate`.

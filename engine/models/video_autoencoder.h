@@ -4,9 +4,10 @@
 //   (*vae)->Decode(latents, [&](const at::Tensor& frames) { return writer.Add(frames); },
 //                  {gate, VaePrecision::kFp16});
 //
-// Time is causal: no frame depends on a later one. So both directions work on chunks of frames, and
-// keep the last frames of a chunk for the convolutions of the next. The first latent frame stands
-// for one video frame, each later one for config().stride_temporal frames.
+// Time is causal: a frame depends only on itself and earlier frames. So encoding and decoding work
+// on chunks of frames, and keep the last frames of a chunk for the convolutions of the next chunk.
+// The first latent frame stands for one video frame, each later latent frame for
+// config().stride_temporal video frames.
 //
 // Exceptions of LibTorch (c10::Error, also when device memory runs out) pass through; the runtime
 // turns them into statuses.
@@ -32,7 +33,8 @@ namespace wan {
 
 struct VaeOptions {
   at::Device device = at::kCPU;
-  // Takes the weights over, so that they can be moved; null: they stay on the device.
+  // Receives ownership of the weights, so that their memory can be moved between host and device;
+  // null: the weights stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
@@ -43,7 +45,7 @@ struct VaeOptions {
 // Options of one encoding or decoding.
 struct VaePass {
   VaePass() = default;
-  // Implicit, because most calls need only a gate or a stop token.
+  // The constructors are implicit, because most calls pass only a gate or a stop token.
   VaePass(WorkGate gate,  // NOLINT(google-explicit-constructor)
           VaePrecision precision = VaePrecision::kFp32)
       : gate(std::move(gate)), precision(precision) {}
@@ -51,10 +53,11 @@ struct VaePass {
       : gate(std::move(stop)) {}
 
   WorkGate gate;
-  // On a CPU kTf32 and kFp16 mean kFp32. The model's weights, statistics of norms and the latents
-  // are always fp32; 16-bit decoding copies the weights that it uses.
+  // On a CPU kTf32 and kFp16 mean kFp32. The model's weights, the statistics of norms and the
+  // latents are always fp32; decoding in 16 bits makes 16-bit copies of the weights that it uses.
   VaePrecision precision = VaePrecision::kFp32;
-  // If set, called when values exceeded the range of `from`, and `to` takes over.
+  // If set, called when values exceeded the range of precision `from`; decoding then goes on in
+  // precision `to`.
   std::function<void(VaePrecision from, VaePrecision to)> on_fallback = {};
 };
 
@@ -71,12 +74,12 @@ class VideoAutoencoder {
   // with H and W multiples of stride_spatial.
   //
   // INVALID_ARGUMENT if the shape or dtype is wrong. CANCELLED after a stop request, because every
-  // chunk and every layer passes `gate`. Whether the result is finite is checked by the caller,
-  // which need not wait for the device.
+  // chunk and every layer passes `gate`. The caller must check whether the result is finite. Encode
+  // does not, because the check would wait for the device.
   virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const = 0;
 
   // Receives frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device. The sink may
-  // keep or change their memory.
+  // keep the frames or change them in place.
   using FrameSink = std::function<absl::Status(const at::Tensor& frames)>;
 
   // Decodes `latents` [z_dim, F, h, w]: floating point, scaled for the transformer, on any device.
@@ -84,8 +87,8 @@ class VideoAutoencoder {
   // stride_temporal frames for each later one.
   //
   // An error of the sink ends the decoding and is returned unchanged. INVALID_ARGUMENT if the shape
-  // or dtype is wrong; the sink is not called then. CANCELLED after a stop request, because every
-  // latent frame and every layer passes `gate`.
+  // or dtype is wrong; in that case the sink is not called. CANCELLED after a stop request, because
+  // every latent frame and every layer passes `gate`.
   //
   // In kFp16 and kTf32, a value beyond fp16's range in any layer makes frames infinite or NaN.
   // These frames and all later ones are then decoded again in kBf16 or kFp32, from the first latent

@@ -24,8 +24,8 @@
 
 namespace wan {
 
-// The texts of one batch, prepared for a transformer. Only the transformer that made it can use it.
-// It holds device memory and does not depend on sizes or timesteps.
+// The texts of one batch, prepared for a transformer. Only the transformer that made the texts can
+// use them. The object holds device memory and does not depend on the video's size or on timesteps.
 class TextConditioning {
  public:
   virtual ~TextConditioning() = default;
@@ -72,8 +72,8 @@ class VideoTransformer {
 
   // Computes the texts' keys and values for each block. `contexts` has one [L, text_dim] per batch
   // entry: hidden states of the text encoder, floating point, on any device, without padding, with
-  // 0 <= L <= text_len. They are padded with zero rows to text_len, and as in upstream the padding
-  // is attended to.
+  // 0 <= L <= text_len. PrepareText pads them with zero rows to text_len. As in upstream, attention
+  // also reads the padding.
   //
   // INVALID_ARGUMENT if there are no contexts, or a shape or dtype is wrong. CANCELLED after a stop
   // request, because every block passes `gate`.
@@ -85,8 +85,8 @@ class VideoTransformer {
   // the model has an image condition, its channels must be appended to those of the latents.
   //
   // `timestep` is a CPU tensor, floating point or int64, with values in [0, 1000]: [B], or [B,
-  // tokens] with the tokens in the order frame, row, column. Modulation is computed once per
-  // distinct value.
+  // tokens] with the tokens in the order frame, row, column. Modulation vectors are computed once
+  // per distinct timestep.
   //
   // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, if
   // another transformer made `text`, or if `policy` reuses what was not kept. CANCELLED after a
@@ -100,26 +100,27 @@ class VideoTransformer {
   virtual int64_t WeightBytes() const = 0;
 
   // Makes the next Forward() mark the operators of its middle block in `marks`, which must live
-  // until it has returned. That forward is computed even if a recording exists, and has the same
-  // bits. A transformer of several ranks, for example, cannot do so and leaves `marks` empty.
+  // until that call has returned. That forward is computed even if a recording of it exists; its
+  // result has the same bits. Implementations that cannot mark, for example a transformer of
+  // several ranks, leave `marks` empty.
   virtual void MarkBlock(BlockMarks* /*marks*/) {}
 
   // True lets later forwards of small videos be recorded and replayed, with the same bits. False,
-  // the initial value, also frees recordings.
+  // the initial value, also frees existing recordings.
   virtual void RecordForwards(bool) {}
   // Returns the device memory that recorded forwards hold, in bytes.
   virtual int64_t RecordedBytes() const { return 0; }
 };
 
-// A transformer that can be one rank of several that share a forward.
+// A transformer that can share a forward with others like it; each of them is one rank.
 class RankTransformer : public VideoTransformer {
  public:
   // Makes later forwards a joint computation with other ranks, which hold the same weights and get
-  // the same inputs: each computes some of the tokens, and all return the same flow. `peers` must
-  // have no more ranks than there are tokens, and must live until the next call; if there are more
-  // ranks than heads, some compute no self-attention. Null (the initial value): this rank computes
-  // forwards alone. A joint forward needs a gate without a stop token, because the ranks agree on a
-  // stop (communicator.h).
+  // the same inputs. Each rank computes some of the tokens, and all ranks return the same flow.
+  // `peers` must have no more ranks than there are tokens, and must live until the next call of
+  // ShareTokens. If there are more ranks than heads, some ranks compute no self-attention. Null
+  // (the initial value): this rank computes forwards alone. The gate of a joint forward must have
+  // no stop token, because the ranks agree on a stop among themselves (communicator.h).
   virtual void ShareTokens(Communicator* peers) = 0;
 };
 

@@ -6,21 +6,24 @@
 namespace wan {
 namespace {
 
-// NVML refreshes GPM's counters at this interval; closer samples would not differ usefully.
+// NVML updates GPM's counters at this interval, so samples that are closer would hardly differ.
 constexpr int64_t kGpmShortestNanos = 100'000'000;
-// Tolerance, because a thread that ticks 20 times a second is never exactly on time.
+// A thread that ticks 20 times a second is never exactly on time, so intervals may be shorter by
+// this much.
 constexpr int64_t kTickTolerance = 10'000'000;
-// Counting processes costs more than reading a counter, and the count seldom changes.
+// The processes are counted seldom, because that costs more than reading a counter, and their
+// number rarely changes.
 constexpr int64_t kTicksPerCount = 20;
-// Reading the energy takes the driver milliseconds, for which other calls may wait.
+// The energy is read seldom, because reading takes the driver milliseconds, and other calls may
+// wait meanwhile.
 constexpr int64_t kTicksPerEnergy = 10;
 constexpr int64_t kWindowNanos = 1'000'000'000;
-// The share of an interval that must be known before a mean is reported.
+// A mean is reported only if the figure is known for at least this share of the interval.
 constexpr double kLeastCoverage = 0.5;
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
 
-// Seconds of the slice after `begin_nanos`.
+// Returns the seconds of the slice that come after `begin_nanos`.
 template <typename AnySlice>
 double SecondsBehind(const AnySlice& slice, int64_t begin_nanos) {
   return Seconds(slice.to_nanos - std::max(slice.from_nanos, begin_nanos));
@@ -44,7 +47,7 @@ std::optional<double> HeldDown(const GpuCounters& counters) {
   return counters.throttle_reasons->empty() ? 0 : 1;
 }
 
-// The slice's SM activity, from NVML's own means.
+// Returns the SM activity in the slice, from means that NVML itself computed.
 std::optional<double> ActiveShare(const GpuCounters& counters) {
   if (!counters.utilization_percent.has_value()) return std::nullopt;
   return *counters.utilization_percent / 100;
@@ -113,9 +116,9 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
   }
   const std::optional<double> told_power = power_.MeanOver(seconds);
   if (told_power.has_value()) usage.power_peak_watts = power_peak_;
-  // Prefer the energy counter: the driver's power is a mean over the last second, so in the first
+  // Prefer the energy counter. The driver's power is a mean over the last second, so in the first
   // second of work it is half the real power (tests/engine/monitor/data). The part of the interval
-  // that no slice covers yet is assumed to use as much as the rest.
+  // that no slice covers yet is assumed to have used as much as the rest.
   const std::optional<double> drawn_power = energy_.MeanOver(seconds);
   usage.power_watts = drawn_power.has_value() ? drawn_power : told_power;
   if (usage.power_watts.has_value()) usage.energy_joules = *usage.power_watts * seconds;
@@ -181,7 +184,7 @@ void GpuSampler::Tick() {
   newest.counters = slice.counters;
   newest.processes = slice.processes;
   newest_nanos_ = slice.to_nanos;
-  if (!first) Accumulate(slice, has_energy);  // before the first reading nothing is known
+  if (!first) Accumulate(slice, has_energy);  // nothing is known before the first reading
   if (energy.has_value()) Accumulate(*energy);
   if (gpm.has_value()) Accumulate(*gpm);
 }
@@ -262,7 +265,7 @@ GpuUsage GpuSampler::LastSecond() const {
   if (now - newest_nanos_ > kStaleNanos) return {};
   GpuIntegrals integrals;
   int64_t begin = now - kWindowNanos;
-  // Shortly after the start there is less than a second.
+  // Shortly after the start there is less than a second of readings.
   if (!slices_.empty()) begin = std::max(begin, slices_.front().from_nanos);
   for (const GpuIntegrals::Slice& slice : slices_) integrals.Add(slice, begin);
   for (const GpuIntegrals::EnergySlice& slice : energy_slices_) integrals.Add(slice, begin);

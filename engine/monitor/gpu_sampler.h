@@ -1,5 +1,5 @@
-// Samples one GPU for all readers: stages, timelines, metrics, streams. Each reader has its own
-// interval.
+// Samples one GPU for all readers: stages, timelines, metrics and streams. Each reader has an
+// interval of its own.
 //
 //   sampler.Tick();                                  // a thread, 20 times a second
 //   const auto interval = sampler.Open();            // a stage begins
@@ -24,15 +24,16 @@
 
 namespace wan {
 
-// Integrals over time of an interval's figures, from which GpuUsage is computed. Slices of time
-// with constant figures are added; no clock is involved.
+// The sums (integrals over time) of an interval's figures, from which GpuUsage is computed. Figures
+// are added as slices of time in which they are constant. No clock is read.
 class GpuIntegrals {
  public:
-  // A slice with figures from the driver's counters or from GPM; absent figures are skipped.
+  // A slice with figures from the driver's counters, or from GPM. Figures that are absent are
+  // skipped.
   struct Slice {
     int64_t from_nanos = 0;
     int64_t to_nanos = 0;
-    GpuCounters counters;  // as read at the end of the slice
+    GpuCounters counters;  // as they were read at the end of the slice
     std::optional<int> processes;
   };
   struct EnergySlice {
@@ -46,16 +47,17 @@ class GpuIntegrals {
     GpmMetrics metrics;
   };
 
-  // Each adds the part of the slice after `begin_nanos`.
+  // Each function adds the part of the slice that comes after `begin_nanos`.
   void Add(const Slice& slice, int64_t begin_nanos);
   void Add(const EnergySlice& slice, int64_t begin_nanos);
   void Add(const GpmSlice& slice, int64_t begin_nanos);
 
-  // Returns the figures of an interval of `seconds`, most of which the slices must cover.
+  // Returns the figures of an interval of `seconds`. The slices must cover most of it.
   GpuUsage Over(double seconds, bool has_gpm) const;
 
  private:
-  // Integral of a figure over the time for which it is known, and that time.
+  // The integral of a figure over the time for which the figure is known, and the length of that
+  // time.
   struct Integral {
     double sum = 0;
     double seconds = 0;
@@ -70,18 +72,20 @@ class GpuIntegrals {
   std::set<std::string> reasons_;
 };
 
-// Thread-safe. Only Tick() calls the driver, without holding a lock: if the driver blocks, readers
-// do not wait but get absent figures.
+// Thread-safe. Only Tick() calls the driver, and it holds no lock meanwhile. So if the driver
+// blocks, readers do not wait but get absent figures.
 class GpuSampler {
  public:
-  // Older readings are not reported as current; a stuck driver gives no new ones.
+  // Readings that are older than this do not count as current. If the driver is stuck, there are no
+  // new ones.
   static constexpr int64_t kStaleNanos = 2'000'000'000;
 
-  // A span of time from Open() on. The sampler must outlive it.
+  // A span of time that begins with Open(). The sampler must outlive all intervals.
   class Interval {
    public:
     ~Interval();
-    // The usage since Open() or the last Restart(). May be called often.
+    // Returns the usage since Open() or, if it was called, since the last Restart(). The function
+    // may be called often.
     GpuUsage Usage() const;
     void Restart();
 
@@ -90,11 +94,11 @@ class GpuSampler {
     explicit Interval(GpuSampler& sampler) : sampler_(sampler) {}
 
     GpuSampler& sampler_;
-    int64_t begin_nanos_ = 0;  // this and the next member are guarded by the sampler's mutex
+    int64_t begin_nanos_ = 0;  // the sampler's mutex guards this member and the next one
     GpuIntegrals integrals_;
   };
 
-  // The newest reading, and sums since the sampler's construction.
+  // The newest reading, and sums from the sampler's construction until then.
   struct Now {
     GpuCounters counters;
     std::optional<int> processes;
@@ -108,14 +112,15 @@ class GpuSampler {
 
   const GpuFacts& facts() const { return facts_; }
 
-  // Reads the driver's counters and adds them to all open intervals. Called by one thread at a
-  // time.
+  // Reads the driver's counters, and adds them to all open intervals. Only one thread at a time may
+  // call it.
   void Tick();
 
   std::unique_ptr<Interval> Open();
-  // Returns nullopt before the first Tick and if the newest reading is older than kStaleNanos.
+  // Returns the newest reading; nullopt before the first Tick, and if the reading is older than
+  // kStaleNanos.
   std::optional<Now> Newest() const;
-  // The usage in the last second.
+  // Returns the usage in the last second.
   GpuUsage LastSecond() const;
 
  private:
@@ -124,10 +129,12 @@ class GpuSampler {
     std::unique_ptr<GpmSample> sample;
   };
 
-  // Each reads the driver if it is time, and returns the slice between the last two readings.
+  // When a reading is due, each function reads the driver and returns the slice between this
+  // reading and the previous one.
   std::optional<GpuIntegrals::GpmSlice> TickGpm();
   std::optional<GpuIntegrals::EnergySlice> TickEnergy();
-  // `has_energy`: the card has an energy counter, so its power need not be integrated.
+  // `has_energy` tells whether the card has an energy counter; then its power need not be
+  // integrated.
   void Accumulate(const GpuIntegrals::Slice& slice, bool has_energy)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Accumulate(const GpuIntegrals::EnergySlice& slice) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -137,10 +144,10 @@ class GpuSampler {
   const Clock& clock_;
   const GpuFacts facts_;
 
-  // Used only by the ticking thread.
+  // Only the thread that ticks uses these members.
   int64_t ticks_ = 0;
   int64_t last_nanos_ = 0;
-  std::optional<double> last_energy_;  // absent if the card has no such counter
+  std::optional<double> last_energy_;  // absent if the card has no energy counter
   int64_t last_energy_nanos_ = 0;
   std::optional<int> processes_;
   TimedGpm gpm_;
@@ -149,7 +156,7 @@ class GpuSampler {
   std::set<Interval*> open_ ABSL_GUARDED_BY(mutex_);
   std::optional<Now> newest_ ABSL_GUARDED_BY(mutex_);
   int64_t newest_nanos_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Slices that overlap the last second.
+  // The slices of the last second; the oldest may begin earlier.
   std::deque<GpuIntegrals::Slice> slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::EnergySlice> energy_slices_ ABSL_GUARDED_BY(mutex_);
   std::deque<GpuIntegrals::GpmSlice> gpm_slices_ ABSL_GUARDED_BY(mutex_);

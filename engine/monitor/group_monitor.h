@@ -1,5 +1,5 @@
-// The DeviceMonitor of a group. Samples cover every device; single probes and timelines only the
-// first.
+// The DeviceMonitor for a group of devices. Samples cover every device. Single probes and timelines
+// cover only the first one.
 #pragma once
 
 #include <memory>
@@ -10,27 +10,27 @@
 
 namespace wan {
 
-// A device of a group.
+// One device of the group.
 struct MonitoredDevice {
-  // Must not be null.
+  // The device's monitor, which must not be null.
   std::unique_ptr<DeviceMonitor> monitor;
-  // Counts exchanges with other devices; null: those figures are absent.
+  // Counts the device's exchanges with other devices; null: the figures of exchanges are absent.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 class GroupMonitor final : public DeviceMonitor {
  public:
-  // `devices` has at least one entry, in the order of the ranks. A monitor without a GPU stands for
-  // the CPU, which may be several ranks.
+  // `devices` has at least one entry, and is in the order of the ranks. A monitor without a GPU
+  // stands for the CPU, on which several ranks may compute.
   explicit GroupMonitor(std::vector<MonitoredDevice> devices);
 
-  // Probes and timelines are of the first device, which computes in every stage.
+  // Probes and timelines cover the first device, because that one computes in every stage.
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::unique_ptr<DeviceTimeline> StartTimeline() override;
 
   std::unique_ptr<GroupProbe> StartGroupProbe() override;
 
-  // Returns the CPU once, then each GPU.
+  // Returns the CPU's sample once, then a sample for each GPU.
   std::vector<DeviceSample> Sample() override;
   std::unique_ptr<DeviceReader> StartReader() override;
 

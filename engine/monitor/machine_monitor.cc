@@ -9,18 +9,18 @@ namespace wan {
 namespace {
 
 constexpr absl::Duration kTickInterval = absl::Milliseconds(50);
-// Maximum age of /proc readings that count as current: the kernel counts CPU time in steps of this
-// length.
+// Readings of /proc that are at most this old count as current. The kernel counts CPU time in steps
+// of this length.
 constexpr int64_t kReadingsFreshNanos = 10'000'000;
-// Sample() reports means over this time. It needs /proc, which is read at every fifth tick only:
-// that costs more than everything else, mainly for the control group's memory.
+// Means in the results of Sample() cover this time. /proc is read only at every fifth tick, because
+// that costs more than everything else, mainly for the memory of the control group.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// Maximum age of readings for timelines, whose intervals are about as long, so that they cause no
-// extra readings.
+// For timelines, readings may be this old: their intervals are about as long, so that they cause no
+// additional readings.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
-// The machine's figures; each may be absent.
+// The figures of the machine; each may be absent.
 struct Readings {
   int64_t nanos = 0;
   std::optional<CpuTicks> ticks;
@@ -47,24 +47,25 @@ struct MachineMonitor::State {
   const std::string cpu_name;
   const std::unique_ptr<AllocatorProbe> allocator;
   const ReadMemory read_memory;
-  std::unique_ptr<GpuSampler> sampler;  // null without NVML
+  std::unique_ptr<GpuSampler> sampler;  // null if there is no NVML
   Clock& clock;
-  int64_t ticks = 0;  // used only by the ticking thread
+  int64_t ticks = 0;  // only the thread that ticks uses it
 
   absl::Mutex mutex;
   std::set<Probe*> open ABSL_GUARDED_BY(mutex);
   std::optional<Readings> newest ABSL_GUARDED_BY(mutex);
-  // The readings of the last second, oldest first; never empty.
+  // The readings of the last second, oldest first. There is always at least one.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
-  // Held while timelines advance, so that none is destroyed meanwhile.
+  // Held while timelines are updated, so that none is destroyed meanwhile.
   absl::Mutex timelines_mutex ABSL_ACQUIRED_BEFORE(mutex);
   std::set<Timeline*> timelines ABSL_GUARDED_BY(timelines_mutex);
 
   void Tick();
 
-  // Returns the last readings if they are recent enough, otherwise new ones. A reading takes four
-  // kernel files, and stages of small videos begin and end hundreds of times a second.
+  // Returns the last readings if they are recent enough; otherwise takes new ones. New readings
+  // cost reading four files of the kernel, and the stages of small videos begin and end hundreds of
+  // times a second.
   const Readings& ReadingsNow(int64_t fresh_nanos = kReadingsFreshNanos)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const int64_t now = clock.MonotonicNanos();
@@ -72,16 +73,16 @@ struct MachineMonitor::State {
     return newest.emplace(Readings{now, ReadCpuTicks(), ReadSystemMemory(), FoldMemory()});
   }
 
-  // Reads the process's memory and adds it to all open probes.
+  // Reads the memory of the process, and adds it to all open probes.
   std::optional<ProcessMemory> FoldMemory() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  // Reads the allocator and adds its peaks to all open probes, because probes overlap and the
-  // allocator has only one peak. Returns nullopt if there is no allocator or the device is lost.
+  // Reads the allocator, and adds its peak to all open probes: probes overlap, but the allocator
+  // has only one peak. Returns nullopt if there is no allocator, or if the device is lost.
   std::optional<AllocatorBytes> FoldPeak() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   std::optional<AllocatorBytes> ReadAllocator() const;
 
   DeviceSample CpuSample(const Readings& now, const std::optional<CpuTicks>& since) const;
-  // `usage` comes from the reader's interval.
+  // `usage` covers the interval of the reader that asks.
   DeviceSample GpuSample(const GpuUsage& usage) const;
 };
 
@@ -134,16 +135,16 @@ class MachineMonitor::Probe final : public ResourceProbe {
     return usage;
   }
 
-  // Adds a reading. The kernel's peak is that of the process's whole life and must not be reset,
-  // because others read it. If it has grown, that happened during this probe, and the peak is
-  // exact.
+  // Adds a reading of the memory to this probe. The kernel's peak is that of the process's whole
+  // life. The kernel's peak must not be reset, because others read it. If the peak has grown, it
+  // did so during this probe, and is exact.
   void Fold(const ProcessMemory& memory) {
     uint64_t most = memory.resident_bytes;
     if (memory.peak_resident_bytes > life_peak_before_) most = memory.peak_resident_bytes;
     memory_peak_ = std::max(memory_peak_.value_or(0), most);
   }
 
-  // Adds the allocator's peaks of a part of the probe's time.
+  // Adds the allocator's peaks in a part of the probe's time.
   void Fold(const AllocatorBytes& bytes) {
     peak_.peak = std::max(peak_.peak, bytes.peak);
     peak_.reserved_peak = std::max(peak_.reserved_peak, bytes.reserved_peak);
@@ -155,7 +156,7 @@ class MachineMonitor::Probe final : public ResourceProbe {
   std::unique_ptr<GpuSampler::Interval> interval_;
   std::optional<CpuTicks> ticks_;
   std::optional<uint64_t> start_bytes_;
-  // Guarded by the state's mutex.
+  // The mutex of the monitor's state guards these members.
   AllocatorBytes peak_;
   std::optional<uint64_t> memory_peak_;
   uint64_t life_peak_before_ = 0;
@@ -214,7 +215,7 @@ class MachineMonitor::Timeline final : public DeviceTimeline {
     return points_.points();
   }
 
-  // Ends the current point if it is long enough. Called by the ticking thread.
+  // Ends the current point if it lasts long enough. The thread that ticks calls it.
   void Advance() {
     const int64_t now = state_.clock.MonotonicNanos();
     absl::MutexLock lock(&mutex_);

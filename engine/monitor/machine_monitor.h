@@ -1,5 +1,5 @@
-// The DeviceMonitor of a real machine. It reads /proc and the allocator on demand; a GpuSampler
-// provides the driver's figures.
+// The DeviceMonitor for a real machine. The monitor reads /proc and the allocator when it is asked.
+// A GpuSampler provides the figures of the driver.
 #pragma once
 
 #include <cstdint>
@@ -22,22 +22,23 @@
 
 namespace wan {
 
-// Bytes of the GPU's caching allocator.
+// Figures of LibTorch's allocator for a GPU, in bytes.
 struct AllocatorBytes {
-  uint64_t now = 0;            // bytes handed out
-  uint64_t peak = 0;           // most bytes handed out since the last reset
-  uint64_t reserved_peak = 0;  // most bytes taken from the driver since the last reset
-  uint64_t weights_peak = 0;   // most bytes that weights held at once since the last reset
+  uint64_t now = 0;            // bytes that are handed out now
+  uint64_t peak = 0;           // most bytes that were handed out since the last reset
+  uint64_t reserved_peak = 0;  // most bytes that were taken from the driver since the last reset
+  uint64_t weights_peak = 0;   // most bytes of weights at any time since the last reset
 };
 
-// Reads the GPU's allocator. Free of LibTorch's types, so that tests can fake it. May throw if the
-// device is lost.
+// Reads the allocator of a GPU. The interface does not use LibTorch, so that tests can replace it.
+// The functions may throw if the device is lost.
 class AllocatorProbe {
  public:
   virtual ~AllocatorProbe() = default;
-  // Returns the current bytes and the peaks since the last call, and resets the peaks.
+  // Returns the current bytes and the peaks since the last call of this function, and resets the
+  // peaks.
   virtual AllocatorBytes ReadAndResetPeak() = 0;
-  // Returns the same without resetting the peaks.
+  // Returns the current bytes and the peaks, without resetting the peaks.
   virtual AllocatorBytes Read() = 0;
 };
 
@@ -45,23 +46,23 @@ class MachineMonitor final : public DeviceMonitor {
  public:
   using ReadMemory = std::function<std::optional<ProcessMemory>()>;
 
-  // `gpu_name` is, for example, "cuda:0", or empty without a GPU. `allocator` and `nvml` may be
-  // null; their figures are then absent. The clock must outlive the monitor. `read_memory` is
-  // called from any thread, one call at a time.
+  // `gpu_name` is for example "cuda:0"; empty if there is no GPU. `allocator` and `nvml` may be
+  // null; then their figures are absent. The clock must outlive the monitor. `read_memory` may be
+  // called from any thread, but only one call at a time.
   MachineMonitor(std::string gpu_name, std::unique_ptr<AllocatorProbe> allocator,
                  std::unique_ptr<NvmlDevice> nvml, Clock& clock = SystemClock(),
                  ReadMemory read_memory = ReadProcessMemory);
   ~MachineMonitor() override;
 
-  // Starts the thread that calls Tick() 20 times a second while the monitor lives. Without it GPU
-  // figures are absent, timelines have no points, and the process's memory is read only at a
-  // probe's start and end. Call it at most once.
+  // Starts a thread that calls Tick() 20 times a second as long as the monitor lives. Without that
+  // thread, figures of the GPU are absent, timelines have no points, and the memory of the process
+  // is read only when a probe starts and ends. Call the function only once.
   void StartSampling();
 
-  // Takes one sample. Called by the thread, or by a test instead.
+  // Takes one sample. The thread calls it; tests may call it instead.
   void Tick();
 
-  // The driver's facts about the GPU; nullopt without NVML.
+  // Returns what the driver says about the GPU; nullopt without NVML.
   std::optional<GpuFacts> Gpu() const;
 
   std::unique_ptr<ResourceProbe> StartProbe() override;
@@ -75,7 +76,8 @@ class MachineMonitor final : public DeviceMonitor {
   class Reader;
   class Timeline;
 
-  // Shared with the thread, which is abandoned if the driver call never returns.
+  // The thread shares this state, because the thread is abandoned if a call of the driver never
+  // returns.
   const std::shared_ptr<State> state_;
   std::unique_ptr<Ticker> ticker_;
 };

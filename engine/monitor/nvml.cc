@@ -11,14 +11,15 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
-// nvmlDeviceGetTemperature is deprecated, but its successor needs a newer driver than the oldest
+// nvmlDeviceGetTemperature is deprecated. Its successor needs a newer driver than the oldest one
 // that we support.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace wan {
 namespace {
 
-// The entry points in use, under the names in nvml.h (which maps some to versioned names).
+// The functions of NVML that are used, under their names in nvml.h (which maps some of them to
+// names with versions).
 struct NvmlApi {
   void* library = nullptr;
   decltype(&nvmlInit_v2) init = nullptr;
@@ -29,14 +30,15 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetPowerUsage) power = nullptr;
   decltype(&nvmlDeviceGetTemperature) temperature = nullptr;
   decltype(&nvmlDeviceGetClockInfo) clock = nullptr;
-  // The following may be absent.
+  // The library may lack the following functions.
   decltype(&nvmlSystemGetDriverVersion) driver_version = nullptr;
   decltype(&nvmlDeviceGetUUID) uuid = nullptr;
   decltype(&nvmlDeviceGetMaxClockInfo) max_clock = nullptr;
   decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit = nullptr;
   decltype(&nvmlDeviceGetTotalEnergyConsumption) energy = nullptr;
   decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes = nullptr;
-  // Driver 535 renamed this from ...ThrottleReasons, but newer ones still have the old name.
+  // Driver 535 gave this function a new name, but newer drivers still have the old one,
+  // ...ThrottleReasons.
   decltype(&nvmlDeviceGetCurrentClocksEventReasons) clock_reasons = nullptr;
   // GPM exists since driver 520.
   decltype(&nvmlGpmQueryDeviceSupport) gpm_support = nullptr;
@@ -54,7 +56,8 @@ bool Resolve(void* library, const char* symbol, Function& function) {
   return function != nullptr;
 }
 
-// Returns null if the library or a basic entry point is missing. The library is never unloaded.
+// Returns the functions of the library; null if the library or a basic function is missing. The
+// library is never unloaded.
 const NvmlApi* LoadNvml() {
   static const NvmlApi* const api = []() -> const NvmlApi* {
     auto loaded = std::make_unique<NvmlApi>();
@@ -89,8 +92,8 @@ const NvmlApi* LoadNvml() {
   return api;
 }
 
-// Held during every GPM call of the process: driver 580.159.04 crashed in nvmlGpmSampleGet on a
-// thread that ended a stage while another thread began or ended one.
+// Held during every call of GPM in this process: driver 580.159.04 crashed in nvmlGpmSampleGet when
+// one thread ended a stage while another thread began or ended one.
 ABSL_CONST_INIT absl::Mutex gpm_mutex(absl::kConstInit);
 
 class RealGpmSample final : public GpmSample {
@@ -173,7 +176,7 @@ class RealNvmlDevice final : public NvmlDevice {
 
   std::optional<int> CountProcesses() const override {
     if (api_.processes == nullptr) return std::nullopt;
-    // Without room for entries, the driver returns only their number.
+    // If there is no room for entries, the driver returns only their number.
     unsigned int count = 0;
     const nvmlReturn_t result = api_.processes(device_, &count, nullptr);
     if (result != NVML_SUCCESS && result != NVML_ERROR_INSUFFICIENT_SIZE) return std::nullopt;

@@ -16,7 +16,7 @@ std::string ReadFile(const std::string& path) {
   return text.str();
 }
 
-// Returns the bytes given in a line "Name:   123 kB".
+// Returns the bytes in a line such as "Name: 123 kB".
 std::optional<uint64_t> KilobytesField(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
@@ -34,7 +34,7 @@ std::optional<uint64_t> Number(const std::string& text) {
   return stream >> number ? std::optional(number) : std::nullopt;
 }
 
-// Returns the value of a line "name 123".
+// Returns the value in a line such as "name 123".
 std::optional<uint64_t> StatField(const std::string& text, std::string_view name) {
   std::istringstream lines(text);
   std::string key;
@@ -44,13 +44,14 @@ std::optional<uint64_t> StatField(const std::string& text, std::string_view name
   return std::nullopt;
 }
 
-// Returns the folders of the process's control group and its ancestors, which limit it as well.
-// Some may not exist, because a container may see only part of the hierarchy.
+// Returns the folders of the process's control group and of its ancestors, whose limits apply as
+// well. Some folders may not exist, because a container may see only a part of the hierarchy.
 std::vector<std::string> GroupFolders(const std::string& proc_self_cgroup) {
   std::vector<std::string> folders;
   std::istringstream lines(proc_self_cgroup);
   for (std::string line; std::getline(lines, line);) {
-    // "4:memory:/a/b" in version 1, which mounts each controller; "0::/a/b" in version 2.
+    // A line is "4:memory:/a/b" in version 1, which mounts each controller, and "0::/a/b" in
+    // version 2.
     const size_t first = line.find(':');
     const size_t second = first == std::string::npos ? first : line.find(':', first + 1);
     if (second == std::string::npos) continue;
@@ -84,7 +85,8 @@ std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat) {
   std::istringstream line(proc_stat);
   std::string label;
   if (!(line >> label) || label != "cpu") return std::nullopt;
-  // Fields: user nice system idle iowait irq softirq steal; guest time is already in user.
+  // The fields are user nice system idle iowait irq softirq steal; guest time is already contained
+  // in user.
   std::vector<uint64_t> fields;
   for (uint64_t value = 0; fields.size() < 8 && line >> value;) fields.push_back(value);
   if (fields.size() < 8) return std::nullopt;
@@ -103,13 +105,15 @@ std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo) {
 
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat) {
-  // Without a limit, version 2 says "max", and version 1 a number larger than any memory.
+  // If there is no limit, version 2 says "max", and version 1 says a number that is larger than any
+  // memory.
   const std::optional<uint64_t> total = Number(limit);
   const std::optional<uint64_t> charged = Number(usage);
   if (!total || !charged) return std::nullopt;
   uint64_t cached = 0;
   for (const std::string name : {"active_file", "inactive_file"}) {
-    // In version 2 the figures include subgroups; in version 1 only those named total_* do.
+    // In version 2 the figures include subgroups; in version 1 only those whose names begin with
+    // total_ do.
     const auto whole = StatField(memory_stat, "total_" + name);
     cached += whole ? *whole : StatField(memory_stat, name).value_or(0);
   }
@@ -124,12 +128,12 @@ std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_sta
 }
 
 std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat) {
-  // The second field is the program's name in brackets, which may itself contain brackets and
-  // spaces.
+  // The second field is the name of the program in brackets. The name itself may contain brackets
+  // and spaces.
   const size_t name_end = proc_self_stat.rfind(')');
   if (name_end == std::string::npos) return std::nullopt;
   std::istringstream fields(proc_self_stat.substr(name_end + 1));
-  // Skip the eleven fields between the name and utime, stime.
+  // Skip the eleven fields between the program's name and utime, stime.
   std::string skipped;
   for (int i = 0; i < 11; ++i) fields >> skipped;
   uint64_t user = 0, system = 0;
@@ -182,7 +186,8 @@ std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
                                         const std::optional<CpuTicks>& to) {
   if (!from || !to || to->total <= from->total) return std::nullopt;
   if (!from->process || !to->process || *to->process < *from->process) return std::nullopt;
-  // Limit to 100: the kernel updates the times of process and machine at different moments.
+  // Cut the result to 100, because the kernel updates the times of the process and of the machine
+  // at different moments.
   return std::min(100.0, 100.0 * static_cast<double>(*to->process - *from->process) /
                              static_cast<double>(to->total - from->total));
 }

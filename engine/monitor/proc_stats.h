@@ -1,5 +1,5 @@
-// Reads CPU and memory figures of Linux. Functions return nullopt if the kernel's files cannot be
-// read. All functions are thread-safe.
+// Reads the figures that Linux has about CPU and memory. If a file of the kernel cannot be read,
+// the functions return nullopt. All functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -8,31 +8,33 @@
 
 namespace wan {
 
-// Time of all cores since boot, in kernel ticks.
+// The time of all cores since the machine started, in ticks of the kernel.
 struct CpuTicks {
   uint64_t busy = 0;
   uint64_t total = 0;
-  // The part of `busy` used by this process since its start.
+  // The part of `busy` that this process has used since its start.
   std::optional<uint64_t> process = std::nullopt;
 };
 
 std::optional<CpuTicks> ReadCpuTicks();
 
-// Returns the mean use of all cores between two readings, 0 to 100; nullopt if no tick passed.
+// Returns the mean use of all cores between two readings, in percent, 0 to 100; nullopt if no tick
+// has passed.
 std::optional<double> CpuPercent(const std::optional<CpuTicks>& from,
                                  const std::optional<CpuTicks>& to);
 
-// Returns this process's part of CpuPercent.
+// Returns the part of CpuPercent that this process used.
 std::optional<double> ProcessCpuPercent(const std::optional<CpuTicks>& from,
                                         const std::optional<CpuTicks>& to);
 
-// Memory of the machine, or of the process's control group (version 1 or 2), whichever leaves less.
+// The memory of the machine, or of the process's control group (version 1 or 2), whichever leaves
+// less.
 struct SystemMemory {
   uint64_t total_bytes = 0;
-  uint64_t used_bytes = 0;  // total minus what is available without swapping
+  uint64_t used_bytes = 0;  // total memory minus what is available without swapping
 };
 
-// Tests pass a folder with proc/ and sys/ as `root`.
+// `root` is a folder with proc/ and sys/, which tests pass.
 std::optional<SystemMemory> ReadSystemMemory(const std::string& root = "");
 
 struct ProcessMemory {
@@ -45,12 +47,13 @@ std::optional<ProcessMemory> ReadProcessMemory();
 // Returns the processor's name; empty if it is unknown.
 std::string ReadCpuName();
 
-// The Parse functions take the content of kernel files; they are separate for tests.
+// The Parse functions take the content of files of the kernel. The Parse functions are separate, so
+// that tests can call them.
 std::optional<CpuTicks> ParseCpuTicks(const std::string& proc_stat);
 std::optional<uint64_t> ParseProcessTicks(const std::string& proc_self_stat);
 std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo);
-// Parses limit, usage and memory.stat of a control group. Cached file pages do not count as used.
-// Returns nullopt without a limit.
+// Parses the limit, the usage and memory.stat of a control group. Cached pages of files do not
+// count as used. Returns nullopt if there is no limit.
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat);
 std::optional<ProcessMemory> ParseProcessMemory(const std::string& proc_self_status);

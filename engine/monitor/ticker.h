@@ -1,4 +1,4 @@
-// Calls a function periodically on its own thread.
+// Calls a function at regular intervals on a thread of its own.
 #pragma once
 
 #include <functional>
@@ -10,12 +10,12 @@
 
 namespace wan {
 
-// From construction to destruction a thread calls `work` at every interval. Calls never overlap:
-// those that would overlap with a slow call are skipped.
+// As long as the object lives, its thread calls `work` at every interval. Calls never overlap: if a
+// call takes long, those that would overlap with it are skipped.
 //
-// `work` may hang, for example in a driver that has lost its card. The destructor then waits for
-// `patience` (real time) and abandons the thread, so `work` must own everything it uses. The clock
-// must outlive object and thread.
+// `work` may hang, for example in a driver that has lost its card. In that case the destructor
+// waits for `patience` (of real time) and abandons the thread. So `work` must own everything that
+// it uses. The clock must outlive the object and the thread.
 class Ticker {
  public:
   Ticker(Clock& clock, absl::Duration interval, std::function<void()> work,

@@ -24,7 +24,8 @@ constexpr std::optional<uint64_t> DeviceSample::*kHighest[] = {
     &DeviceSample::process_memory_bytes,
 };
 
-// Merges two neighbours. If only one has a mean, it is used.
+// Merges two points that follow each other. If only one of them has a figure, the result has that
+// figure.
 TimelinePoint Merged(TimelinePoint a, const TimelinePoint& b) {
   for (const auto mean : kMeans) {
     std::optional<double>& first = a.sample.*mean;

@@ -1,4 +1,5 @@
-// The points of a timeline; their number is bounded. No threads, no clock. No thread, no clock.
+// Collects the points of a timeline, of which there are never more than a fixed number. The object
+// has no thread and reads no clock.
 #pragma once
 
 #include <vector>
@@ -8,15 +9,16 @@
 
 namespace wan {
 
-// Makes a point: the last sample (of the computing device) with CPU and process figures of the
-// first one, without names, sizes and sums, which a timeline does not repeat.
+// Makes a point from the samples of the CPU and the devices: the last one (the computing device)
+// with the CPU and process figures of the first one. Names, sizes and sums are left out, because a
+// timeline does not repeat them.
 DeviceSample WithoutConstants(const std::vector<DeviceSample>& samples);
 
 // Not thread-safe.
 class TimelinePoints {
  public:
-  // Minimum length of the next point, at first 250 ms. At DeviceTimeline::kMostPoints points it
-  // doubles, and every two points are merged.
+  // Returns the least duration of the next point, at first 250 ms. When there are
+  // DeviceTimeline::kMostPoints points, every two are merged, and the duration doubles.
   absl::Duration interval() const { return interval_; }
   void Add(TimelinePoint point);
   const std::vector<TimelinePoint>& points() const { return points_; }

@@ -14,12 +14,13 @@
 namespace wan {
 namespace {
 
-// The limits of cuDNN's attention. It also refuses one query with one key.
+// The head sizes that cuDNN's attention accepts: at most kLargestCudnnHead channels, a multiple of
+// kCudnnHeadMultiple. cuDNN also refuses a single query with a single key.
 constexpr int64_t kLargestCudnnHead = 128;
 constexpr int64_t kCudnnHeadMultiple = 8;
 
-// The only head size of the Hopper kernel, and the fewest keys for which it was measured to be
-// faster than cuDNN.
+// The Hopper kernel supports only heads of kHopperHead channels. The kernel was measured to be
+// faster than cuDNN from kFewestHopperKeys keys on.
 constexpr int kHopperCapability = 90;
 constexpr int64_t kHopperHead = 128;
 constexpr int64_t kFewestHopperKeys = 1024;
@@ -33,12 +34,14 @@ AttentionKernel KernelFor(const at::Tensor& query, const at::Tensor& key) {
                                 .compute_capability = ComputeCapability(query.device())});
 }
 
-// A copy has aligned rows, because heads are a multiple of 8 channels.
+// Copies the tensor if its rows are not aligned. The copy has aligned rows, because a head has a
+// multiple of 8 channels.
 at::Tensor WithAlignedRows(const at::Tensor& tensor) {
   return HasAlignedRows(tensor) ? tensor : tensor.clone(at::MemoryFormat::Contiguous);
 }
 
-// Returns false if the kernel cannot write `out`.
+// Writes the attention to `out` with the Hopper kernel. Returns false if the kernel cannot write
+// `out`.
 bool HopperAttention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                      at::Tensor& out) {
   return GetCudaOps().attention(WithAlignedRows(query), WithAlignedRows(key),
@@ -52,7 +55,8 @@ at::Tensor LibraryAttention(AttentionKernel kernel, const at::Tensor& query, con
                                             value.transpose(1, 2))
         .transpose(1, 2);
   }
-  // When called directly, cuDNN's function checks no strides and could read out of bounds.
+  // Align the rows here: cuDNN's function, called directly, checks no strides and could read out of
+  // bounds.
   const at::Tensor q = WithAlignedRows(query).transpose(1, 2);
   const at::Tensor k = WithAlignedRows(key).transpose(1, 2);
   const at::Tensor v = WithAlignedRows(value).transpose(1, 2);

@@ -9,15 +9,15 @@
 namespace wan {
 
 // Returns the attention of `query` [B, n, heads, head_dim] to `key` and `value` [B, m, heads,
-// head_dim]; the result is [B, n, heads, head_dim]. All three share dtype and device and are
-// contiguous in the last dimension; other strides are free. Scores are scaled by 1 /
+// head_dim]; the result is [B, n, heads, head_dim]. All three tensors share dtype and device and
+// are contiguous in the last dimension; their other strides are free. Scores are scaled by 1 /
 // sqrt(head_dim), and the softmax is computed in fp32.
 at::Tensor Attention(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value);
 
-// Writes the same to `out`, which has the query's shape and is contiguous. A long attention may be
-// computed in parts of its queries. A query's result does not depend on the other queries of the
-// call, as long as parts begin at multiples of kQueryMultiple and, on a CPU, have at least
-// kFewestCpuQueries.
+// Writes the result of Attention to `out`, which has the query's shape and is contiguous. The
+// caller may split the queries of a long attention into parts. A query's result does not depend on
+// the other queries of the call, as long as parts begin at multiples of kQueryMultiple and, on a
+// CPU, have at least kFewestCpuQueries.
 void AttentionInto(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                    at::Tensor& out);
 
@@ -26,7 +26,7 @@ inline constexpr int64_t kQueryMultiple = 256;
 // With fewer queries LibTorch's CPU kernel takes smaller tiles, which changes the result's bits.
 inline constexpr int64_t kFewestCpuQueries = 768;
 
-// The implementations that Attention can call.
+// The kernels that Attention can call.
 enum class AttentionKernel {
   // Our kernel for Hopper GPUs (attention_sm90.cu): 1.25 times as fast as cuDNN on long sequences.
   kHopper,

@@ -2,11 +2,12 @@
 // capability 9.0, with scores from bf16 or from 8-bit integers.
 //
 // A cluster of two blocks works on 256 queries of one head and passes over all keys and values, a
-// tile at a time, keeping a running softmax. In a block one thread loads tiles by TMA, each block
-// half a tile for both, and two warp groups of 64 queries compute. The warp groups take turns:
-// while one uses the tensor cores, the other computes exponentials. In its turn a group computes
-// the scores of one tile and the outputs of the previous one. Blocks are persistent; neighbouring
-// clusters have the same head, so its keys and values come from L2.
+// tile at a time, keeping a running softmax. Each of the two blocks loads half of every tile for
+// both of them: one thread loads by TMA, and two warp groups of 64 queries each compute. The warp
+// groups take turns: while one uses the tensor cores, the other computes exponentials. In its turn
+// a group computes the scores of one tile and the outputs of the previous one. Blocks are
+// persistent. Neighbouring clusters work on the same head, so they find its keys and values in the
+// L2 cache.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -51,8 +52,8 @@ struct Barriers {
 };
 constexpr uint32_t kSwizzleAlignment = 1024;
 
-// Products with the values that are issued before the wait for the scores, and those that remain
-// when the other group may begin.
+// kStepsAhead products with the values are issued before the wait for the scores. kStepsLeft of
+// them remain when the other warp group may begin.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 
@@ -75,8 +76,8 @@ struct AttentionForm : ScoreTile<Score, kKeysOfTile> {
 using Bf16Form = AttentionForm<float, 176, 2>;
 using IntegerForm = AttentionForm<int, static_cast<int>(kRoundedKeyTile), 1>;
 
-// Registers per thread of the loading and the computing warps; 168 at launch: 24 + 2 * 240 <= 3 *
-// 168.
+// Registers per thread of the loading warps and of the computing warps. At launch each thread has
+// 168: 24 + 2 * 240 <= 3 * 168.
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
@@ -106,7 +107,7 @@ __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int ran
           group - batch * problem.heads, batch};
 }
 
-// The stage of the next tile in the ring of kStages, and the parity of its phase.
+// The stage (of kStages) that the next tile uses, and the parity of that stage's phase.
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -142,14 +143,15 @@ __device__ __forceinline__ void InitBarriers(const SharedMemory<Form>& shared) {
   for (int i = 0; i < kStages; ++i) {
     BarrierInit(WAN_BARRIER(key_full, i), 1);
     BarrierInit(WAN_BARRIER(value_full, i), 1);
-    // A block's loads fill both blocks, so it waits until both are done with the stage.
+    // A block's loads write to the shared memory of both blocks, so it waits until both are done
+    // with the stage.
     BarrierInit(WAN_BARRIER(key_empty, i), kWarps * kGroups * kClusterBlocks);
     BarrierInit(WAN_BARRIER(value_empty, i), kWarps * kGroups * kClusterBlocks);
   }
   BarrierInitFence();
 }
 
-// The loop of a block's loading thread.
+// The loop of the thread that loads a block's tiles.
 template <typename Form>
 __device__ __forceinline__ void LoadTiles(const Problem& problem, const SharedMemory<Form>& shared,
                                           int rank, int first, int step) {
@@ -178,7 +180,8 @@ __device__ __forceinline__ void LoadTiles(const Problem& problem, const SharedMe
   };
   for (int tile = first; tile < problem.tiles; tile += step) {
     const Tile at = Locate(problem, tile, rank);
-    // Loads tiles in order of use: from the last to the first, values one tile later than keys.
+    // Loads tiles in the order of their use: from the last to the first, values one tile later than
+    // keys.
 #pragma unroll 1
     for (int i = problem.key_tiles - 1; i >= -1; --i) {
       if (i >= 0) load_keys(i, at);
@@ -203,8 +206,9 @@ __device__ __forceinline__ void LoadTiles(const Problem& problem, const SharedMe
   }
 }
 
-// Writes a group's 64 rows, except those beyond the last query. Four threads hold pairs of a row's
-// values and exchange them, so that each writes 16 bytes at a time.
+// Writes a warp group's 64 rows of the result, except rows beyond the last query. Four threads hold
+// pairs of values of a row. The four threads exchange values so that each can write 16 bytes at a
+// time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {
@@ -225,7 +229,8 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
         const int i = 16 * j + 4 * k + 2 * half;
         v[k] = PackBf16(out[i] * inverse, out[i + 1] * inverse);
       }
-      // Transposes four by four values in two steps.
+      // Exchanges between four threads in two steps, like the transposition of a four by four
+      // matrix.
 #pragma unroll
       for (int k = 0; k < 4; k += 2) {
         const uint32_t got = __shfl_xor_sync(~0u, quad & 1 ? v[k] : v[k + 1], 1);
@@ -285,7 +290,7 @@ class RowScales {
   const float* keys_ = nullptr;
 };
 
-// The loop of a warp group that computes: `group` 0 or 1 of a block.
+// The loop of a warp group that computes; `group` is its number in the block, 0 or 1.
 template <typename Form>
 __device__ __forceinline__ void ComputeTiles(const Problem& problem,
                                              const SharedMemory<Form>& shared, int rank, int first,
@@ -294,7 +299,7 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
   const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
   const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
   const uint64_t value_matrix = MatrixAt(shared.Values(), Form::kTileBox);
-  // Lane 0 of a warp arrives in block 0 of the cluster, lane 1 in block 1.
+  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
   const uint32_t barriers = shared.Barrier(0, 0);
   const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
   const auto release = [&](uint32_t empty) {
@@ -334,7 +339,7 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // Begin with the last tile of keys, the only one that may be incomplete.
+    // Begin with the last tile of keys, because only that one may be incomplete.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();
@@ -358,8 +363,8 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
       ProductFence();
       multiply_keys();
       BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
-      // A warp that issues a product stalls until earlier ones are nearly done, so search for the
-      // maximum between products.
+      // A warp that issues a product stalls until its earlier products are nearly done. So the
+      // search for the maximum runs between products.
       ProductFence();
 
 #pragma unroll
@@ -407,14 +412,14 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
     value.Next();
     WriteRows(problem, at, group, out, inverse0, inverse1);
   }
-  // Consume the other group's last arrival, so that none stays pending.
+  // Wait for the other group's last arrival, so that no arrival stays pending.
   if (group == 0) take_turn();
 }
 
 template <typename Form>
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
     AttentionKernel(const __grid_constant__ Problem problem) {
-  // The kernel is empty on other architectures.
+  // On architectures other than sm_90a the kernel is empty.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ uint8_t memory[];
   const SharedMemory<Form> shared{(SharedAddress(memory) + kSwizzleAlignment - 1) &
@@ -422,7 +427,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
   const int rank = blockIdx.x % kClusterBlocks;
   const int first = blockIdx.x / kClusterBlocks;
   const int step = gridDim.x / kClusterBlocks;
-  // The shuffle tells the compiler that the value is uniform in a warp.
+  // The shuffle tells the compiler that `group` is the same in all threads of a warp.
   const int group = __shfl_sync(~0u, threadIdx.x / kWarpGroup, 0);
   if (threadIdx.x == 0) InitBarriers(shared);
   ClusterSync();
@@ -434,7 +439,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
     ComputeTiles(problem, shared, rank, first, step, group - 1);
   }
-  // The other block may still write to this one's shared memory and arrive at its barriers.
+  // Wait: the other block may still write to this block's shared memory and arrive at its barriers.
   ClusterSync();
 #endif
 }

@@ -1,5 +1,5 @@
-// The parameter-free shortcut around a downsampling stage. It turns neighbouring frames, rows and
-// columns into channels and averages groups of channels.
+// The parameter-free shortcut around a downsampling stage. The shortcut turns neighbouring frames,
+// rows and columns into channels, and averages groups of these channels.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// x [1, C, T, H, W] -> [1, out_channels, ceil(T / time_factor), H / space_factor, W /
+// Turns x [1, C, T, H, W] into [1, out_channels, ceil(T / time_factor), H / space_factor, W /
 // space_factor].
 //
 // The C * time_factor * space_factor^2 values of a cell are ordered by channel, then frame, row and

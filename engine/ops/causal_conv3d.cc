@@ -12,10 +12,11 @@ namespace {
 
 constexpr int64_t kChannels = 1;
 constexpr int64_t kTime = 2;
-// Fewest result channels for which padding the input's channels pays off.
+// With fewer result channels, padding the input's channels costs more time than the fused kernel
+// gains.
 constexpr int64_t kLeastFilledUpTo = 96;
 
-// Pads an input or a kernel with zero channels.
+// Appends zero channels to an input or a kernel.
 at::Tensor WithChannels(const at::Tensor& x, int64_t channels) {
   const int64_t missing = channels - x.size(kChannels);
   if (missing == 0) return x;
@@ -81,8 +82,8 @@ CausalWindow CausalConv3d::OpenWindow(const at::Tensor& history, int64_t frames,
     window.new_frames_.push_back(run.narrow(kChannels, 0, channels));
   };
   if (history.defined()) window.runs_.push_back(history);
-  // The chunk's last frames are written directly into the next history; if the chunk is short,
-  // older frames move up.
+  // The chunk's last frames are written directly into the next history. If the chunk is shorter
+  // than the history, older frames move up.
   const int64_t kept = std::max<int64_t>(history_frames_ - frames, 0);
   if (frames > history_frames_) add_new(allocate(frames - history_frames_));
   if (history_frames_ == 0) return window;
@@ -144,7 +145,8 @@ at::Tensor CausalConv3d::SpreadFrames(const at::Tensor& x, at::Tensor& history) 
 
 void CausalConv3d::Remember(const at::Tensor& x, at::Tensor& history) const {
   const at::Tensor last = x.narrow(kTime, x.size(kTime) - history_frames_, history_frames_);
-  // Copy: a view would keep the whole window alive, three times as much memory.
+  // Copy the frames: a view would keep the whole window alive, which takes three times as much
+  // memory.
   if (!history.defined()) history = at::empty_like(last);
   history.copy_(last);
 }

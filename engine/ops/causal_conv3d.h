@@ -1,8 +1,8 @@
-// A convolution over frames, rows and columns that sees only earlier frames and processes a video
-// in chunks.
+// A convolution over frames, rows and columns that reads no later frames and processes a video in
+// chunks.
 //
-// The result equals that of the whole video: the last frames of a chunk's input stay in a history,
-// which precedes the frames of the next chunk. Zeros precede the first chunk. The preceding
+// The result equals that of the whole video at once: a history keeps the last frames of a chunk's
+// input and precedes the frames of the next chunk. Zeros precede the first chunk. The preceding
 // operator writes directly into the window that the convolution reads, which saves a copy:
 //
 //   CausalWindow window = conv.OpenWindow(history, frames, height, width);
@@ -23,8 +23,8 @@
 
 namespace wan {
 
-// A convolution's input for one chunk: earlier frames, and the chunk's own, which the caller
-// writes.
+// A convolution's input for one chunk: earlier frames, followed by the chunk's own frames, which
+// the caller writes.
 class CausalWindow {
  public:
   // Calls `write` for each run of consecutive frames of the chunk, with the index of its first
@@ -34,20 +34,20 @@ class CausalWindow {
  private:
   friend class CausalConv3d;
 
-  // The convolution's input, in order, without zero frames that precede the chunk.
+  // The convolution's input in order of time, without the zero frames before the first chunk.
   std::vector<at::Tensor> runs_;
-  // The chunk's own frames in `runs_`, without padded channels.
+  // The chunk's own frames: views into `runs_` without padded channels.
   std::vector<at::Tensor> new_frames_;
-  // The next chunk's history; undefined if it is copied from the runs.
+  // The history for the next chunk; undefined if Run has to copy it from `runs_`.
   at::Tensor next_;
 };
 
 class CausalConv3d {
  public:
-  // `weight` is [out, in, kt, kh, kw] with kh and kw odd, `bias` [out]. Heights and widths are
-  // kept; one frame in `time_stride` (at most kt) is computed. `allow_tf32` as in Convolution.
-  // Where HasFusedConvolution allows it, a 3x3x3 `weight` may be fp16 and `bias` fp32: windows are
-  // fp16 then, and results fp32.
+  // `weight` is [out, in, kt, kh, kw] with kh and kw odd, `bias` [out]. The result has the input's
+  // height and width, and one frame for each `time_stride` input frames (at most kt). `allow_tf32`
+  // has the meaning that it has in Convolution. Where HasFusedConvolution allows it, a 3x3x3
+  // `weight` may be fp16 and `bias` fp32: windows are fp16 then, and results fp32.
   CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t time_stride, bool allow_tf32);
 
   // The number of earlier frames that the convolution reads: kt - time_stride.
@@ -62,15 +62,17 @@ class CausalConv3d {
   // defined. Sets `history` to the window's last frames and frees the window.
   at::Tensor Run(CausalWindow window, at::Tensor& history, const at::Tensor& addend = {}) const;
 
-  // Opens, fills and runs a window for an existing input x [1, in, frames, height, width].
+  // Opens, fills and runs a window for an input x [1, in, frames, height, width] that exists
+  // already.
   at::Tensor operator()(const at::Tensor& x, at::Tensor& history) const;
 
-  // The same with Spread::kFrames (fused_convolution.h); the result is [1, out / 2, 2 * frames,
-  // height, width]. Requires SpreadsFrames().
+  // Opens, fills and runs a window for x with Spread::kFrames (fused_convolution.h); the result is
+  // [1, out / 2, 2 * frames, height, width]. Call it only if SpreadsFrames() is true.
   bool SpreadsFrames() const { return spreads_frames_; }
   at::Tensor SpreadFrames(const at::Tensor& x, at::Tensor& history) const;
 
-  // Sets `history` to the last frames of x (at least history_frames frames) without convolving.
+  // Sets `history` to the last frames of x (which has at least history_frames frames) without
+  // computing the convolution.
   void Remember(const at::Tensor& x, at::Tensor& history) const;
 
  private:
@@ -80,8 +82,8 @@ class CausalConv3d {
 
   Convolution convolution_;
   int64_t history_frames_;
-  // Channels of a window. The fused kernel (fused_convolution.h) needs whole chunks of channels, so
-  // zero channels may be added to those of the weights.
+  // The number of channels of a window. The fused kernel (fused_convolution.h) needs whole chunks
+  // of channels, so a window may have more channels than the weights; the additional ones are zero.
   int64_t channels_;
   bool fused_;
   bool spreads_frames_ = false;

@@ -1,5 +1,5 @@
-// ChannelRmsNormSilu (channel_rms_norm.h) in one pass over memory, for channels-last tensors.
-// Pixels have too few channels to occupy a block, so a part of a warp holds one in registers.
+// ChannelRmsNormSilu (channel_rms_norm.h) in one pass over memory, for channels-last tensors. A
+// pixel has too few channels to occupy a block, so a part of a warp holds one pixel in registers.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -17,13 +17,13 @@ constexpr int kMaxVectorsPerLane = 4;
 constexpr float kSmallestLength = 1e-12f;
 
 __device__ __forceinline__ float Silu(float y, float) { return y / (1.0f + expf(-y)); }
-// Rounding to at most 11 bits hides the error of the fast intrinsics.
+// The fast intrinsics are exact enough, because results are rounded to at most 11 bits.
 template <typename T>
 __device__ __forceinline__ float Silu(float y, T) {
   return __fdividef(y, 1.0f + __expf(-y));
 }
 
-// kLanes neighbouring lanes of a warp share a pixel.
+// Each pixel is shared by kLanes neighbouring lanes of a warp.
 template <typename T, typename Out, int kLanes, int kVectors>
 __global__ void __launch_bounds__(kThreads)
     NormSiluKernel(const T* __restrict__ x, const T* __restrict__ gamma, Out* __restrict__ out,
@@ -94,7 +94,8 @@ void LaunchLanes(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor&
   }
 }
 
-// Picks the lanes per pixel: as few idle lanes as possible, then as few lanes as possible.
+// Picks the number of lanes per pixel: first as few idle lanes as possible, then as few lanes as
+// possible.
 template <typename T, typename Out = T>
 void Launch(const at::Tensor& x, const at::Tensor& gamma, const at::Tensor& out) {
   const int64_t all = x.size(1) / kVector;

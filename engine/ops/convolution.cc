@@ -74,7 +74,8 @@ at::Tensor Convolution::InPieces(const at::Tensor& x, int64_t max_elements) cons
               "pieces are of one video, whose border in time is in the input");
   const int64_t in_frame = x.numel() / x.size(frame_dim);
   const int64_t out_frame = y.numel() / y.size(frame_dim);
-  // n frames of output read the first frame's window and `stride` more frames for each further one.
+  // The first of n output frames reads one window of input frames; each further one needs `stride`
+  // more.
   const auto fits = [&](int64_t n) {
     return ((n - 1) * stride + kernel) * in_frame <= max_elements && n * out_frame <= max_elements;
   };
@@ -101,8 +102,8 @@ void Convolution::InRows(const at::Tensor& x, int64_t max_elements, at::Tensor& 
   const int64_t padding = padding_[axis];
   const int64_t in_row = x.numel() / x.size(row_dim);
   const int64_t out_row = y.numel() / y.size(row_dim);
-  // Each piece gets its own zero padding: if it begins inside the frame, its first `margin` rows
-  // are wrong and are dropped.
+  // Each piece gets zero padding of its own. If a piece begins inside the frame, its first `margin`
+  // result rows are wrong and are dropped.
   const int64_t margin = (padding + stride - 1) / stride;
   const auto fits = [&](int64_t rows) {
     return ((rows - 1 + margin) * stride + kernel) * in_row <= max_elements &&
@@ -137,15 +138,15 @@ void Convolution::WholeInto(const at::Tensor& x, at::Tensor& y) const {
 at::Tensor Convolution::Whole(const at::Tensor& x) const {
   const at::Context& context = at::globalContext();
   if (x.is_cuda()) {
-    // This call takes TF32 as an argument.
+    // This function takes TF32 as an argument.
     at::Tensor y =
         at::cudnn_convolution(x, weight_, padding_, stride_, dilation_, /*groups=*/1,
                               context.benchmarkCuDNN(), context.deterministicCuDNN(), allow_tf32_);
     return y.add_(bias_over_pixels_);
   }
   if (x.scalar_type() == at::kFloat && at::Context::hasMKLDNN() && context.userEnabledMkldnn()) {
-    // Calls oneDNN directly: at::convolution does not use it for one small video and is seven times
-    // slower.
+    // Call oneDNN directly: at::convolution would not use it for one small video, and is seven
+    // times slower.
     return at::mkldnn_convolution(x, weight_, bias_, padding_, stride_, dilation_, /*groups=*/1);
   }
   const std::vector<int64_t> output_padding(stride_.size(), 0);

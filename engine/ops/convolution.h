@@ -1,5 +1,5 @@
-// Convolutions in two or three dimensions. Library and precision are chosen explicitly, not by
-// LibTorch's heuristics and global switches.
+// Convolutions in two or three dimensions. The caller chooses library and precision explicitly;
+// LibTorch's heuristics and global switches do not apply.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -9,36 +9,39 @@
 
 namespace wan {
 
-// Memory format of kernels and activations with `dim` dimensions (4 or 5) on every device: channels
-// innermost. The fast kernels of cuDNN and oneDNN need it and transpose anything else. With a batch
-// of one, frames are outermost, so consecutive frames are contiguous and form a batch of images.
+// The memory format, on every device, of kernels and activations with `dim` dimensions (4 or 5):
+// channels are innermost. The fast kernels of cuDNN and oneDNN need this format; they transpose any
+// other. With a batch of one, frames are outermost, so consecutive frames are contiguous and form a
+// batch of images.
 inline constexpr at::MemoryFormat ConvolutionLayout(int64_t dim) {
   return dim == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
 }
 
-// x [N, in, ...] -> [N, out, ...], with `padding` zeros on both sides. Keeps x's layout.
+// Maps x [N, in, ...] to [N, out, ...], with `padding` zeros on both sides. The result has the
+// layout of x.
 class Convolution {
  public:
-  // cuDNN handles inputs and outputs up to this many elements reliably. The direct call bypasses
-  // LibTorch's own check.
+  // cuDNN is reliable for inputs and outputs of at most this many elements. Our direct call of
+  // cuDNN bypasses LibTorch's own check of this limit.
   static constexpr int64_t kMaxElements = (int64_t{1} << 31) - 1;
 
-  // `weight` is [out, in, k...] with 2 or 3 kernel dimensions, `bias` [out]; `stride` and `padding`
-  // have one entry for each kernel dimension. `allow_tf32`: on CUDA, fp32 inputs of products may be
-  // rounded to TF32.
+  // `weight` is [out, in, k...] with 2 or 3 kernel dimensions, `bias` is [out]. `stride` and
+  // `padding` have one entry for each kernel dimension. `allow_tf32`: on CUDA, the fp32 inputs of
+  // products may be rounded to TF32.
   Convolution(const at::Tensor& weight, at::Tensor bias, std::vector<int64_t> stride,
               std::vector<int64_t> padding, bool allow_tf32);
 
-  // On CUDA, an input or output above kMaxElements is convolved in pieces.
+  // On CUDA, a convolution whose input or output has more than kMaxElements elements runs in
+  // pieces.
   at::Tensor operator()(const at::Tensor& x) const;
 
-  // Computes the same in pieces that read at most `max_elements` of the input: consecutive frames
-  // (images in 2D), or rows if one frame is too large. Rows are copied together with the rows
-  // around them, which takes memory. For tests and operator(). Throws c10::Error if a single row is
-  // too large.
+  // Computes the same as operator() in pieces that read at most `max_elements` of the input:
+  // consecutive frames (images in 2D), or rows if one frame is too large. A piece of rows is copied
+  // together with the rows around it, which takes memory. Only tests and operator() call it. Throws
+  // c10::Error if a single row is too large.
   at::Tensor InPieces(const at::Tensor& x, int64_t max_elements) const;
 
-  // y += convolution(x), with y dense in ConvolutionLayout.
+  // Computes y += convolution(x); y is dense in ConvolutionLayout.
   void AddTo(const at::Tensor& x, at::Tensor& y) const;
 
   const at::Tensor& weight() const { return weight_; }
@@ -54,12 +57,12 @@ class Convolution {
 
   at::Tensor weight_;
   at::Tensor bias_;
-  at::Tensor bias_over_pixels_;  // bias_ as [out, 1, ...], for adding to an output
+  at::Tensor bias_over_pixels_;  // bias_ as [out, 1, ...], which can be added to an output
   std::vector<int64_t> stride_;
   std::vector<int64_t> padding_;
-  std::vector<int64_t> dilation_;  // all 1
+  std::vector<int64_t> dilation_;  // dilation of each dimension, always 1
   bool allow_tf32_;
-  bool fused_;  // whether AddTo can use a kernel of fused_convolution.h
+  bool fused_;  // whether AddTo can use a fused kernel (fused_convolution.h)
 };
 
 }  // namespace wan

@@ -1,4 +1,5 @@
-// Warp-group products for convolution_sm90.cuh: both matrices in shared memory, fp32 accumulators.
+// Warp-group products for convolution_sm90.cuh. Both matrices are in shared memory, and sums are
+// fp32.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -8,9 +9,9 @@
 
 namespace wan::sm90 {
 
-// Product<T, N>::Add: d[64 x N] = a * b^T, plus d if `accumulate` is not 0, for 32 bytes of each
-// row of a (64 rows) and b (N rows). For every eight columns of d, a thread holds two neighbours in
-// one row and two in the row eight below.
+// Product<T, N>::Add computes d[64 x N] = a * b^T, plus d if `accumulate` is not 0, over 32 bytes
+// of each row of a (64 rows) and of b (N rows). For every eight columns of d, a thread holds two
+// neighbours in one row and two in the row eight below.
 template <typename T, int kColumns>
 struct Product;
 

@@ -1,5 +1,6 @@
-// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32: a matrix
-// product whose rows are pixels, with fp32 sums. The kernel is in convolution_sm90.cuh.
+// ConvolveFused (fused_convolution.h) for compute capability 9.0 in bf16, fp16 and TF32. The kernel
+// computes a matrix product whose rows are pixels; sums are fp32. convolution_sm90.cuh has its
+// code.
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -25,12 +26,12 @@ constexpr int kFewChannels = 16;
 CUtensorMapDataType MapType(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   if (dtype == at::kHalf) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  // This type rounds during the copy; the tensor cores would truncate.
+  // With this type TMA rounds during the copy; otherwise the tensor cores would truncate.
   return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
 }
 
-// Makes a TMA descriptor of a dense 4D tensor, fastest dimension first, for boxes of kRow bytes by
-// `box`.
+// Makes a TMA descriptor of a dense 4D tensor, fastest dimension first, for boxes whose size is
+// kRow bytes by `box`.
 bool DescribeTensor(const at::Tensor& tensor, const int64_t (&sizes)[4], const int (&box)[3],
                     CUtensorMap& map) {
   static const EncodeTensorMap encode = FindEncodeTensorMap();
@@ -53,7 +54,7 @@ bool DescribeTensor(const at::Tensor& tensor, const int64_t (&sizes)[4], const i
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Result channels per tile; 0 if no tile size divides `channels`.
+// The number of result channels per tile; 0 if no tile size divides `channels`.
 int TileChannels(int64_t channels) {
   for (const int tile : {192, 128, 96}) {
     if (channels % tile == 0) return tile;
@@ -88,7 +89,8 @@ bool IsDense(const at::Tensor& x, at::ScalarType dtype) {
          reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Fills in the addend. Returns false if its shape does not fit.
+// Fills in the fields of `p` that describe the addend. Returns false if the addend's shape does not
+// fit.
 bool DescribeAddend(const FusedConvolution& convolution, const at::Tensor& out,
                     ConvolutionProblem& p) {
   const at::Tensor& addend = convolution.addend;

@@ -1,11 +1,12 @@
-// The device half of convolution_sm90.cu: one block's work on tiles of a convolution's result.
+// The device half of convolution_sm90.cu: how a block computes tiles of a convolution's result.
 //
 // A tile is 2 x 8 x 16 pixels (a patch of 8 x 16 for each of two computing warp groups) by kN
-// channels. Its products run over kernel taps and over chunks of kRow bytes of the input's
-// channels. A stage in shared memory belongs to one chunk, kernel frame and kernel column. It has
-// the weights of the column's kTaps rows, and for each group the 8 + kTaps - 1 rows of pixels that
-// those taps share, so each is loaded once. TMA reads zeros outside the frame. One thread loads.
-// Blocks are persistent, and neighbouring blocks share pixels or weights through L2.
+// channels. Each tile sums products over kernel taps and over chunks of the input's channels, each
+// chunk kRow bytes long. A stage in shared memory belongs to one chunk of channels, one kernel
+// frame and one kernel column. The stage holds the weights of the column's kTaps rows and, for each
+// computing warp group, the 8 + kTaps - 1 rows of pixels that these taps share. So each row is
+// loaded only once. Outside the frame TMA reads zeros. One thread of a block loads. Blocks are
+// persistent, and neighbouring blocks share pixels or weights through the L2 cache.
 #pragma once
 
 #include <cuda.h>
@@ -24,35 +25,36 @@ constexpr int kConvolutionGroups = 2;   // warp groups that compute
 constexpr int kConvolutionThreads = (1 + kConvolutionGroups) * kConvolutionGroup;
 constexpr int kPatchRows = 8;
 constexpr int kPatchColumns = 16;
-constexpr int kMostRuns = 3;  // most runs of input frames
+constexpr int kMostRuns = 3;  // most runs of input frames that an input may have
 
-// Bytes of channels per pixel or weight in a stage. Twice as many leave room for only two stages,
-// which is 20 % slower.
+// Bytes of channels that a stage holds per pixel and per weight. With twice as many there would be
+// room for only two stages, which is 20 % slower.
 constexpr int kRow = kFusedChannelBytes;
 
 struct ConvolutionProblem {
-  CUtensorMap runs[kMostRuns];  // runs of frames; unused ones are never read
+  CUtensorMap runs[kMostRuns];  // the input's runs of frames; unused ones are never read
   CUtensorMap weight;
-  int run_ends[kMostRuns];  // the first frame after each run
+  int run_ends[kMostRuns];  // index of the first frame after each run
   const void* bias;
-  const void* addend;  // may be null
+  const void* addend;  // null: there is no addend
   void* out;
   int leading_zeros;
-  int kernel_frames, kernel_columns;  // kernel rows are a template argument
+  int kernel_frames, kernel_columns;  // the number of kernel rows is a template argument
   int pad_rows, pad_columns;
-  int chunks;            // chunks of kRow bytes of the input's channels
-  int channels;          // result channels
+  int chunks;            // number of chunks of the input's channels, each of kRow bytes
+  int channels;          // number of result channels
   int time_spread;       // result frames per input frame: 1 or 2
   int pixel_spread;      // result rows (and columns) per input row: 1 or 2
-  int tiles_of_a_phase;  // tiles of kN channels for each frame or pixel of a spread cell
-  int channel_tiles;     // tiles of kN channels over all positions
+  int tiles_of_a_phase;  // tiles of kN channels for each frame or pixel of a cell, if the result is
+                         // spread
+  int channel_tiles;     // tiles of kN channels over all frames or pixels of a cell
   int frames, height, width;
   int row_patches, column_patches;
   int patches;
   int tiles;
-  // With pixel_spread 2 `addend` has addend_channels and is spread as well: result channel c gets
-  // addend channel addend_step * c plus an offset, and each addend frame goes to addend_made result
-  // frames.
+  // With pixel_spread 2, `addend` has addend_channels channels and is spread as well: result
+  // channel c gets the addend's channel addend_step * c plus an offset, and each addend frame is
+  // added to addend_made result frames.
   int addend_step, addend_channels, addend_time_factor, addend_made;
 };
 
@@ -67,7 +69,8 @@ struct ConvolutionStage {
   static constexpr int kRoom = 226 * 1024;
   static constexpr int kMost = 8;
   static constexpr int kCount = kRoom / kBytes > kMost ? kMost : kRoom / kBytes;
-  // Two barriers per stage follow the stages in shared memory: filled, and free.
+  // Two barriers per stage follow the stages in shared memory: one says that the stage is filled,
+  // the other that it is free.
   static constexpr uint32_t kShared = kCount * (kBytes + 16) + kAlignment;
   static_assert(kPatch % 512 == 0 && kTap % 512 == 0 && kBytes % kAlignment == 0,
                 "rows of 64 bytes are swizzled in groups of eight");
@@ -85,8 +88,8 @@ __device__ __forceinline__ Patch LocatePatch(const ConvolutionProblem& p, int pa
   return {frame, row * kPatchRows, (rest - row * p.column_patches) * kPatchColumns};
 }
 
-// A tile's position: the pair of patches, the channels, and where in a cell of spread frames or
-// pixels they go.
+// A tile's position: its pair of patches, its channels, and its frame or pixel in a cell if the
+// result is spread.
 struct ConvolutionTile {
   int pair, channel_tile, phase;
   __device__ __forceinline__ ConvolutionTile(const ConvolutionProblem& p, int tile)
@@ -104,7 +107,7 @@ struct ConvolutionTile {
   }
 };
 
-// Descriptor of a matrix in shared memory with rows of kRow bytes that TMA has swizzled.
+// Makes the descriptor of a matrix in shared memory, whose rows of kRow bytes TMA has swizzled.
 __device__ __forceinline__ uint64_t SwizzledRowsAt(uint32_t address) {
   constexpr uint64_t kSwizzle64 = uint64_t{2} << 62;
   constexpr uint64_t kRowsApart = 8 * kRow;
@@ -130,7 +133,7 @@ struct StageRing {
   }
 };
 
-// The loop of a block's loading thread.
+// The loop of the thread that loads a block's stages.
 template <typename T, int kN, int kTaps>
 __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t base) {
   using Stage = ConvolutionStage<kN, kTaps>;
@@ -142,7 +145,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
     const int pad_columns = p.pad_columns - tile.Column(p);
     Patch patches[kConvolutionGroups];
     for (int g = 0; g < kConvolutionGroups; ++g) {
-      // The last pair may have only one patch.
+      // The last pair may consist of only one patch.
       patches[g] = LocatePatch(p, min(tile.pair * kConvolutionGroups + g, p.patches - 1));
     }
     for (int kt = 0; kt < p.kernel_frames; ++kt) {
@@ -152,7 +155,7 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
           BarrierExpect(ring.Filled(), Stage::kBytes);
 #pragma unroll
           for (int g = 0; g < kConvolutionGroups; ++g) {
-            // Zero frames precede the first run.
+            // Zero frames precede the first run of frames.
             const int frame = patches[g].frame + kt - p.leading_zeros;
             const int run = frame < p.run_ends[0] ? 0 : frame < p.run_ends[1] ? 1 : 2;
             const int first = run == 0 ? 0 : p.run_ends[run - 1];
@@ -172,8 +175,8 @@ __device__ __forceinline__ void LoadStages(const ConvolutionProblem& p, uint32_t
   }
 }
 
-// Four lanes hold a matrix row's values, two neighbours of each of four runs of eight columns; they
-// exchange them so that each holds one run.
+// Four lanes hold one row of the matrix: each has two neighbouring values in each of four runs of
+// eight columns. The four lanes exchange values so that each lane holds one whole run.
 __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
 #pragma unroll
   for (int distance = 1; distance <= 2; distance *= 2) {
@@ -195,7 +198,7 @@ __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
   }
 }
 
-// Returns the addend of the eight channels from `channel` on for the result's pixel `at`; `frame`,
+// Returns what to add to the eight channels from `channel` on for the result's pixel `at`. `frame`,
 // `row` and `column` are positions in the input.
 template <typename T>
 __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const ConvolutionTile& tile,
@@ -203,10 +206,13 @@ __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const Co
                                            int channel) {
   const T* addend = static_cast<const T*>(p.addend);
   if (p.pixel_spread == 1) return LoadVector(addend + at);
-  // As AddDuplicateUp3d does: cells are ordered by frame, row and column, and channels of `addend`
-  // repeat if there are too few.
+  // The order is that of AddDuplicateUp3d: frame, row and column within a cell; if `addend` has too
+  // few channels, each is repeated.
   const int in_cell =
-      frame % p.addend_made + p.addend_time_factor - p.addend_made;  // the cell's last frames
+      frame % p.addend_made + p.addend_time_factor - p.addend_made;  // position in the cell; if
+                                                                     // addend_made is less than the
+                                                                     // factor, these are the cell's
+                                                                     // last frames
   const int values = 4 * p.addend_time_factor;
   const int repeats = values / p.addend_step;
   const int offset = ((in_cell * 2 + tile.Row(p)) * 2 + tile.Column(p)) / repeats;
@@ -225,7 +231,7 @@ __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const Co
   return result;
 }
 
-// Adds bias and addend to a group's sums and writes them.
+// Adds bias and addend to a warp group's sums and writes the result.
 template <typename Out, int kN>
 __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const ConvolutionTile& tile,
                                            const Patch& patch, const float (&sums)[2][kN / 2]) {
@@ -248,7 +254,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
       const int64_t pixel =
           out_row * p.width * p.pixel_spread + column * p.pixel_spread + tile.Column(p);
       if constexpr (kN < 32) {
-        // For few channels, such as RGB.
+        // This path is for few result channels, such as RGB.
 #pragma unroll
         for (int j = 0; j < kN / 4; ++j) {
           const int channel = first_channel + j / 2 * 8 + 2 * quad + j % 2;
@@ -286,7 +292,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
   }
 }
 
-// The loop of a warp group that computes.
+// The loop of a warp group that computes tiles.
 template <typename T, typename Out, int kN, int kTaps>
 __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uint32_t base,
                                                 int group) {
@@ -299,7 +305,7 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
   for (int index = blockIdx.x; index < p.tiles; index += gridDim.x) {
     const ConvolutionTile tile(p, index);
     float sums[2][kN / 2];
-    uint32_t read = 0;  // previous stage, which products may still read
+    uint32_t read = 0;  // the previous stage, which issued products may still read
     for (int step = 0; step < steps; ++step) {
       BarrierWait(ring.Filled(), ring.parity);
       const uint64_t patch = SwizzledRowsAt(ring.Memory() + group * Stage::kPatch);
@@ -328,8 +334,8 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
   }
 }
 
-// Registers per thread of the loading and the computing warps; 168 at launch: 24 + 2 * 240 <= 3 *
-// 168.
+// Registers per thread of the loading warps and of the computing warps. At launch each thread has
+// 168: 24 + 2 * 240 <= 3 * 168.
 template <typename T, typename Out, int kN, int kTaps>
 __global__ void __launch_bounds__(kConvolutionThreads, 1)
     ConvolutionKernel(const __grid_constant__ ConvolutionProblem p) {

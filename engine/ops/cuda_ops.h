@@ -1,8 +1,9 @@
-// The table of the transformer's kernels in the CUDA plug-in. The operators use ATen until the
-// plug-in is loaded (engine/device), and for arguments that a kernel does not support.
+// The table of the transformer's CUDA kernels, which the plug-in fills when it is loaded
+// (engine/device). The operators use ATen until the plug-in is loaded, and for arguments that a
+// kernel does not support.
 //
-// Each entry has the contract of the operator of that name, but returns false and writes nothing if
-// it does not support dtype, layout or size.
+// Each entry has the contract of the operator of the same name, except that it returns false and
+// writes nothing if it does not support the dtype, layout or size.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,13 +15,13 @@
 namespace wan {
 
 struct CudaOps {
-  // AttentionInto (attention.h). Needs compute capability 9.0.
+  // The kernel of AttentionInto (attention.h). The kernel needs compute capability 9.0.
   bool (*attention)(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                     at::Tensor& out) = nullptr;
-  // layer_norm_modulate.h
+  // The contract is in layer_norm_modulate.h.
   bool (*layer_norm_modulate)(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                               const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
-  // gate_residual_norm.h
+  // The contract is in gate_residual_norm.h.
   bool (*gate_residual_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                              const at::Tensor& scale, const at::Tensor& shift,
                              const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
@@ -28,7 +29,7 @@ struct CudaOps {
   bool (*rounded_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                        const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                        double eps, const RoundedRows& out) = nullptr;
-  // rms_norm_rope.h
+  // The contract is in rms_norm_rope.h.
   bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
                         const at::Tensor& rotary) = nullptr;
 

@@ -18,8 +18,8 @@ namespace {
 
 constexpr int64_t kTime = 2;
 
-// [..., 3] -> the sums of neighbours along `dim` that meet the same pixel, for the first and the
-// second row or column of a cell.
+// Turns [..., 3] into the sums of neighbours along `dim` that meet the same input pixel, for the
+// first and for the second row (or column) of a cell.
 std::vector<at::Tensor> PairsAlong(const at::Tensor& kernel, int64_t dim) {
   const auto tap = [&](int64_t i) { return kernel.narrow(dim, i, 1); };
   return {at::cat({tap(0), tap(1) + tap(2)}, dim), at::cat({tap(0) + tap(1), tap(2)}, dim)};

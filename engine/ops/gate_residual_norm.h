@@ -10,9 +10,9 @@
 
 namespace wan {
 
-// y [rows, dim] fp32 or bf16; x [rows, dim] fp32, updated in place; gate [n, dim] fp32, or
-// undefined for a gate of 1; other arguments as in layer_norm_modulate.h. `out` may be y itself.
-// Sums and norm are computed in fp32.
+// y is [rows, dim] in fp32 or bf16; x is [rows, dim] in fp32 and is updated in place; gate is [n,
+// dim] in fp32, or undefined, which stands for a gate of 1. The other arguments are as in
+// layer_norm_modulate.h. `out` may be y itself. Sums and the norm are computed in fp32.
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
@@ -22,7 +22,8 @@ void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, const RoundedRows& out);
 
-// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel
+// with it.
 void GateResidualNormReference(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                                const at::Tensor& scale, const at::Tensor& shift,
                                const at::Tensor& index, double eps, at::Tensor& out);

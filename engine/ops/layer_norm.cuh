@@ -1,4 +1,4 @@
-// The kernel of layer_norm_modulate.h and gate_residual_norm.h: a block normalises one row.
+// The kernel of layer_norm_modulate.h and gate_residual_norm.h: each block normalises one row.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -12,21 +12,21 @@
 namespace wan {
 
 struct LayerNormArguments {
-  float* x = nullptr;  // updated in place if y is given
+  float* x = nullptr;  // updated in place if the kernel gets a y
   int64_t x_stride = 0;
   int64_t y_stride = 0;
   int64_t out_stride = 0;
   int64_t dim = 0;
   float eps = 0;
-  RowTable gate;  // data is nullptr if there is no gate
+  RowTable gate;  // `data` is nullptr if there is no gate
   RowTable scale;
   RowTable shift;
   const int32_t* index = nullptr;  // nullptr if all tables have one row
   float* row_scales = nullptr;     // of a rounded output
 };
 
-// Y is the dtype of y, which is added to x before the norm; void if there is none. `y` and `out`
-// may be the same memory: a thread reads its part of a row before it writes it.
+// Y is the dtype of y, which is added to x before the norm; void means that there is no y. `y` and
+// `out` may be the same memory: a thread reads its part of a row before it writes it.
 template <typename Y, typename Out>
 __global__ void __launch_bounds__(kMaxThreads)
     LayerNormKernel(LayerNormArguments args, const Y* y, Out* out) {
@@ -63,8 +63,8 @@ __global__ void __launch_bounds__(kMaxThreads)
   BlockSum(sum, shared_sum);
   const float mean = sum[0] / static_cast<float>(args.dim);
 
-  // Computed from deviations, not from a sum of squares, because a residual stream has means far
-  // from 0.
+  // The variance is computed from deviations. A sum of squares would lose precision, because a
+  // residual stream has means far from 0.
   float squares[1] = {0};
 #pragma unroll
   for (int k = 0; k < kVector; ++k) {
@@ -92,7 +92,7 @@ __global__ void __launch_bounds__(kMaxThreads)
   }
 }
 
-// Whether x, tables and out meet the requirements of both operators.
+// Whether x, the tables and out meet the requirements of both operators.
 inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                               const at::Tensor& index) {
   const int64_t dim = x.size(1);

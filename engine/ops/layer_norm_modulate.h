@@ -1,8 +1,8 @@
-// A layer norm followed by a scale and a shift, which rows may share:
+// A layer norm, followed by a scale and a shift, which several rows may share:
 //
 //   out[r] = (x[r] - mean) / sqrt(variance + eps) * scale[i] + shift[i]     with i = index[r]
 //
-// over the last dimension, in fp32.
+// Mean and variance are those of the last dimension; all is computed in fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -11,9 +11,10 @@
 
 namespace wan {
 
-// x [rows, dim] fp32; scale and shift [n, dim] fp32, each with one row for all or one row per value
-// of `index`; index int32 [rows], or undefined if both have one row; out [rows, dim] fp32 or bf16,
-// not overlapping x. All are on one device and contiguous in the last dimension.
+// x is [rows, dim] in fp32. scale and shift are [n, dim] in fp32, each with one row for all of x or
+// one row per value of `index`. index is int32 [rows], or undefined if both tables have one row.
+// out is [rows, dim] in fp32 or bf16 and must not overlap x. All are on one device and contiguous
+// in the last dimension.
 //
 // `scale` is the full factor: it includes the 1 of upstream's 1 + scale.
 void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
@@ -23,7 +24,8 @@ void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::T
 void LayerNormModulate(const at::Tensor& x, const at::Tensor& scale, const at::Tensor& shift,
                        const at::Tensor& index, double eps, const RoundedRows& out);
 
-// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel
+// with it.
 void LayerNormModulateReference(const at::Tensor& x, const at::Tensor& scale,
                                 const at::Tensor& shift, const at::Tensor& index, double eps,
                                 at::Tensor& out);

@@ -13,8 +13,8 @@ void Linear(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bia
 
 void LinearGelu(const at::Tensor& x, const at::Tensor& weight, const at::Tensor& bias,
                 at::Tensor& out) {
-  // On CUDA this uses cuBLASLt's epilogue, or at::gelu with tanh after the product. On a CPU it
-  // would use the GELU with erf.
+  // On CUDA this function applies the GELU with tanh, in cuBLASLt's epilogue or after the product.
+  // On a CPU it would apply the GELU with erf.
   if (x.is_cuda() && x.scalar_type() == at::kBFloat16) {
     at::_addmm_activation_out(out, bias, x, weight.t(), 1, 1, /*use_gelu=*/true);
     return;

@@ -1,11 +1,12 @@
-// The softmax of attention_sm90.cuh, over 64 rows of scores in a warp group's registers, one tile
-// of keys at a time.
+// The softmax of attention_sm90.cuh. The code works on 64 rows of scores in a warp group's
+// registers, one tile of keys at a time.
 //
-// The tensor cores wait for this code, and each scheduler has one warp for it. So it must have few
-// instructions, and none that depends on the one directly before. An exponential's result is ready
-// after about 30 cycles, and the next can start after 8, so a result is used some exponentials
-// later. The compiler would move the use closer, but it moves nothing across a `pmevent`, which
-// otherwise only raises a profiler event.
+// The tensor cores wait for this code, and each of a GPU's warp schedulers has only one warp that
+// runs it. So the code must have few instructions, and none that depends on the one directly before
+// it. The result of an exponential is ready after about 30 cycles, but the next exponential can
+// start after 8. So a result is used only some exponentials later. The compiler would move the use
+// closer again, but it moves nothing across a `pmevent`, an instruction that otherwise only raises
+// a profiler event.
 #pragma once
 
 #include <cstdint>
@@ -66,7 +67,7 @@ __device__ __forceinline__ uint32_t PackBf16(float low, float high) {
   return result;
 }
 
-// Four threads share a row.
+// Each row is shared by four threads.
 __device__ __forceinline__ float RowMaximum(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
   return fmaxf(x, __shfl_xor_sync(~0u, x, 2));
@@ -77,9 +78,10 @@ __device__ __forceinline__ float RowSum(float x) {
   return x + __shfl_xor_sync(~0u, x, 2);
 }
 
-// Works on the caller's registers: scores, which become exponentials (their bits, in integers);
-// probabilities in bf16, laid out for the product with the values; and the outputs so far. In
-// members with two elements, [0] belongs to the thread's upper row and [1] to the row eight below.
+// The class works on registers of the caller: the scores, which become exponentials (of integers,
+// their bits); the probabilities in bf16, laid out for the product with the values; and the outputs
+// so far. In members with two elements, [0] belongs to the thread's upper row and [1] to the row
+// eight below.
 template <typename Tile>
 class OnlineSoftmax {
  public:
@@ -131,14 +133,14 @@ class OnlineSoftmax {
     Exponentials</*kFirst=*/true>();
   }
 
-  // Does part `slot` of kSlots of the search for a later tile's maximum. Call the parts in order,
-  // between products.
+  // Does part `slot` of kSlots of the search for the maximum of a later tile. Call the parts in
+  // order, between products.
   template <int kSlots>
   __device__ __forceinline__ void SearchMaximum(int slot) {
 #pragma unroll
     for (int i = slot * kFours / kSlots; i < (slot + 1) * kFours / kSlots; ++i) {
-      // Compares as integers: non-negative floats keep their order, and a GPU compares three
-      // integers in one instruction.
+      // Compares the scores as integers: non-negative floats keep their order, and a GPU compares
+      // three integers in one instruction.
 #pragma unroll
       for (int row = 0; row < 2; ++row) {
         const int x = Bits(scores_[4 * i + 2 * row]);
@@ -155,7 +157,8 @@ class OnlineSoftmax {
     SchedulingBarrier();
   }
 
-  // Call it after the whole search. Updates the rows' maxima and the factor for earlier sums.
+  // Call it after the last part of the search. Updates the rows' maxima, and the factor by which
+  // earlier sums are multiplied.
   __device__ __forceinline__ void UpdateMaximum() {
     int largest[2];
 #pragma unroll
@@ -175,7 +178,7 @@ class OnlineSoftmax {
     } else {
 #pragma unroll
       for (int row = 0; row < 2; ++row) maximum[row] = __int_as_float(largest[row]);
-      // If a row has only negative scores, their integers have the reverse order.
+      // If all scores of a row are negative, the order of their integers is reversed.
       if (__any_sync(~0u, min(largest[0], largest[1]) < 0)) {
         float low[2] = {scores_[0], scores_[2]};
 #pragma unroll
@@ -197,8 +200,8 @@ class OnlineSoftmax {
     }
   }
 
-  // Computes the tile's probabilities and rescales the outputs so far. No product may be using
-  // either.
+  // Computes the tile's probabilities and multiplies the outputs so far by the new factor. No
+  // product may be using probabilities or outputs at that time.
   __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
 
   // Returns 1 / the sum of a row's exponentials. Call it after the last tile.

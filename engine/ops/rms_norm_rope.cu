@@ -15,7 +15,7 @@ struct Rotary {
   int head_dim = kVector;
 };
 
-// Rotates 8 neighbouring channels of one head.
+// Rotates 8 neighbouring channels of a head.
 __device__ Vector Rotate(const Vector& v, const float* cos, const float* sin) {
   const float4 c4 = *reinterpret_cast<const float4*>(cos);
   const float4 s4 = *reinterpret_cast<const float4*>(sin);
@@ -32,7 +32,7 @@ __device__ Vector Rotate(const Vector& v, const float* cos, const float* sin) {
   return result;
 }
 
-// A block handles all parts of one row, so that their loads overlap.
+// A block handles all parts of one row, so that the loads of the parts overlap.
 template <typename T, int kParts>
 __global__ void __launch_bounds__(kMaxThreads)
     RmsNormRopeKernel(T* x, int64_t stride, int dim, const float* weight, float eps,

@@ -8,14 +8,16 @@
 
 namespace wan {
 
-// x [rows, parts * dim] fp32 or bf16, contiguous in the last dimension: `parts` vectors of `dim`
-// side by side, for example queries and keys from a packed projection; weight [parts, dim] fp32.
+// x is [rows, parts * dim] in fp32 or bf16, contiguous in the last dimension. Each row of x has
+// `parts` vectors of `dim` values side by side, for example queries and keys from a packed
+// projection. weight is [parts, dim] in fp32.
 //
-// rotary [tokens, head_dim] fp32 is made by RotaryTable (rotary_table.h); row r of x uses its row r
-// mod tokens. If it is undefined, only the norm is applied.
+// rotary is [tokens, head_dim] in fp32, made by RotaryTable (rotary_table.h); row r of x uses its
+// row r mod tokens. If rotary is undefined, only the norm is applied.
 void RmsNormRope(at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& rotary);
 
-// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel
+// with it.
 void RmsNormRopeReference(at::Tensor& x, const at::Tensor& weight, double eps,
                           const at::Tensor& rotary);
 

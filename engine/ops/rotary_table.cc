@@ -22,7 +22,7 @@ at::Tensor RotaryTable(const std::array<int64_t, 3>& grid, int64_t head_dim, at:
     const at::Tensor exponent = at::arange(0, channels[axis], 2, at::kDouble) / channels[axis];
     const at::Tensor position = at::arange(grid[axis], at::kDouble);
     const at::Tensor angle = at::outer(position, at::pow(10000.0, exponent).reciprocal());
-    // Positions along one axis, broadcast along the others.
+    // Angles depend on the position along one axis and are broadcast along the other two.
     std::array<int64_t, 4> shape{1, 1, 1, angle.size(1)};
     shape[axis] = grid[axis];
     const std::array<int64_t, 4> tokens{grid[0], grid[1], grid[2], angle.size(1)};

@@ -1,5 +1,5 @@
-// Shared code of kernels over rows of activations: a block handles one row, a thread 8 neighbouring
-// values, which it loads and stores as 16 bytes (in bf16) and keeps in fp32.
+// Code that the kernels over rows of activations share. A block handles one row. A thread handles 8
+// neighbouring values, which it loads and stores as 16 bytes (in bf16) and keeps in fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -30,7 +30,8 @@ __device__ inline Vector LoadVector(const __nv_bfloat16* p) {
   Vector result;
 #pragma unroll
   for (int i = 0; i < 4; ++i) {
-    // bf16 is the upper half of fp32; the first of a pair is in the lower half of the word.
+    // A bf16 number is the upper half of an fp32 number; the first of a pair is in the lower half
+    // of the word.
     result.values[2 * i] = __uint_as_float(pairs[i] << 16);
     result.values[2 * i + 1] = __uint_as_float(pairs[i] & 0xffff0000u);
   }
@@ -73,7 +74,7 @@ __device__ inline void StoreVector(__half* p, const Vector& v) {
 }
 
 // Sums each of kCount numbers over the threads of a block; every thread gets the sums. `shared` has
-// kCount numbers per warp; two consecutive calls need different ones.
+// kCount numbers per warp; two consecutive calls must not use the same memory.
 template <int kCount>
 __device__ inline void BlockSum(float (&sums)[kCount], float (*shared)[kWarp]) {
 #pragma unroll
@@ -118,7 +119,7 @@ __device__ inline float BlockMaximum(float value, float* shared) {
   return value;
 }
 
-// Threads of a block for rows of `dim` values.
+// The number of threads of a block that handles rows of `dim` values.
 inline int ThreadsForRow(int64_t dim) {
   return static_cast<int>((dim / kVector + kWarp - 1) / kWarp * kWarp);
 }
@@ -140,7 +141,7 @@ inline bool HasVectorRows(const at::Tensor& t) {
 // A table [n, dim]: one vector for all rows, or one per value of a row index.
 struct RowTable {
   const float* data = nullptr;
-  int64_t stride = 0;  // elements between vectors; 0 if there is one vector
+  int64_t stride = 0;  // elements between vectors; 0 if there is only one vector
 };
 
 // Whether `table` can be used with `index` for rows of `dim` values.

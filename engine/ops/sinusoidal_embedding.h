@@ -7,9 +7,9 @@
 
 namespace wan {
 
-// timesteps [n] float64 -> [n, dim] fp32, dim even: dim / 2 cosines, then as many sines, of t /
-// 10000^(2i / dim). Angles are computed in float64, because rounding them in fp32 would be the
-// largest error of a forward pass.
+// Turns timesteps [n] in float64 into [n, dim] in fp32, dim even: dim / 2 cosines, then as many
+// sines, of t / 10000^(2i / dim). Angles are computed in float64, because rounding them in fp32
+// would be the largest error of a forward pass.
 at::Tensor SinusoidalEmbedding(const at::Tensor& timesteps, int64_t dim);
 
 }  // namespace wan

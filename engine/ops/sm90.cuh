@@ -1,5 +1,6 @@
 // Wrappers for the sm_90a instructions that attention_sm90.cu and convolution_sm90.cuh use:
-// barriers in shared memory, TMA copies and warp-group products. Device code only.
+// barriers in shared memory, TMA copies and warp-group products. This header can only be included
+// in device code.
 #pragma once
 
 #include <cuda.h>
@@ -8,12 +9,12 @@
 
 namespace wan::sm90 {
 
-// Addresses in shared memory are 32-bit, as the instructions take them.
+// Addresses in shared memory have 32 bits, as the instructions expect.
 __device__ __forceinline__ uint32_t SharedAddress(const void* pointer) {
   return static_cast<uint32_t>(__cvta_generic_to_shared(pointer));
 }
 
-// The address with the same offset in the shared memory of block `rank` of the cluster.
+// Returns the address at the same offset in the shared memory of the cluster's block `rank`.
 __device__ __forceinline__ uint32_t ClusterAddress(uint32_t address, uint32_t rank) {
   uint32_t result;
   asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(result) : "r"(address), "r"(rank));
@@ -33,12 +34,12 @@ __device__ __forceinline__ void BarrierArrive(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// The same for a barrier of any block of the cluster; pass an address from ClusterAddress.
+// Arrives at a barrier of any block of the cluster; pass an address from ClusterAddress.
 __device__ __forceinline__ void BarrierArriveInCluster(uint32_t barrier) {
   asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(barrier) : "memory");
 }
 
-// Arrives and announces `bytes` that copies will write.
+// Arrives at the barrier and announces `bytes` that copies will write.
 __device__ __forceinline__ void BarrierExpect(uint32_t barrier, uint32_t bytes) {
   asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(barrier), "r"(bytes)
                : "memory");
@@ -88,8 +89,8 @@ __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uin
       : "memory");
 }
 
-// The same for every block of the cluster whose bit in `blocks` is set, each at its own `to` and
-// `barrier`.
+// Copies the box to every block of the cluster whose bit in `blocks` is set; it arrives at `to` and
+// `barrier` of each of these blocks.
 __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap* map,
                                                  uint32_t barrier, int c0, int c1, int c2, int c3,
                                                  uint16_t blocks) {
@@ -100,9 +101,9 @@ __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap*
       : "memory");
 }
 
-// Descriptor of a bf16 matrix in shared memory with rows of 128 bytes that TMA has swizzled. Groups
-// of eight rows are 1024 bytes apart; `columns_apart` is the distance between blocks of 64 columns,
-// used only if the product reads along rows.
+// Makes the descriptor of a bf16 matrix in shared memory, whose rows of 128 bytes TMA has swizzled.
+// Groups of eight rows are 1024 bytes apart; `columns_apart` is the distance between blocks of 64
+// columns, used only if the product reads along rows.
 __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_apart) {
   constexpr uint64_t kSwizzle128 = uint64_t{1} << 62;
   constexpr uint64_t kRowsApart = 1024;
@@ -110,7 +111,7 @@ __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_
          ((address & 0x3FFFF) >> 4);
 }
 
-// What to add to such a descriptor to advance it by `bytes`.
+// The number to add to such a descriptor to advance it by `bytes`.
 __device__ __forceinline__ constexpr uint64_t MatrixStep(uint32_t bytes) { return bytes >> 4; }
 
 // Call it before the first product that uses registers written by other instructions.
@@ -138,8 +139,8 @@ __device__ __forceinline__ void ProductWait() {
 #define WAN_REGISTERS_88(d) \
   WAN_REGISTERS_64(d), WAN_REGISTERS_8(d, 64), WAN_REGISTERS_8(d, 72), WAN_REGISTERS_8(d, 80)
 
-// d[64 x 176] (+)= a[64 x 16] * b[176 x 16]^T, with a and b in shared memory. For every eight
-// columns of d, a thread holds two neighbours in one row and two in the row eight below.
+// Computes d[64 x 176] (+)= a[64 x 16] * b[176 x 16]^T, with a and b in shared memory. For every
+// eight columns of d, a thread holds two neighbours in one row and two in the row eight below.
 __device__ __forceinline__ void Product64x176(float (&d)[88], uint64_t a, uint64_t b,
                                               int accumulate) {
   asm volatile(
@@ -159,8 +160,8 @@ __device__ __forceinline__ void Product64x176(float (&d)[88], uint64_t a, uint64
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// d[64 x 128] (+)= a[64 x 16] * b[16 x 128]: `a` in registers as pairs of bf16, laid out as d is;
-// `b` in shared memory, read along its rows.
+// Computes d[64 x 128] (+)= a[64 x 16] * b[16 x 128]. `a` is in registers as pairs of bf16, laid
+// out as d is; `b` is in shared memory and is read along its rows.
 __device__ __forceinline__ void Product64x128(float (&d)[64], const uint32_t (&a)[4], uint64_t b,
                                               int accumulate) {
   asm volatile(

@@ -1,5 +1,5 @@
 // Finds the driver function that makes TMA descriptors. The plug-in is not linked with the driver,
-// so it looks it up at run time. For kernels of compute capability 9.0.
+// so it looks the function up at run time. Only kernels for compute capability 9.0 need it.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -8,7 +8,7 @@
 
 namespace wan::sm90 {
 
-// cuTensorMapEncodeTiled.
+// The type of the driver's function cuTensorMapEncodeTiled.
 using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32_t, void*,
                                      const cuuint64_t*, const cuuint64_t*, const cuuint32_t*,
                                      const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,

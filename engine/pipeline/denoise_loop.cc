@@ -25,18 +25,18 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
-// Times the parts of one step. On a GPU they are marks in its queue, and nothing waits for them
-// before the step has ended.
+// Measures how long the parts of one step take. On a GPU the ends of parts are marks in its queue,
+// and nothing waits for them before the step has ended.
 class StepParts {
  public:
   explicit StepParts(const at::Device& device) : device_(device), start_(device) {}
 
-  // Ends a part, which began where the previous one ended.
+  // Ends a part called `name`, which began where the previous part ended.
   void End(std::string name, std::optional<double> flops = std::nullopt) {
     ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
   }
 
-  // Adds the parts to the step's span. Call it when the device has done all of them.
+  // Adds the parts to the step's span. Call it once the device has done all parts.
   void AddTo(Span& span) const {
     const DeviceMoment* before = &start_;
     for (const Ended& part : ends_) {
@@ -60,8 +60,8 @@ class StepParts {
   std::vector<Ended> ends_;
 };
 
-// The step in which a block is profiled: the first one whose expert is warm, otherwise the last; -1
-// if the job does not profile.
+// Returns the step in which a block is profiled: the first one whose expert is warm, otherwise the
+// last; -1 if the job has no profile.
 int ProfiledStep(const GenerationPlan& plan, int start) {
   if (!plan.request.profile) return -1;
   const int total = static_cast<int>(plan.steps.size());
@@ -71,25 +71,27 @@ int ProfiledStep(const GenerationPlan& plan, int start) {
   return total - 1;
 }
 
-// Name of a forward as a part of a step.
+// Returns the name under which a step's report lists a forward.
 const char* ForwardName(int64_t batch, bool is_first) {
   if (batch > 1) return "forward";
   return is_first ? "forward_conditional" : "forward_unconditional";
 }
 
-// Computes the flow of a step: uncond + guidance_scale * (cond - uncond). With a scale of exactly 1
-// only cond is computed, which differs from upstream by rounding alone.
+// Computes the flow of a step: uncond + guidance_scale * (cond - uncond), from a forward with the
+// negative prompt (uncond) and one with the prompt (cond). With a scale of exactly 1 only cond is
+// computed, which differs from upstream's result only by rounding.
 class GuidedFlow {
  public:
   GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
-  // Makes `expert` compute this step. A new expert first projects the texts.
+  // Makes `expert` the one that computes this step. If the expert or the guidance differs from the
+  // previous step's, the expert first projects the texts.
   absl::Status Use(VideoTransformer& expert, const StepPlan& step, StepParts& parts) {
     const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
     if (&expert == expert_ && guided == guided_) return absl::OkStatus();
     expert_ = &expert;
     guided_ = guided;
-    texts_.clear();  // the previous expert's texts are no longer needed
+    texts_.clear();  // the previous expert's texts are not needed any more
     const std::array both = {inputs_.prompt_embeds, inputs_.negative_prompt_embeds};
     const std::span<const at::Tensor> texts(both);
     absl::Status status;
@@ -103,13 +105,13 @@ class GuidedFlow {
     return status;
   }
 
-  // The first forward marks a block in `marks` unless that is null.
+  // Computes the step's flow. The first forward marks a block in `marks` unless that is null.
   absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
                                      StepParts& parts, BlockMarks* marks) {
     if (marks != nullptr) expert_->MarkBlock(marks);
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
-    std::vector<at::Tensor> flows;  // flow of the prompt, then of the negative prompt
+    std::vector<at::Tensor> flows;  // the prompt's flow, then the negative prompt's
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
       const int64_t batch = text->batch();
       const char* const name = ForwardName(batch, flows.empty());
@@ -117,7 +119,7 @@ class GuidedFlow {
           input.unsqueeze(0).expand({batch, -1, -1, -1, -1}), Timestep(step.timestep, batch), *text,
           gate_, {.eight_bits = inputs_.plan.eight_bits});
       if (!flow.ok()) return flow.status();
-      // The expert may be on another device.
+      // Move the flow: the expert may be on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
       parts.End(name, static_cast<double>(batch) * inputs_.plan.forward_flops);
     }
@@ -125,7 +127,7 @@ class GuidedFlow {
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
 
-  // The name of this step's first forward.
+  // Returns the name of this step's first forward.
   const char* first_forward() const { return ForwardName(texts_.front()->batch(), true); }
 
  private:
@@ -137,7 +139,7 @@ class GuidedFlow {
     return absl::OkStatus();
   }
 
-  // Returns [batch], or [batch, tokens] if a given first frame's tokens have timestep 0.
+  // Returns [batch], or [batch, tokens] if the first frame is given, whose tokens have timestep 0.
   at::Tensor Timestep(double timestep, int64_t batch) const {
     const auto options = at::TensorOptions().dtype(at::kDouble);
     if (!inputs_.first_frame_latents.defined()) return at::full({batch}, timestep, options);
@@ -150,12 +152,12 @@ class GuidedFlow {
   const WorkGate& gate_;
   VideoTransformer* expert_ = nullptr;
   bool guided_ = false;
-  // Both texts as one batch, or two batches of one, or the prompt alone.
+  // The projected texts: both as one batch, or two batches of one, or only the prompt.
   std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };
 
 void WaitForDevice(const at::Device& device) {
-  // Without this wait the span would end before a GPU's work.
+  // Without this wait, the step's span would end before a GPU has done its work.
   if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
 }
 
@@ -201,7 +203,8 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);
-    // Queue the check before the wait for the step, so that the verdict needs no wait of its own.
+    // Queue the check before the wait for the step, so that reading its verdict needs no further
+    // wait.
     finite.Look({StageKind::kStepInference, step}, "the latents", next);
     parts.End("solver");
     WaitForDevice(next.device());
@@ -217,7 +220,8 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
 }
 
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device) {
-  // A generator of its own, so that nothing else draws between seed and noise.
+  // Use a new generator, so that nothing else draws from it between setting the seed and drawing
+  // the noise.
   at::Generator generator = at::globalContext().defaultGenerator(device).clone();
   generator.set_current_seed(static_cast<uint64_t>(seed));
   return at::randn(shape, generator, at::TensorOptions().device(device).dtype(at::kFloat));

@@ -1,4 +1,4 @@
-// The denoising loop: from noise to latents.
+// The denoising loop, which turns noise into latents.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,53 +16,53 @@
 
 namespace wan {
 
-// The state after a step. Tensors are fp32 [C, T, H, W] on the model's device.
+// The state of the loop after a step. Tensors are fp32 [C, T, H, W] on the model's device.
 struct DenoiseState {
   int step = 0;  // number of finished steps
   const at::Tensor& latents;
-  const at::Tensor& flow;  // guided model output of this step
+  const at::Tensor& flow;  // the model's output in this step, after guidance
   // The noise level of this step's input: input - sigma * flow estimates the clean latents.
   double sigma = 0;
-  const at::Tensor& input;  // latents at the start of this step
+  const at::Tensor& input;  // latents before this step
 };
 
 struct DenoiseInputs {
   const GenerationPlan& plan;
-  at::Tensor prompt_embeds;           // [L, text_dim]
-  at::Tensor negative_prompt_embeds;  // [L', text_dim]; undefined if the plan is not guided
-  // Image to video: normalised latents [C, 1, H, W] of the first frame; otherwise undefined. They
-  // replace latent frame 0 before the first step and after every step, and that frame's tokens have
-  // timestep 0 (upstream's WanTI2V.i2v).
+  at::Tensor prompt_embeds;           // shape [L, text_dim]
+  at::Tensor negative_prompt_embeds;  // shape [L', text_dim]; undefined if the plan is not guided
+  // For image to video: normalised latents [C, 1, H, W] of the given first frame; otherwise
+  // undefined. These latents replace latent frame 0 before the first step and after every step. The
+  // tokens of that frame have timestep 0 (upstream's WanTI2V.i2v).
   at::Tensor first_frame_latents;
   // Channels [C', T, H, W] that are appended to the latents in every forward (upstream's "y");
   // undefined if the model takes none.
   at::Tensor condition;
 };
 
-// Returns the transformer of step `step` (from 0) of the plan, ready to run and valid until the
-// next call. Called once per step inside the span Step_N_Loading, so the time to load the expert
-// counts there.
+// Returns the transformer for step `step` (from 0) of the plan, ready to run; it is valid until the
+// next call. The loop calls it once per step inside the span Step_N_Loading, so that the time of
+// loading the expert counts there.
 using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 
-// Runs the remaining steps after `start`, and returns the final latents. If no step is finished,
-// `start` holds the noise. `solver` must be at the same step as `start`. Each step opens the spans
-// Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop. An
-// expert projects the texts in its first step. The parts of Step_N_Inference are "text_projection"
-// (in such a step), "forward" (both texts in one batch) or "forward_conditional" and
-// "forward_unconditional", and "solver" (all work after the forwards). With a guidance scale of
-// exactly 1 only the prompt's forward runs. If the request has `profile`, the first step whose
-// expert is warm gets a block_profile. Returns CANCELLED after a stop request, because every
-// forward passes `gate`.
+// Runs the remaining steps after `start`, and returns the final latents. If no step is finished
+// yet, `start` holds the noise. `solver` must be at the same step as `start`. Each step opens the
+// spans Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop. In
+// the first step that an expert computes, it projects the texts. The parts of Step_N_Inference are
+// "text_projection" (in such a first step), then "forward" (both texts in one batch) or
+// "forward_conditional" and "forward_unconditional", then "solver" (everything after the forwards).
+// With a guidance scale of exactly 1 only the prompt's forward runs. If the request sets `profile`,
+// the first step whose expert is warm reports a block_profile. Returns CANCELLED after a stop
+// request, because every forward passes `gate`.
 //
-// Each step's latents are checked in `finite`. If they are not finite, the step fails with the
-// verdict, which may be that of an earlier check, and `on_step` is not called.
+// `finite` checks the latents of each step. If the latents are not finite, the step fails with the
+// verdict of `finite`, which may concern an earlier check, and `on_step` is not called.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
-// Returns the noise of a seed in fp32: the first draw of upstream's generator,
-// torch.Generator(device).manual_seed(seed).
+// Returns the noise for a seed in fp32. The noise is what upstream's generator,
+// torch.Generator(device).manual_seed(seed), draws first.
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
 
 }  // namespace wan

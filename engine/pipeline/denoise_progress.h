@@ -1,4 +1,4 @@
-// A job's state between two denoising steps, in memory and as bytes.
+// A job's state between two denoising steps, both in memory and as the bytes of a savepoint.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,23 +13,24 @@
 
 namespace wan {
 
-// A job's state between two steps. Its tensors are never changed, so copies may share them.
+// A job's state between two steps. Nobody changes its tensors, so copies may share them.
 struct DenoiseProgress {
   int steps_done = 0;
-  at::Tensor latents;               // fp32 [C, T, H, W]
-  std::vector<at::Tensor> history;  // FlowSolverState::history
+  at::Tensor latents;               // fp32, shape [C, T, H, W]
+  std::vector<at::Tensor> history;  // has the meaning of FlowSolverState::history
 
-  // Returns a copy with the tensors on `device`.
+  // Returns a copy whose tensors are on `device`.
   DenoiseProgress To(const c10::Device& device) const;
 };
 
-// Writes the progress as a savepoint: a line of JSON, then the tensors' bytes. Waits for their copy
-// from the device (77 MB with UniPC at 1280x720x81). Omits the history if no later step of `plan`
-// reads it.
+// Returns the progress as a savepoint: a line of JSON, then the tensors' bytes. Waits until the
+// tensors are copied from the device (77 MB with UniPC at 1280x720x81). Leaves the history out if
+// no remaining step of `plan` reads it.
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
-// Reads a savepoint into host memory. DATA_LOSS, with the reason, if latent shape or steps differ
-// from those of `plan`, if the bytes do not match the first line, or if a value is not finite.
+// Returns the progress that a savepoint holds, with tensors in host memory. DATA_LOSS, with the
+// reason: if the latents' shape or the steps differ from those of `plan`, if the bytes do not match
+// the first line, or if a value is not finite.
 absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
                                               const GenerationPlan& plan);
 

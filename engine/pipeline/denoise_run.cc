@@ -22,7 +22,7 @@ absl::StatusOr<std::unique_ptr<FlowSolver>> SolverAt(const GenerationPlan& plan,
   return solver;
 }
 
-// Runs the loop once and keeps `progress` and `kept` up to date.
+// Runs the loop once. Keeps `progress` and `kept` (the step of the last savepoint) up to date.
 absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun& run,
                                    DenoiseProgress& progress, int& kept) {
   const GenerationPlan& plan = inputs.plan;

@@ -1,5 +1,5 @@
-// Runs the denoising steps of one job to their end. Starts from the noise or from an earlier
-// attempt's savepoint, and repeats a step in which memory runs out.
+// Runs the denoising steps of one job to their end. A run starts from the noise or from an earlier
+// attempt's savepoint, and repeats a step in which memory ran out.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -19,24 +19,25 @@
 
 namespace wan {
 
-// What the steps need besides their inputs; all must outlive the run.
+// Objects that the steps use besides their inputs; all must outlive the run.
 struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;
   const WorkGate& gate;
   FiniteWatch& finite;
   GenerationObserver& observer;
-  SavepointKeeper* savepoints = nullptr;  // null: no savepoints
+  SavepointKeeper* savepoints = nullptr;  // null: no savepoints are made
   std::function<absl::Status(const DenoiseState&)> on_step;
 };
 
-// Runs the remaining steps after `start` and returns the latents, which are finite. Fails as
-// DenoiseLoop does.
+// Runs the remaining steps after `start` and returns the latents, which are finite. Errors are
+// those of DenoiseLoop.
 //
-// After each step whose latents are finite, asks the keeper whether it wants a savepoint; after a
-// stop request offers it the finished steps. If memory runs out in a step, frees unused memory and
-// repeats the step with the same bits, because another process may have held the memory for a
-// while. Gives up if no step has succeeded since the start or the last repetition.
+// After each step whose latents are finite, asks the keeper of savepoints whether it wants one.
+// After a stop request, offers it the finished steps. If memory runs out in a step, frees unused
+// memory and repeats the step with the same bits. The cause may be another process that held the
+// memory for a while. Gives up if no step has succeeded since the start or since the last
+// repetition.
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run);
 

@@ -1,4 +1,4 @@
-// A transformer of a model, with its weights and LoRAs.
+// One transformer of a model (an expert), with its weights and LoRAs.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,22 +13,23 @@
 
 namespace wan {
 
-// An expert's weights on another device of a group; they never move.
+// An expert's weights on another device of the group; they never move.
 struct ExpertReplica {
   c10::Device device = c10::kCPU;
   std::shared_ptr<ComponentWeights> weights;
-  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
+  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: there are no LoRAs
 };
 
 struct Expert {
-  ExpertRole role = ExpertRole::kOnly;  // StepPlan::expert
+  ExpertRole role = ExpertRole::kOnly;  // the expert that steps name by StepPlan::expert
   ModelComponent component = ModelComponent::kTransformer;
   std::unique_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
-  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: none
-  // The device of `weights`: the model's, unless a group divides the experts.
+  std::shared_ptr<LoraLibrary> loras = nullptr;  // null: there are no LoRAs
+  // The device of `weights`. This is the model's device, unless a group gives its experts different
+  // ones.
   c10::Device device = c10::kCPU;
-  // One for each other device on which `transformer` computes.
+  // One replica for each other device on which `transformer` computes.
   std::vector<ExpertReplica> replicas = {};
 };
 

@@ -30,7 +30,7 @@ absl::StatusOr<VideoTransformer*> ExpertSwitch::Take(int step) {
   absl::StatusOr<const Expert*> expert = Find(plan_.steps[index].expert);
   if (!expert.ok()) return expert.status();
   if (*expert != current_) {
-    // Free this expert's memory before the next weights need it.
+    // Free the previous expert's memory before the next weights need it.
     lease_.reset();
     if (next_ == *expert) {
       lease_ = std::move(next_lease_);

@@ -14,27 +14,27 @@
 
 namespace wan {
 
-// Serves one job. Not thread-safe.
+// An object serves one job. Not thread-safe.
 class ExpertSwitch {
  public:
   // All arguments must outlive this object. If weights on the device have LoRAs that the job does
-  // not use, queues copies that restore them; so create the object before the text encoder works.
-  // Merging LoRAs passes `gate`; its stop token also ends the copying of weights.
+  // not use, the constructor queues copies that restore them; so create the object before the text
+  // encoder works. Merging LoRAs passes `gate`; its stop token also ends the copying of weights.
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 
-  // Returns the expert of step `step` (from 0) of the plan. Call it for the steps in order. If the
-  // plan prefetches and the next step has another expert, queues copies of that expert's weights,
-  // which run while this step computes.
+  // Returns the expert for step `step` (from 0) of the plan. Call it for all steps in order. If the
+  // plan prefetches and the next step has another expert, this call queues copies of that expert's
+  // weights, which run while this step computes.
   //
-  // Merges LoRAs into weights that are already on the device, in the span LoRA_Merging. Weights
-  // that have not arrived are merged per group at their first use. CANCELLED if a stop request
-  // comes during the merging.
+  // Merges the job's LoRAs into weights that are already on the device, in the span LoRA_Merging.
+  // Weights that are not there yet are merged group by group at their first use. CANCELLED if a
+  // stop is requested during the merging.
   absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // Frees device memory that the plan's policies do not keep, and recorded forwards. Call it before
-  // a step is repeated because memory ran out. The destructor does the same but keeps recorded
-  // forwards for the next job.
+  // Frees the device memory that the plan's policies do not keep, and that of recorded forwards.
+  // Call it when memory ran out, before the step is repeated. The destructor does the same, but
+  // keeps recorded forwards for the next job.
   void Finish();
 
  private:

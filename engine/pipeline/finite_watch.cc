@@ -9,7 +9,8 @@
 namespace wan {
 namespace {
 
-// Says where in the job: " of step 3 of 20 (stage Step_2_Inference, expert high)".
+// Returns where in the job the values were computed: " of step 3 of 20 (stage Step_2_Inference,
+// expert high)".
 std::string PlaceOf(const GenerationPlan& plan, const Stage& stage) {
   if (stage.kind != StageKind::kStepInference) {
     return absl::StrCat(" (stage ", NameOf(stage), ")");
@@ -21,9 +22,9 @@ std::string PlaceOf(const GenerationPlan& plan, const Stage& stage) {
                       NameOf(stage), named, ")");
 }
 
-// Lists the LoRAs that affect the stage: "style with scale 0.8, light with scale 1".
+// Returns the LoRAs that affect the stage: "style with scale 0.8, light with scale 1".
 std::string SuspectsOf(const GenerationPlan& plan, const Stage& stage) {
-  // LoRAs change only transformers, which run after these stages.
+  // LoRAs change only transformers, which do not run before these stages end.
   if (stage.kind == StageKind::kT5Encoding || stage.kind == StageKind::kVaeEncoding) return "";
   std::vector<std::string> loras;
   for (const LoraScale& lora : plan.request.loras) {

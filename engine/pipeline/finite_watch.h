@@ -1,7 +1,7 @@
 // Detects NaN and infinity in a job's values, and names possible causes.
 //
-// Such values spread: one weight that is not finite spoils all latents within a step, and the video
-// is black. No library reports that as an error.
+// Such values spread: a single weight that is not finite spoils all latents within a step, and the
+// video becomes black. No library reports that as an error, so the pipeline checks for it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,23 +18,24 @@
 namespace wan {
 
 // Returns the error (IsNotFinite) for `what`, a plural such as "the latents", computed in `stage`.
-// It names the stage, the step with its expert, the LoRAs in use with their scales, and what to
-// try.
+// The message names the stage, the step with its expert, and the LoRAs in use with their scales,
+// and says what to try.
 absl::Status NotFiniteIn(const GenerationPlan& plan, const Stage& stage, const std::string& what);
 
-// Serves one job. A check costs the device one sum and the host no wait; Verdict() is called where
-// the host has waited for the device anyway. Not thread-safe. Throws what LibTorch throws.
+// An object serves one job. A check costs the device one sum, and the host does not wait for it.
+// Call Verdict() where the host has waited for the device anyway. Not thread-safe. Exceptions of
+// LibTorch pass through.
 class FiniteWatch {
  public:
   // `plan` must outlive the object.
   explicit FiniteWatch(const GenerationPlan& plan) : plan_(plan) {}
 
-  // Queues a check of `values`, which `stage` has computed or queued on the current stream. `what`
-  // names them as in NotFiniteIn.
+  // Queues a check of `values`, which `stage` has computed or has queued on the current stream.
+  // `what` names them as in NotFiniteIn.
   void Look(const Stage& stage, std::string what, const at::Tensor& values);
 
-  // Returns OK if all values checked since the last call are finite, otherwise the error of the
-  // first check that failed. Waits until the device has done the checks.
+  // Returns OK if all values checked since the last call are finite. Otherwise returns the error of
+  // the first check that failed. Waits until the device has finished the checks.
   absl::Status Verdict();
 
  private:

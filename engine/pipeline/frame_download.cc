@@ -14,8 +14,8 @@
 namespace wan {
 namespace {
 
-// Returns frames [3, n, H, W] as pictures [n, H, W, 3], kByte, on their device, by upstream's rule:
-// (x + 1) / 2 * 255, truncated, not rounded.
+// Converts frames [3, n, H, W] to pictures [n, H, W, 3], kByte, on the frames' device. Upstream's
+// rule is (x + 1) / 2 * 255, truncated, not rounded.
 at::Tensor ToBytes(const at::Tensor& frames) {
   return frames.clamp(-1, 1)
       .add(1)
@@ -26,7 +26,7 @@ at::Tensor ToBytes(const at::Tensor& frames) {
       .contiguous();
 }
 
-// Passes on `bytes`, [n, H, W, 3] in host memory, frame by frame.
+// Passes `bytes`, [n, H, W, 3] in host memory, to the sink frame by frame.
 absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& sink) {
   const size_t size = static_cast<size_t>(bytes.numel() / bytes.size(0));
   const uint8_t* data = bytes.const_data_ptr<uint8_t>();
@@ -38,18 +38,18 @@ absl::Status HandOnFrames(const at::Tensor& bytes, const FrameDownload::Sink& si
 
 }  // namespace
 
-// A chunk that is being copied.
+// A chunk of frames that is being copied to the host.
 struct FrameDownload::Buffer {
   explicit Buffer(c10::DeviceType type) : arrival(type) {}
 
   at::Tensor memory;  // pinned, large enough for most_frames frames
-  at::Tensor device;  // source of the running copy; undefined if there is none
-  at::Tensor host;    // its destination, a part of `memory`
+  at::Tensor device;  // source of the running copy; undefined if no copy runs
+  at::Tensor host;    // destination of the running copy, a part of `memory`
   c10::Event arrival;
 };
 
-// The stream of the copies, which wait for the conversion while decoding goes on. Decoding does not
-// wait for them.
+// The stream on which copies run. Each copy waits until its chunk is converted. Decoding does not
+// wait for the copies.
 class FrameDownload::CopyQueue {
  public:
   explicit CopyQueue(at::Device device)
@@ -84,23 +84,24 @@ FrameDownload::~FrameDownload() {
     try {
       buffer->arrival.synchronize();
     } catch (const c10::Error&) {
-      // The device is lost: no copy runs any more, and the next call to the device reports it.
+      // Ignore the error: the device is lost, so no copy runs any more, and the next call to the
+      // device reports it.
     }
   }
 }
 
 absl::Status FrameDownload::Add(const at::Tensor& frames) {
-  // Frames that were assembled from tiles are in host memory.
+  // Frames that were assembled from tiles are in host memory already.
   if (frames.is_cpu()) return HandOnFrames(ToBytes(frames), sink_);
   std::unique_ptr<Buffer>& slot = buffers_[next_];
   if (slot == nullptr) slot = std::make_unique<Buffer>(queue_->device().type());
   next_ = 1 - next_;
-  Buffer& buffer = *slot;  // free, because the previous call passed its frames on
+  Buffer& buffer = *slot;  // free, because the previous call handed on its frames
   const at::Tensor bytes = ToBytes(frames);
   const auto size = static_cast<int64_t>(bytes.nbytes());
   if (!buffer.memory.defined()) {
-    // Allocate for a full chunk even if the first one is smaller, because pinning memory again
-    // takes time.
+    // Allocate memory for a full chunk even if the first one is smaller, because pinning more
+    // memory later takes time.
     buffer.memory = AllocateHostMemory(size / bytes.size(0) * most_frames_, queue_->device());
   }
   buffer.host = buffer.memory.narrow(0, 0, size).view(bytes.sizes());

@@ -13,28 +13,29 @@
 
 namespace wan {
 
-// Passes on the frames of a decoder's chunks, one chunk late: while the device decodes a chunk, the
-// previous one is copied and passed on. Frames [3, n, H, W] become n RGB24 pictures by upstream's
-// rule: (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe. Exceptions of LibTorch pass
-// through.
+// Hands the frames of a decoder's chunks to a sink, one chunk late: while the device decodes a
+// chunk, the previous one is copied to the host and handed on. Frames [3, n, H, W] become n
+// pictures in RGB24. Upstream's rule is (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe.
+// Exceptions of LibTorch pass through.
 class FrameDownload {
  public:
-  // Receives one RGB24 frame. An error ends the download and is returned unchanged.
+  // Receives one RGB24 frame. An error that the sink returns ends the download and is returned
+  // unchanged.
   using Sink = std::function<absl::Status(std::vector<uint8_t> rgb24)>;
 
-  // Accepts chunks of at most `most_frames` frames on `device`. Frames on a CPU are passed on at
-  // once.
+  // Accepts chunks of at most `most_frames` frames that are on `device`. Frames on a CPU are handed
+  // on at once.
   FrameDownload(at::Device device, int64_t most_frames, Sink sink);
-  // Waits for running copies, because it frees their memory. Passes no frame on.
+  // Waits for running copies, because their memory is freed. No frame is handed on.
   ~FrameDownload();
   FrameDownload(const FrameDownload&) = delete;
   FrameDownload& operator=(const FrameDownload&) = delete;
 
-  // Queues conversion and copy of a chunk [3, n, H, W], and passes on the previous chunk's frames.
+  // Queues conversion and copy of a chunk [3, n, H, W], and hands on the frames of the previous
+  // chunk.
   absl::Status Add(const at::Tensor& frames);
 
-  // Passes on the frames of the last chunk. Call it at the end of a video, after which another one
-  // may follow.
+  // Hands on the frames of the last chunk. Call it at the end of a video; another video may follow.
   absl::Status Finish();
 
  private:
@@ -45,10 +46,10 @@ class FrameDownload {
 
   const int64_t most_frames_;
   const Sink sink_;
-  // Null on a CPU.
+  // Null if the device is a CPU.
   const std::unique_ptr<CopyQueue> queue_;
   std::array<std::unique_ptr<Buffer>, 2> buffers_;
-  size_t next_ = 0;  // index of the buffer for the next chunk
+  size_t next_ = 0;  // index of the buffer that the next chunk will use
 };
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// Writes frames to video files on its own thread, so that encoding overlaps decoding.
+// Writes frames to video files on a thread of its own, so that encoding overlaps decoding.
 #pragma once
 
 #include <cstdint>
@@ -16,26 +16,26 @@
 
 namespace wan {
 
-// One thread may call Push and Finish. Every writer gets all frames, in order. The span
+// Only one thread may call Push and Finish. Every writer gets all frames in order. The span
 // Video_Encoding lasts from the first frame to the closing of the last file.
 class FrameEncoder {
  public:
-  // `writers` must be open. `queue_frames` (at least 1) is how many frames may wait besides the one
-  // being written. `recorder` must outlive this object.
+  // `writers` must be open already. At most `queue_frames` frames (at least 1) wait while another
+  // one is being written. `recorder` must outlive this object.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
                Recorder& recorder);
-  // Calls Abandon() if Finish was not called.
+  // The destructor calls Abandon() if Finish was not called.
   ~FrameEncoder();
 
-  // Queues one RGB24 frame. Blocks only while the queue is full. Returns the first error of any
-  // writer so far.
+  // Queues one RGB24 frame. The call blocks only while the queue is full. Returns the first error
+  // that any writer has reported so far.
   absl::Status Push(std::vector<uint8_t> rgb24);
 
   // Writes the queued frames, closes the files, and returns the first error of any writer.
   absl::Status Finish();
 
-  // Gives up: drops the queued frames, leaves the files unfinished, and makes running and later
-  // calls of Push and Finish return CANCELLED. Does not wait. Any thread may call it.
+  // Gives up: drops the queued frames and leaves the files unfinished. Running and later calls of
+  // Push and Finish return CANCELLED. The call does not wait. Any thread may call it.
   void Abandon();
 
  private:
@@ -50,11 +50,11 @@ class FrameEncoder {
 
   absl::Mutex mutex_;
   std::deque<std::vector<uint8_t>> queue_ ABSL_GUARDED_BY(mutex_);
-  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // no more frames will come
+  bool closed_ ABSL_GUARDED_BY(mutex_) = false;  // true: no more frames will come
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
 
-  std::thread thread_;  // last member, because it uses all others
+  std::thread thread_;  // last member, because its thread uses all others
 };
 
 }  // namespace wan

@@ -10,10 +10,10 @@
 namespace wan {
 namespace {
 
-// Returns [3, h, w] in [-1, 1]: torchvision's to_tensor, then (x - 0.5) / 0.5, in upstream's order,
-// which decides the last bit.
+// Returns the image as [3, h, w] in [-1, 1]. The function does what torchvision's to_tensor and
+// then (x - 0.5) / 0.5 do, in upstream's order, because the order decides the last bit.
 at::Tensor ToSignedUnit(const RgbImage& image) {
-  // The view does not outlive the copy below, so casting const away is safe.
+  // Casting const away is safe, because the view does not outlive the copy below.
   return at::from_blob(const_cast<uint8_t*>(image.pixels.data()), {image.height, image.width, 3},
                        at::kByte)
       .permute({2, 0, 1})
@@ -52,12 +52,13 @@ absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role
     encoded.first_frame_latents = *std::move(latents);
     return encoded;
   }
-  // Stay on the image's device: the VAE copies the frames chunk by chunk.
+  // Keep the frames on the image's device: the VAE copies them chunk by chunk.
   const at::Tensor grey =
       at::zeros({3, num_frames - 1, image.size(2), image.size(3)}, image.options());
   absl::StatusOr<at::Tensor> latents = vae.Encode(at::cat({image, grey}, /*dim=*/1), pass);
   if (!latents.ok()) return latents.status();
-  // One mask channel per frame of a latent frame; the first latent frame is the image alone.
+  // The mask has one channel for each video frame of a latent frame; the first latent frame holds
+  // only the image.
   at::Tensor mask = at::zeros(
       {vae.config().stride_temporal, latents->size(1), latents->size(2), latents->size(3)},
       latents->options());

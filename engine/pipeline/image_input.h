@@ -1,4 +1,4 @@
-// Turns a request's image into inputs of denoising.
+// Turns a request's image into inputs of the denoising loop.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,26 +14,28 @@
 
 namespace wan {
 
-// An encoded image, as members of DenoiseInputs; one of the two is defined.
+// An encoded image, as members of DenoiseInputs; exactly one of the two is defined.
 struct EncodedImage {
-  at::Tensor first_frame_latents;  // ImageRole::kFirstFrame
-  // ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. First a mask that is 1 in the first
-  // latent frame, then the latents of the image followed by grey frames (zeros in [-1, 1]).
+  at::Tensor first_frame_latents;  // set for ImageRole::kFirstFrame
+  // Set for ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. The first channels are a
+  // mask that is 1 in the first latent frame. The others are the latents of a video that begins
+  // with the image and goes on with grey frames (zeros in [-1, 1]).
   at::Tensor condition;
 };
 
-// Returns the image as input of the VAE: [3, 1, H, W], fp32, on the CPU. `shape` is the plan's; its
-// sides are multiples of `multiple`. The image is fitted by upstream's rule for the role:
+// Returns the image in the form that the VAE takes: [3, 1, H, W], fp32, on the CPU. `shape` is that
+// of the plan; its sides are multiples of `multiple`. The image is fitted by upstream's rule for
+// the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
-//                values may lie beyond [-1, 1]. If upstream's rule would not give this size for the
-//                image, so that scaling would stretch it, the image is first cut to the size's
-//                ratio.
+//                values may lie beyond [-1, 1]. If upstream's rule would choose another size for
+//                the image, scaling would stretch it. So the image is first cut to the ratio of the
+//                given size.
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape, int multiple);
 
-// Encodes an image from PrepareImage for a video of `num_frames` frames. Fails as
-// VideoAutoencoder::Encode does.
+// Encodes an image that PrepareImage returned, for a video of `num_frames` frames. Errors are those
+// of VideoAutoencoder::Encode.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
                                          const VaePass& pass);

@@ -1,4 +1,4 @@
-// The parts of a loaded model that the pipeline computes with.
+// The parts of a loaded model with which the pipeline computes.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -15,17 +15,17 @@
 
 namespace wan {
 
-// The pipeline uses the parts for one generation and moves their weights as the plan says. Null
-// weights: the component's weights never move.
+// The pipeline uses the parts for one generation and moves their weights as the plan says. If a
+// component's `weights` are null, they never move.
 struct PipelineModel {
   PlannedModel planned;
-  std::unique_ptr<Tokenizer> tokenizer;  // null for synthetic checkpoints
+  std::unique_ptr<Tokenizer> tokenizer;  // null for a synthetic checkpoint
   std::unique_ptr<TextEncoder> text_encoder;
   std::shared_ptr<ComponentWeights> text_encoder_weights;
   std::vector<Expert> experts;
   std::unique_ptr<VideoAutoencoder> vae;
   std::shared_ptr<ComponentWeights> vae_weights;
-  c10::Device device = c10::kCPU;  // device of latents and noise
+  c10::Device device = c10::kCPU;  // the device of latents and noise
 };
 
 }  // namespace wan

@@ -1,4 +1,4 @@
-// The tokens of a request's texts, which are made once, with the plan.
+// The tokens of a request's texts, which are computed once, when the request is planned.
 #pragma once
 
 #include <cstdint>
@@ -6,16 +6,16 @@
 
 namespace wan {
 
-// A prompt ready for the text encoder.
+// A prompt in the form that the text encoder takes.
 struct PromptTokens {
-  std::vector<int64_t> ids;  // token ids with the end mark, cut to the limit
+  std::vector<int64_t> ids;  // token ids with the end mark, cut to the model's limit
   int64_t uncut_length = 0;  // number of tokens before the cut
 };
 
-// The type of GenerationPlan::prepared.
+// GenerationPlan::prepared points to an object of this type.
 struct PreparedRequest {
   PromptTokens prompt;
-  PromptTokens negative_prompt;  // empty if the model has no guidance
+  PromptTokens negative_prompt;  // empty if the model does not use guidance
 };
 
 }  // namespace wan

@@ -12,7 +12,8 @@
 namespace wan {
 namespace {
 
-// Stores the text's tokens in `prepared` and returns their number, or adds a violation of `field`.
+// Stores the text's tokens in `prepared` and returns their number. If the text is invalid, adds a
+// violation of `field`.
 std::optional<int64_t> ReadText(const char* field, std::string_view text, const PlannedModel& model,
                                 const Tokenizer* tokenizer, PromptTokens& prepared,
                                 std::vector<FieldViolation>& violations) {
@@ -30,7 +31,8 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
-// `resolved` comes from ResolveRequest. Never fails, because errors become violations.
+// `resolved` is the request as ResolveRequest returned it. The function never fails: errors become
+// violations.
 InspectedRequest InspectRequest(const GenerationRequest& resolved, const PlannedModel& model,
                                 const Tokenizer* tokenizer) {
   InspectedRequest inspected;

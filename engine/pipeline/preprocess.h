@@ -14,14 +14,15 @@
 
 namespace wan {
 
-// Cleans a text and splits it into tokens. `tokenizer` is null for a synthetic checkpoint, which
-// has no vocabulary: the ids are the text's bytes + 3 then, so prompts still differ.
-// INVALID_ARGUMENT if the text is not UTF-8.
+// Cleans a text and splits it into token ids. `tokenizer` is null for a synthetic checkpoint, which
+// has no vocabulary. Then the ids are the text's bytes + 3, so that different prompts still give
+// different videos. INVALID_ARGUMENT if the text is not UTF-8.
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Plans a request: fills in defaults, tokenizes its texts (for the pipeline, too), measures its
-// image, and calls MakePlan. INVALID_ARGUMENT with every violation. Any thread may call it.
+// Plans a request: fills in defaults, splits its texts into tokens (which the pipeline uses later),
+// measures its image, and calls MakePlan. INVALID_ARGUMENT names every violation. Any thread may
+// call it.
 absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits);

@@ -26,7 +26,7 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
   if (gate_.RequestedStop()) return gate_.Pass();
   if (IsDeviceLost(status)) return status;
   if (IsNotFinite(status)) {
-    // The video would be decoded by the same autoencoder.
+    // The same autoencoder would decode the video, so fail now.
     return NotFiniteIn(
         plan_, StageKind::kVaeDecoding,
         absl::StrCat("for the preview after step ", state.step, ", ", status.message()));

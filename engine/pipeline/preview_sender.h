@@ -17,7 +17,7 @@ namespace wan {
 
 // Sends the previews of one job. Previews are optional: if one fails, for example because memory
 // runs out, the observer is told and no more are made. A preview that is not finite ends the job,
-// because the weights are at fault.
+// because the model's weights are the cause.
 class PreviewSender {
  public:
   // All arguments must outlive the object.
@@ -32,9 +32,9 @@ class PreviewSender {
           return absl::OkStatus();
         }) {}
 
-  // Sends a preview if one is due after this step: the first frame of the clean latents that the
-  // step predicts. Returns CANCELLED after a stop request, UNAVAILABLE (DEVICE_LOST), DATA_LOSS
-  // (NOT_FINITE), or OK.
+  // Sends a preview if one is due after this step. The preview shows the first frame of the clean
+  // latents that the step predicts. Returns CANCELLED after a stop request, UNAVAILABLE
+  // (DEVICE_LOST), DATA_LOSS (NOT_FINITE), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:
@@ -45,7 +45,7 @@ class PreviewSender {
   GenerationObserver& observer_;
   const WorkGate& gate_;
   FrameDownload download_;
-  std::vector<uint8_t> picture_;  // last downloaded picture, RGB24
+  std::vector<uint8_t> picture_;  // the picture that was downloaded last, RGB24
   bool failed_ = false;
 };
 

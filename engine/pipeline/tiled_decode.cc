@@ -10,8 +10,8 @@
 namespace wan {
 namespace {
 
-// Weights of a tile's pixels along one axis: rising over the overlap with the previous tile,
-// falling over that with the next; the weights of all tiles add up to 1.
+// Returns the weights of a tile's pixels along one axis. The weights rise over the overlap with the
+// previous tile and fall over the overlap with the next, so that those of all tiles add up to 1.
 at::Tensor Fade(const std::vector<TileSpan>& tiles, size_t index, int64_t scale) {
   const TileSpan& tile = tiles[index];
   at::Tensor weights = at::ones({tile.size * scale}, at::kFloat);
@@ -36,7 +36,7 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count) {
   const int64_t size = TileOf({1, whole, 1}, {count, 1}).height;
   std::vector<TileSpan> tiles;
   for (int i = 0; i < count; ++i) {
-    // Spread the tiles evenly, so that the last one ends at the end of the whole.
+    // Spread the tiles evenly, so that the last one ends where the latents end.
     const int64_t begin = count == 1 ? 0 : i * (whole - size) / (count - 1);
     tiles.push_back({begin, size});
   }

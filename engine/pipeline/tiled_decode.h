@@ -1,4 +1,4 @@
-// Decodes in tiles, for videos whose whole frames do not fit into device memory.
+// Decodes a video in tiles, if its whole frames do not fit into device memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,22 +13,23 @@
 
 namespace wan {
 
-// One axis of a tile.
+// A tile's extent along one axis, in latents.
 struct TileSpan {
-  int64_t begin = 0;  // in latents
+  int64_t begin = 0;  // first latent
   int64_t size = 0;
 };
 
-// Returns `count` equal tiles that cover `whole` latents; neighbours share at least kTileOverlap
-// latents.
+// Returns `count` tiles of equal size that cover `whole` latents along one axis; neighbours share
+// at least kTileOverlap latents.
 std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 
-// Decodes like VideoAutoencoder::Decode, but tile by tile, with overlaps blended. A grid of one
-// tile is Decode itself. With more tiles, each is decoded from first to last frame before the sink
-// gets any frame, and the video waits in host memory at 12 bytes per pixel.
+// Does the same as VideoAutoencoder::Decode, but tile by tile, and blends the tiles where they
+// overlap. If the grid has one tile, it calls Decode itself. With more tiles, each is decoded from
+// the first to the last frame before the sink gets any frame. Until the sink gets frames, the video
+// is in host memory and takes 12 bytes per pixel.
 //
-// The result differs slightly from whole frames, because the decoder's receptive field is larger
-// than the overlap.
+// The result differs slightly from that of whole frames, because the decoder's receptive field is
+// larger than the overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
                          const VaePass& pass);

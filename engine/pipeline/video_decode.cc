@@ -21,7 +21,7 @@
 namespace wan {
 namespace {
 
-// Decodes into `download`, with the weights on the device meanwhile.
+// Decodes into `download`; the weights are on the device meanwhile.
 absl::Status DecodeInto(FrameDownload& download, const at::Tensor& latents, const TileGrid& tiles,
                         const VideoDecode& decode) {
   const WeightLease lease(decode.model.vae_weights, PolicyOf(decode.plan, ModelComponent::kVae),
@@ -39,7 +39,7 @@ absl::Status DecodeInto(FrameDownload& download, const at::Tensor& latents, cons
   return status.ok() ? download.Finish() : status;
 }
 
-// Writes all files once, from the first frame to the last.
+// Decodes once and writes all files from the first frame to the last.
 absl::Status DecodeOnce(const at::Tensor& latents, const TileGrid& tiles,
                         const VideoDecode& decode) {
   if (decode.gate.RequestedStop()) return decode.gate.Pass();
@@ -48,7 +48,7 @@ absl::Status DecodeOnce(const at::Tensor& latents, const TileGrid& tiles,
       decode.files.OpenWriters(model.planned.options.h264.preset);
   if (!writers.ok()) return writers.status();
   FrameEncoder encoder(*std::move(writers), decode.plan.queued_frames, decode.recorder);
-  // On a stop, a decoder that waits for a full encoder queue must be woken.
+  // After a stop request, a decoder that waits for a full encoder queue must be woken.
   const std::stop_callback on_stop(decode.gate.stop_token(), [&encoder] { encoder.Abandon(); });
   Span span = decode.recorder.StartSpan(StageKind::kVaeDecoding);
   absl::Status status = span.Finish(CatchTorchErrors("decoding the video", [&] {

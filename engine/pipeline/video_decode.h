@@ -14,21 +14,21 @@
 
 namespace wan {
 
-// What decoding uses besides the latents; everything must outlive it.
+// Objects that decoding uses besides the latents; all must outlive it.
 struct VideoDecode {
   const GenerationPlan& plan;
   const PipelineModel& model;
   Recorder& recorder;
   const WorkGate& gate;
   VideoFiles& files;
-  // Gets each chunk [3, n, H, W] in [-1, 1]; may be empty.
+  // Receives each decoded chunk [3, n, H, W] in [-1, 1]; may be empty.
   const std::function<void(const at::Tensor&)>& on_frames;
 };
 
-// Decodes the latents and writes every output that has frames, in the spans VAE_Decoding and
-// Video_Encoding. If memory runs out, decodes the same latents again in smaller tiles, from the
-// first frame on, so that the finished steps are not lost. DATA_LOSS (IsNotFinite) if frames are
-// not finite; otherwise errors of VideoAutoencoder::Decode and of the writers.
+// Decodes the latents and writes every output that consists of frames, in the spans VAE_Decoding
+// and Video_Encoding. If memory runs out, decodes the same latents again in smaller tiles, from the
+// first frame on, so that the work of the finished steps is not lost. DATA_LOSS (IsNotFinite) if
+// frames are not finite; otherwise errors of VideoAutoencoder::Decode and of the writers.
 absl::Status DecodeVideo(const at::Tensor& latents, const VideoDecode& decode);
 
 }  // namespace wan

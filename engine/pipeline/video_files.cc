@@ -9,7 +9,7 @@
 namespace wan {
 namespace {
 
-// A writer of an optional file: if it fails, the job goes on.
+// Writes an optional file. If that fails, the job goes on without it.
 class OptionalWriter final : public VideoWriter {
  public:
   OptionalWriter(std::unique_ptr<VideoWriter> writer,
@@ -32,7 +32,7 @@ class OptionalWriter final : public VideoWriter {
     return absl::OkStatus();
   }
 
-  std::unique_ptr<VideoWriter> writer_;  // null after a failure
+  std::unique_ptr<VideoWriter> writer_;  // null after a failed write
   const std::function<void(const absl::Status&)> on_failure_;
 };
 
@@ -73,7 +73,7 @@ absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriter
     } else if (IsOptional(output)) {
       writers.push_back(std::make_unique<OptionalWriter>(
           *std::move(writer), [this, &output](const absl::Status& status) {
-            GoOnWithout(output, status).IgnoreError();  // it is optional
+            GoOnWithout(output, status).IgnoreError();  // the output is optional
           }));
     } else {
       writers.push_back(*std::move(writer));

@@ -23,46 +23,46 @@
 namespace wan {
 namespace {
 
-// What the caller of a job passes in.
+// Arguments that the caller passes for a job.
 struct Caller {
   std::span<const OutputFile> outputs;
   Recorder& recorder;
   GenerationObserver& observer;
-  SavepointKeeper* savepoints;  // null: no savepoints
+  SavepointKeeper* savepoints;  // null: no savepoints are made
   const PipelineTaps& taps;
 };
 
-// Runs one job. Call each stage once, in order, as long as they succeed. Each stage opens its
-// spans.
+// Runs one job. Call each stage once, in order, for as long as they succeed. Each stage opens its
+// own spans.
 class VideoJob {
  public:
-  // If a savepoint has all steps, the stages before WriteLatents do nothing.
+  // If a savepoint already has all steps, the stages before WriteLatents do nothing.
   VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
            std::stop_token stop);
 
-  // Prepares the image for the autoencoder. The texts were prepared with the plan.
+  // Prepares the image for the autoencoder. The texts were prepared together with the plan.
   absl::Status Preprocess();
   absl::Status EncodeTexts();
   absl::Status EncodeImage();
-  // Runs the steps from the noise, or from the savepoint of an earlier attempt. Then frees what
-  // only the steps need.
+  // Runs all steps from the noise, or the remaining ones after an earlier attempt's savepoint. Then
+  // frees the memory that only the steps need.
   absl::Status Denoise();
   absl::Status WriteLatents() { return files_.WriteLatents(latents_); }
   // Decodes the video into its files, if the job wants any.
   absl::Status Decode();
 
  private:
-  // Runs `work` inside the span `stage` and closes it with its status. Returns CANCELLED instead
-  // after a stop request.
+  // Runs `work` inside the span `stage`, and closes the span with the status of `work`. After a
+  // stop request it returns CANCELLED instead.
   template <typename Work>
   absl::Status InStage(StageKind stage, const Work& work) const;
-  // Returns the progress of an earlier attempt, in host memory; nullopt if there is none.
+  // Returns the progress of an earlier attempt, in host memory; nullopt if no attempt left one.
   std::optional<DenoiseProgress> EarlierProgress() const;
   absl::StatusOr<at::Tensor> PreparedImage() const;
   absl::Status EncodeBothTexts();
   absl::StatusOr<EncodedImage> EncodedInput() const;
   DenoiseProgress Start() const;
-  // Whether the last step is finished.
+  // Returns whether the last step is finished.
   bool denoised() const { return latents_.defined(); }
 
   const GenerationPlan& plan_;
@@ -72,8 +72,8 @@ class VideoJob {
   FiniteWatch finite_;
   VideoFiles files_;
   std::optional<DenoiseProgress> earlier_;
-  std::optional<ExpertSwitch> experts_;  // unset once the steps are done
-  at::Tensor image_;                     // [3, 1, H, W]; undefined for text to video
+  std::optional<ExpertSwitch> experts_;  // empty once the steps are done
+  at::Tensor image_;                     // the image, [3, 1, H, W]; undefined for text to video
   std::optional<DenoiseInputs> inputs_;
   at::Tensor latents_;
 };
@@ -88,12 +88,12 @@ VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const
       files_(plan, caller.outputs, caller.observer),
       earlier_(EarlierProgress()) {
   if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
-    // The latents are finite, because reading a savepoint checks that.
+    // These latents are finite, because reading a savepoint checks that.
     latents_ = earlier_->latents.to(model.device);
     earlier_.reset();
     return;
   }
-  // Created first, because it queues copies that run while the texts are encoded.
+  // Create the experts first, because that queues copies which run while the texts are encoded.
   experts_.emplace(plan, model, caller.recorder, gate_);
   inputs_.emplace(DenoiseInputs{.plan = plan});
 }
@@ -129,8 +129,8 @@ absl::Status VideoJob::Preprocess() {
   });
 }
 
-// Returns the image as input of the VAE. It is decoded here (the plan only measured it), and its
-// pixels are freed on return.
+// Returns the image in the form that the VAE takes. The image is decoded here (the plan only
+// measured it), and the decoded picture is freed on return.
 absl::StatusOr<at::Tensor> VideoJob::PreparedImage() const {
   const GenerationRequest& request = plan_.request;
   const absl::StatusOr<DecodedImage> decoded =
@@ -150,7 +150,7 @@ absl::Status VideoJob::EncodeTexts() {
   const at::Tensor& prompt = inputs_->prompt_embeds;
   const at::Tensor& negative = inputs_->negative_prompt_embeds;
   if (caller_.taps.texts) caller_.taps.texts(prompt, negative);
-  // No wait here: the first step waits anyway and then reads the verdict.
+  // Do not wait here: the first step waits anyway and then reads the verdict.
   finite_.Look(StageKind::kT5Encoding, "the embeddings of the prompt", prompt);
   if (negative.defined()) {
     finite_.Look(StageKind::kT5Encoding, "the embeddings of the negative prompt", negative);
@@ -198,14 +198,14 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
   absl::StatusOr<EncodedImage> encoded =
       wan::EncodeImage(image_, model_.planned.family->image, plan_.shape.num_frames, *model_.vae,
                        MakeVaePass(gate_, plan_.request, &caller_.recorder));
-  // It may have been encoded on another device.
+  // Another device may have encoded it.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(model_.device);
   }
   return encoded;
 }
 
-// Returns the state before the first remaining step.
+// Returns the state in which the first remaining step begins.
 DenoiseProgress VideoJob::Start() const {
   if (earlier_.has_value()) return earlier_->To(model_.device);
   DenoiseProgress progress;

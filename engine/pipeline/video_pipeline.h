@@ -21,15 +21,15 @@ struct PipelineTaps {
   std::function<void(const at::Tensor& prompt_embeds, const at::Tensor& negative_prompt_embeds)>
       texts;
   std::function<void(const at::Tensor& noise)> noise;
-  // The VAE's input image, and its encoding.
+  // The VAE's input image, and the result of encoding it.
   std::function<void(const at::Tensor& image, const EncodedImage& encoded)> image;
   std::function<void(const DenoiseState& state)> step;
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]
 };
 
-// Carries out a plan that Engine::Plan made. Statuses as in Engine::Generate; LibTorch's exceptions
-// pass through to Engine, except that if memory runs out in decoding, the same latents are decoded
-// again in smaller tiles.
+// Carries out a plan that Engine::Plan made. Statuses are those of Engine::Generate. LibTorch's
+// exceptions pass through to Engine, except that if memory runs out in decoding, the same latents
+// are decoded again in smaller tiles.
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,
                               std::span<const OutputFile> outputs, Recorder& recorder,
                               GenerationObserver& observer, std::stop_token stop,

@@ -24,7 +24,8 @@ absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t lim
 
 uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes) {
   const uint64_t usable = free_bytes + reserved_bytes;
-  // Leave 2 % for fragmentation. Never 0: callers read 0 as unknown.
+  // Leave 2 % unused, because the allocator's memory becomes fragmented. The result is never 0,
+  // because callers read 0 as unknown.
   return std::max<uint64_t>(usable - usable / 50, 1);
 }
 

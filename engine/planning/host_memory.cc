@@ -13,7 +13,7 @@
 namespace wan {
 namespace {
 
-// Whether a component is an expert that some LoRA changes.
+// Returns whether a component is an expert that some LoRA changes.
 bool HasLora(const PlannedModel& model, size_t component) {
   return std::any_of(model.loras.begin(), model.loras.end(), [&](const PlannedLora& lora) {
     return component > 0 && component <= lora.experts.size() &&
@@ -27,7 +27,7 @@ absl::Status CheckHostMemory(const PlannedModel& model, std::span<const Residenc
                              const HostForLoading& host) {
   constexpr double kGiB = 1 << 30;
   uint64_t needed = 0;
-  uint64_t in_use = 0;  // on a CPU device: bytes of the component that works
+  uint64_t in_use = 0;  // on a CPU: largest component that is loaded only while it works
   std::vector<std::string> names;
   for (size_t i = 0; i < policies.size(); ++i) {
     const uint64_t bytes = model.components[i].bytes;

@@ -13,23 +13,24 @@ namespace wan {
 
 // The host's memory before a model is loaded.
 struct HostForLoading {
-  uint64_t available_bytes = 0;  // what the process may still take
-  // True on a CPU device, where all loaded weights fill host memory.
+  uint64_t available_bytes = 0;  // bytes that the process may still take
+  // True on a CPU device, where all weights are in host memory.
   bool is_device = false;
 };
 
-// Checks that the host has room for weights that are parked or computed with there, for LoRAs, and
-// for the copies that restore patched experts. On a CPU device all weights are in host memory, but
-// of components with the policies host, stream and disk only one at a time. `policies` has the
-// policy with which each component is loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how
-// much is needed and available, and what would help. Checked before loading, because pinning or
-// filling more memory than there is gets the process killed.
+// Checks that the host has room for all weights that are in host memory while the model is loaded:
+// parked weights, weights with which the CPU computes, LoRAs, and the copies that restore patched
+// experts. On a CPU device all weights are in host memory; but of the components with the policies
+// host, stream and disk, only one at a time counts. `policies` has the policy with which each
+// component will be loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how much is needed and
+// available, and what would help. Call it before loading, because a process that pins or fills more
+// memory than there is gets killed.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              const HostForLoading& host);
 
-// The same, but if the host has no room, components whose configured policy is kAuto get kDisk in
-// `policies`, so that each job reads them again. The status is for the most frugal policies; on an
-// error `policies` is unchanged.
+// Checks the host's memory as CheckHostMemory does. If the host has no room, it changes `policies`:
+// components whose configured policy is kAuto get kDisk, so that each job reads them again. The
+// status is that of the most frugal policies; if it is an error, `policies` is unchanged.
 absl::Status FitHostMemory(const PlannedModel& model, const HostForLoading& host,
                            std::vector<ResidencyPolicy>& policies);
 

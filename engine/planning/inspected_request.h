@@ -1,4 +1,5 @@
-// What preprocessing found out about a request's texts and image. MakePlan reads only this.
+// What was found out about a request's texts and image before planning
+// (engine/pipeline/preprocess.h). MakePlan reads only this, not the texts and the image themselves.
 #pragma once
 
 #include <cstdint>
@@ -13,17 +14,17 @@
 namespace wan {
 
 struct InspectedRequest {
-  // Number of tokens with the end mark, before they are cut. Absent if the text could not be read;
-  // for the negative prompt also if the model has no guidance.
+  // The number of tokens, with the end mark, before they are cut. Absent if the text could not be
+  // read; for the negative prompt also if the model does not use guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // Size of the image as displayed; absent if there is none or it could not be read.
+  // The image's size as displayed; absent if there is no image or it could not be read.
   std::optional<ImageSize> image;
-  // Most host memory for decoding the image.
+  // The most host memory, in bytes, that decoding the image takes.
   int64_t image_decoding_bytes = 0;
-  // The tokens, which planning passes on to the pipeline.
+  // The texts' tokens, which planning passes on to the pipeline unchanged.
   std::shared_ptr<const PreparedRequest> prepared;
-  // Errors that were found, for example a broken image.
+  // Errors that were found in the request, for example a broken image.
   std::vector<FieldViolation> violations;
 };
 

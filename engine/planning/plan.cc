@@ -25,7 +25,8 @@
 namespace wan {
 namespace {
 
-// Collects violations. Each violation names the field, its value, and what would be right.
+// Collects the violations of one request. Each violation names the field and its value, and says
+// what would be right.
 class Violations {
  public:
   explicit Violations(std::vector<FieldViolation> found) : list_(std::move(found)) {}
@@ -35,7 +36,7 @@ class Violations {
   }
 
   void CheckRange(const std::string& field, double value, double low, double high) {
-    // This form also rejects NaN.
+    // Written this way, the condition also rejects NaN.
     if (!(value >= low && value <= high)) {
       Add(field, absl::StrCat("is ", value, "; must be from ", low, " to ", high));
     }
@@ -60,7 +61,8 @@ void CheckTexts(const InspectedRequest& inspected, int64_t limit, Violations& vi
   check("negative_prompt", inspected.negative_prompt_tokens);
 }
 
-// Says which aspect ratio an image may have; `cut` comes from CutForVideo.
+// Returns the sentence that says which aspect ratio an image may have; `cut` comes from
+// CutForVideo.
 std::string TooLongText(ImageSize image, ImageSize cut, const GenerationRequest& request) {
   const auto [shorter, longer] = std::minmax(cut.width, cut.height);
   const std::string size = absl::StrCat(*request.width, "x", *request.height);
@@ -71,13 +73,13 @@ std::string TooLongText(ImageSize image, ImageSize cut, const GenerationRequest&
                       "; with exact_size it is cut to the shape of ", size);
 }
 
-// Returns the video's size, or nullopt and a violation for what forbids it.
+// Returns the video's size. If something forbids it, adds a violation and returns nullopt.
 std::optional<VideoShape> DecideShape(const GenerationRequest& request, const PlannedModel& model,
                                       const InspectedRequest& inspected, Violations& violations) {
   const size_t before = violations.list().size();
   const int stride = model.SpatialStride();
   const int time_stride = static_cast<int>(model.vae.stride_temporal);
-  // A size that only sets an area need not be a multiple of the stride.
+  // A size that only sets an area for an image need not be a multiple of the stride.
   const bool on_grid = request.image == nullptr || request.size_is_exact;
   const auto check_side = [&](const char* field, int value) {
     const ValueGrid sides{stride, kMaxSide, on_grid ? stride : 1};
@@ -168,7 +170,7 @@ void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
   }
 }
 
-// Checks the values that a few-step checkpoint was distilled for.
+// Checks that the request has the values for which a few-step checkpoint was distilled.
 void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixed,
                   Violations& violations) {
   if (*request.steps != fixed.steps) {
@@ -212,7 +214,7 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
     } else if (model.expert_boundary.has_value()) {
       low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
     }
-    // A single expert takes all steps; a single scale serves both experts.
+    // A single expert computes all steps; a single scale serves both experts.
     steps.push_back({timesteps[i], low_noise ? experts.back() : experts.front(),
                      low_noise ? guidance_scale.front() : guidance_scale.back()});
   }
@@ -230,14 +232,15 @@ LatentSize LatentsOf(const GenerationPlan& plan) {
   return {plan.latent_shape[1], plan.latent_shape[2], plan.latent_shape[3]};
 }
 
-// Work of encoding the image: as a video of one frame, or of as many as the result has.
+// Returns the operations of encoding the image: as a video of one frame, or as one with as many
+// frames as the result.
 double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
   LatentSize encoded = LatentsOf(plan);
   if (model.family->image == ImageRole::kFirstFrame) encoded.frames = 1;
   return EncodingFlops(model.vae, encoded);
 }
 
-// Overlapping tiles cost more work than whole frames.
+// Tiles overlap, so they cost more work than whole frames.
 double DecodingFlopsOf(const GenerationPlan& plan, const PlannedModel& model) {
   const TileGrid& grid = plan.decode_tiles;
   return grid.rows * grid.columns * DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid));
@@ -292,7 +295,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   GenerationPlan plan;
   plan.request = resolved;
   plan.prepared = inspected.prepared;
-  // A guidance scale of exactly 1 uses only the prompt's flow.
+  // With a guidance scale of exactly 1, a step uses only the prompt's flow.
   plan.guided = !model.few_step.has_value() &&
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });

@@ -1,5 +1,5 @@
-// Makes the GenerationPlan of a request. Only this code decides sizes, frames, timesteps, stages
-// and their work.
+// Makes the GenerationPlan of a request. No other code decides sizes, frames, timesteps, stages and
+// their work.
 #pragma once
 
 #include <cstdint>
@@ -12,14 +12,14 @@
 
 namespace wan {
 
-// A pure function, for any thread. Fills unset fields with the model's defaults; the seed becomes
-// `drawn_seed` if it is unset or negative.
+// The function is pure; any thread may call it. Fills the request's unset fields with the model's
+// defaults. An unset or negative seed becomes `drawn_seed`.
 GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
                                  int64_t drawn_seed);
 
-// A pure function, for any thread. `resolved` comes from ResolveRequest, `inspected` from
-// inspecting it. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the request is wrong
-// or does not fit the limits.
+// The function is pure; any thread may call it. `resolved` comes from ResolveRequest, `inspected`
+// from inspecting that request. INVALID_ARGUMENT with every violation (FieldViolationsOf) if the
+// request is wrong or does not fit the limits.
 absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                                         const PlannedModel& model,
                                         const InspectedRequest& inspected,

@@ -11,7 +11,7 @@
 namespace wan {
 namespace {
 
-// Returns, for each expert, the memory that merging the request's LoRAs takes.
+// Returns, for each expert, the device memory that merging the request's LoRAs takes.
 std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const PlannedModel& model) {
   std::vector<std::vector<LoraFootprint>> footprints(model.family->experts.size());
   for (const LoraScale& chosen : loras) {
@@ -37,7 +37,7 @@ int CountWriters(const std::vector<OutputKind>& outputs) {
 bool BatchesGuidance(GuidanceBatching batching, int64_t tokens, int64_t ranks) {
   switch (batching) {
     case GuidanceBatching::kAuto:
-      // The two halves of an even number of devices compute the two forwards in parallel.
+      // Each half of an even number of devices computes one of the two forwards, in parallel.
       return tokens <= kMaxTokensBatched || ranks % 2 == 0;
     case GuidanceBatching::kBatched:
       return true;
@@ -48,13 +48,13 @@ bool BatchesGuidance(GuidanceBatching batching, int64_t tokens, int64_t ranks) {
 }
 
 // Returns the most host memory that PrepareImage (engine/pipeline/image_input.h) uses, including
-// the image.
+// that of the image.
 uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) {
   constexpr int64_t kRgbBytes = 3;
   constexpr int64_t kFloatBytes = 3 * sizeof(float);
   const int64_t pixels = int64_t{image.width} * image.height;
   if (role == ImageRole::kCondition) {
-    // Four copies: the image, the cut image, its planes, and its planes in fp32.
+    // There are four copies: the image, the cut image, its colour planes, and these planes in fp32.
     return static_cast<uint64_t>(pixels * (3 * kRgbBytes + kFloatBytes));
   }
   const double scale = std::max(static_cast<double>(shape.width) / image.width,
@@ -62,17 +62,17 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   const auto covering =
       static_cast<int64_t>(std::ceil(image.width * scale) * std::ceil(image.height * scale));
   const int64_t covered = std::min(covering, kMostCoveringPixels);
-  // Resizing changes the width first, then the height.
+  // The resize first changes the width, then the height.
   const int64_t wide = std::max(pixels, covered);
   return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
 }
 
-// Describes the plan's job as if its video had the given shape.
+// Describes the job of `plan` as if its video had the given shape.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
   const std::vector<int64_t> latents = LatentShape(model, shape);
   const int64_t tokens = CountTokens(model, latents);
-  // With an odd number, the smaller half has the least memory per step.
+  // With an odd number of devices, count the smaller half, which has the least memory per step.
   const int64_t ranks = model.divides_experts ? model.ranks / 2 : model.ranks;
   const bool batches = BatchesGuidance(model.options.guidance_batching, tokens, ranks);
   MemoryJob job{.transformer = model.transformer,
@@ -125,8 +125,8 @@ std::string GiB(uint64_t bytes) {
   return absl::StrFormat("%.1f GiB", static_cast<double>(bytes) / (1 << 30));
 }
 
-// Binary search: the last value from 0 to `limit` for which the monotone predicate holds; -1 if it
-// never does.
+// Searches by bisection. Returns the last value from 0 to `limit` for which the monotone predicate
+// holds; -1 if it never holds.
 template <typename Predicate>
 int64_t LastWhere(int64_t limit, const Predicate& holds) {
   int64_t below = -1;
@@ -142,7 +142,7 @@ std::string Frames(const VideoShape& shape) {
   return absl::StrCat(shape.num_frames, shape.num_frames == 1 ? " frame" : " frames");
 }
 
-// Explains why a job does not fit, and what would.
+// Explains why a job does not fit, and what would fit.
 std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
                              const PlannedModel& model, const InspectedRequest& inspected,
                              const PlanLimits& limits) {
@@ -174,7 +174,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   const int stride = model.SpatialStride();
   const auto smaller = [&](int64_t columns) {
     VideoShape shape = plan.shape;
-    // Keep the aspect ratio as well as the grid allows.
+    // Keep the aspect ratio as well as the grid of sizes allows.
     shape.width = static_cast<int>(columns) * stride;
     shape.height = shape.width * plan.shape.height / plan.shape.width / stride * stride;
     return shape;
@@ -182,7 +182,7 @@ std::string DescribeShortage(const GenerationPlan& plan, const MemoryJob& job,
   const int64_t steps = LastWhere((plan.shape.num_frames - 1) / step,
                                   [&](int64_t count) { return fits(shorter(count)); });
   const int64_t columns = LastWhere(plan.shape.width / stride, [&](int64_t count) {
-    // Treat a video without rows as fitting, so that the predicate is monotone.
+    // A video without rows counts as fitting, so that the predicate is monotone.
     return smaller(count).height < stride || fits(smaller(count));
   });
   const bool smaller_fits = columns > 0 && smaller(columns).height >= stride;

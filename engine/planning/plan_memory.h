@@ -1,4 +1,4 @@
-// Plans memory: the size of the latents, where weights are, and whether a job fits.
+// Plans a job's memory: the size of the latents, where weights are, and whether the job fits.
 #pragma once
 
 #include <cstddef>
@@ -16,22 +16,22 @@
 
 namespace wan {
 
-// Up to this many tokens a batch of two is faster than two forwards; with more, one forward fills
-// the device. Used for GuidanceBatching::kAuto.
+// With at most this many tokens, a batch of two is faster than two forwards. With more, a single
+// forward already fills the device. GuidanceBatching::kAuto uses this limit.
 inline constexpr int64_t kMaxTokensBatched = 4096;
 
-// Returns the shape [C, T, H, W] of the latents of a video.
+// Returns the shape [C, T, H, W] of a video's latents.
 std::vector<int64_t> LatentShape(const PlannedModel& model, const VideoShape& shape);
 
-// Returns the number of transformer tokens for latents of this shape.
+// Returns the number of transformer tokens that latents of this shape have.
 int64_t CountTokens(const PlannedModel& model, const std::vector<int64_t>& latent_shape);
 
 // Returns the index of `expert` among the model's experts.
 size_t ExpertIndex(ExpertRole expert);
 
-// Fills in the members of `plan` for latents and memory. Its request, shape and steps must be set.
-// Returns nullopt if the model's components are not known. If the job does not fit,
-// INVALID_ARGUMENT says what would.
+// Sets the members of `plan` that concern latents and memory. The plan's request, shape and steps
+// must be set. Returns nullopt if the model's components are not known. If the job does not fit,
+// INVALID_ARGUMENT says what would fit.
 absl::StatusOr<std::optional<ResidencyChoice>> PlanMemory(const PlannedModel& model,
                                                           const InspectedRequest& inspected,
                                                           const PlanLimits& limits,

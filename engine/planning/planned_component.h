@@ -1,4 +1,4 @@
-// A component as planning sees it: the size of its weights and its configured policy.
+// A component as planning sees it: its configured policy and the size of its weights.
 #pragma once
 
 #include <cstdint>
@@ -8,17 +8,16 @@
 
 namespace wan {
 
-// Sizes of a component's weights are in bytes of device memory.
+// All sizes are bytes of device memory.
 struct PlannedComponent {
   ModelComponent component = ModelComponent::kTransformer;
-  ResidencyPolicy policy = ResidencyPolicy::kResident;  // configured policy
+  ResidencyPolicy policy = ResidencyPolicy::kResident;  // the policy that the operator configured
   uint64_t bytes = 0;
-  // If weights are streamed: the bytes that stay on the device while the component works, and the
+  // For streamed weights: the bytes that stay on the device while the component works, and the
   // bytes of the largest part that is streamed.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
-  // Whether the weights are only on devices of the group other than the first, which is the planned
-  // one.
+  // True if the group's first device, for which the plan is made, does not have these weights.
   bool elsewhere = false;
 };
 

@@ -1,4 +1,4 @@
-// A model as planning sees it, loaded or not: dimensions, defaults, policies and weight sizes.
+// A model as planning sees it, loaded or not: its dimensions, defaults, policies and weight sizes.
 #pragma once
 
 #include <cstdint>
@@ -18,9 +18,10 @@ namespace wan {
 // A LoRA of a resident model.
 struct PlannedLora {
   std::string name;
-  // One entry per expert, in the checkpoint's order; nullopt if the LoRA does not change it.
+  // One entry per expert, in the checkpoint's order; nullopt if the LoRA does not change that
+  // expert.
   std::vector<std::optional<LoraFootprint>> experts;
-  uint64_t host_bytes = 0;  // bytes of host memory
+  uint64_t host_bytes = 0;  // bytes of host memory that its matrices take
 };
 
 struct PlannedModel {
@@ -28,41 +29,42 @@ struct PlannedModel {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
-  // With two experts, the high-noise one computes timesteps from this fraction of 1000 upwards.
+  // If there are two experts, the high-noise one computes timesteps of at least this fraction of
+  // 1000.
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
-  // Text encoder, experts and autoencoder, in this order. Empty: memory is not planned and all
+  // Text encoder, experts and autoencoder, in this order. If empty, memory is not planned and all
   // weights are resident.
   std::vector<PlannedComponent> components;
-  int64_t element_bytes =
-      4;                  // bytes per element of the compute dtype of transformers and text encoder
-  EngineOptions options;  // the engine's options
+  int64_t element_bytes = 4;  // size of an element of transformers and text encoder
+  EngineOptions options;      // settings for all jobs of the engine
   std::vector<PlannedLora> loras;
   // Whether the device has the kernels of engine/ops/fused_convolution.h.
   bool fuses_convolutions = false;
-  // Whether transformers record forwards of small videos as graphs if memory allows.
+  // Whether the transformers record forwards of small videos as graphs, if memory allows.
   bool records_forwards = false;
-  // The number of devices of the group.
+  // The number of devices in the group.
   int64_t ranks = 1;
-  // Whether each half of the devices has one expert, and alone computes that expert's steps.
-  // Otherwise every device has both experts, and all compute every step together.
+  // True: each half of the devices has only one expert and computes that expert's steps alone.
+  // False: every device has both experts, and all devices compute every step together.
   bool divides_experts = false;
 
-  // Returns values for fields that a request does not set: the checkpoint's own defaults, else
-  // those of a few-step checkpoint (Euler through its timesteps, without guidance), else the
-  // family's. Model, prompt and seed are not set.
+  // Returns the values of fields that a request does not set. The values are the checkpoint's own
+  // defaults; otherwise those of a few-step checkpoint (Euler through its timesteps, without
+  // guidance); otherwise the family's. Model, prompt and seed stay unset.
   GenerationRequest Defaults() const;
 
-  // Returns the side of a transformer token in pixels: VAE stride times patch size.
+  // Returns how many pixels a transformer token covers along a side: the VAE's stride times the
+  // patch size.
   int SpatialStride() const;
 };
 
-// Returns the sampling that a few-step checkpoint was distilled for.
+// Returns the sampling for which a few-step checkpoint was distilled.
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
-// Describes a whole checkpoint. Weight sizes follow from the components' dimensions
-// (engine/costs/wan/*_cost.h). `element_bytes` is per element of the compute dtype.
+// Describes a whole checkpoint. The sizes of weights follow from the components' dimensions
+// (engine/costs/wan/*_cost.h). `element_bytes` is the size of one element of the compute dtype.
 PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                             const EngineOptions& options);
 

@@ -19,24 +19,26 @@ using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
 constexpr int64_t kColors = 3;
-// Least cost of a streamed byte relative to a byte that is copied while nothing computes.
+// The least cost of a streamed byte. A byte that is copied while nothing computes costs 1.
 constexpr double kLeastStreamedShare = 0.05;
-// Cost of a byte read from the page cache (20 GB/s) relative to one copied over the link (50 GB/s).
+// The cost of a byte that is read from the page cache (20 GB/s), if a byte copied over the link (50
+// GB/s) costs 1.
 constexpr double kReadShare = 2.5;
-// Device memory for reading weights. On a GPU tensors wait in their file's dtype until 512 MiB are
-// pending; the last one comes on top. The largest tensor of the published transformers has 5120 x
-// 13824 elements, 270 MiB in fp32. On a CPU it is a piece of one tensor.
+// Device memory that reading weights takes. On a GPU, tensors wait in their file's dtype until more
+// than kStagedBytes are pending; the tensor that exceeds the limit comes on top. The largest tensor
+// of the published transformers has 5120 x 13824 elements, which are 270 MiB in fp32. On a CPU only
+// a piece of one tensor is converted at a time.
 constexpr uint64_t kStagedBytes = uint64_t{512} << 20;
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
-// Operations that a card computes while its link copies a byte, for the lowest ratios: an H100 with
-// 500 TFLOP/s and 50 GB/s, an A100 with 250 TFLOP/s and 25 GB/s.
+// How many operations a card computes while its link copies a byte. Two cards have the lowest
+// ratios: an H100 with 500 TFLOP/s and 50 GB/s, and an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
 
-// Adds 1 %, because allocators round up and libraries need a little memory.
+// Adds 1 %, because allocators round sizes up and libraries need a little memory.
 uint64_t WithMargin(uint64_t bytes) { return bytes + bytes / 100; }
 
-// Returns the device memory that a job holds in every stage: latents, noise, flow, the solver's
+// Returns the device memory that a job holds in all its stages: latents, noise, flow, the solver's
 // history, texts, and the image's channels.
 uint64_t JobBytes(const MemoryJob& job) {
   const LatentSize& size = job.latents;
@@ -49,17 +51,18 @@ uint64_t JobBytes(const MemoryJob& job) {
   return static_cast<uint64_t>(8 * latents + condition + texts);
 }
 
-// Activations of every stage; of the policies only kCpu changes them.
+// The bytes of activations in each stage. Policies do not change them, except that kCpu moves them
+// to the host.
 struct Activations {
   uint64_t text_encoding = 0;
   uint64_t vae_encoding = 0;
   uint64_t step_single = 0;
   uint64_t step_batched = 0;
-  uint64_t preview = 0;  // memory besides the texts that a step holds
+  uint64_t preview = 0;  // bytes of a preview, including the texts that the step holds
   uint64_t decoding = 0;
 };
 
-// `recorded` are the bytes of recorded forwards, which stay allocated in other stages.
+// `recorded` is the bytes of recorded forwards, which stay allocated in all stages.
 Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t recorded = 0) {
   const uint64_t held = JobBytes(job) + kLibraryWorkspaceBytes + recorded;
   const int64_t texts = job.guided ? 2 : 1;
@@ -96,7 +99,8 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   return activations;
 }
 
-// Returns the device memory of a component's weights while it works (`in_use`) or does not.
+// Returns the device memory that a component's weights take while it works (`in_use`) or while it
+// does not.
 uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bool in_use) {
   if (component.elsewhere) return 0;
   switch (policy) {
@@ -114,13 +118,14 @@ uint64_t HeldBytes(const PlannedComponent& component, ResidencyPolicy policy, bo
   return component.bytes;
 }
 
-// Whether the policy keeps a component in host memory while it is not in use.
+// Returns whether weights with this policy are in host memory while the component does not work.
 bool WaitsOnHost(ResidencyPolicy policy) {
   return policy == ResidencyPolicy::kHost || policy == ResidencyPolicy::kStream;
 }
 
-// Host memory of frames on their way to files: the encoder's shortest queue and two decoded chunks
-// in 8 bits, the frames that encoders keep, and with tiles the whole video in fp32.
+// Returns the host memory of frames on their way to files: the encoder's shortest queue, two
+// decoded chunks in 8 bits, the frames that encoders keep, and, if there are tiles, the whole video
+// in fp32.
 uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
   constexpr int64_t kFrames = kLeastQueuedFrames + 2 * 4;
   int64_t bytes = job.frame_pixels * kFrames * kColors;
@@ -129,8 +134,9 @@ uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
          static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, job.frame_height);
 }
 
-// Host memory of savepoints: one being made, one waiting and one being written. Each has the
-// latents and the history of a second-order solver.
+// Returns the host memory of savepoints. There may be three: one that is being made, one that waits
+// and one that is being written. A savepoint holds the latents and the history of a second-order
+// solver.
 uint64_t SavepointBytes(const MemoryJob& job) {
   constexpr int64_t kSavepoints = 3;
   constexpr int64_t kTensors = 4;
@@ -138,7 +144,7 @@ uint64_t SavepointBytes(const MemoryJob& job) {
                                job.latents.frames * job.latents.height * job.latents.width * kFp32);
 }
 
-// Adds up the memory of stages for one set of policies.
+// Adds up the memory of each stage for one set of policies.
 class Sums {
  public:
   Sums(const std::vector<PlannedComponent>& components, const MemoryJob& job,
@@ -179,7 +185,7 @@ class Sums {
     choice.peak = std::max(
         {choice.text_encoding.total(), choice.vae_encoding.total(), choice.decoding.total()});
     for (const StageMemory& step : choice.steps) choice.peak = std::max(choice.peak, step.total());
-    // Other models leave the device before the job begins.
+    // Other models leave the device before the job begins, which takes host memory.
     const uint64_t others = ParkedForRoom(choice.peak);
     const auto add = [&](StageMemory& stage) {
       stage.host += others;
@@ -194,7 +200,7 @@ class Sums {
     return choice;
   }
 
-  // Cost of the bytes that a job moves while nothing computes.
+  // Returns the cost of the bytes that the job moves while nothing computes.
   double Cost() const {
     double cost = 0;
     for (size_t i = 0; i < components_.size(); ++i) {
@@ -207,11 +213,11 @@ class Sums {
   }
 
  private:
-  // How many times a streamed component's bytes are, in effect, copied while nothing computes.
+  // Returns how many times a streamed component's bytes are, in effect, copied while nothing
+  // computes.
   double StreamedPasses(size_t component) const {
     const bool is_expert = component > 0 && component + 1 < components_.size();
-    if (!is_expert)
-      return 2;  // once per text, or per half of the VAE; their work is too short to hide copies
+    if (!is_expert) return 2;  // once per text or half of the VAE: too little work to hide copies
     const int steps = job_.expert_steps[component - 1];
     const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
                           (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));
@@ -220,7 +226,8 @@ class Sums {
 
   uint64_t MostConvertedBytes(size_t component) const {
     if (limits_.host.is_device) return kMostConvertedBytesOnCpu;
-    // The published text encoder is in bf16; for fp32 its token table (2 GiB) is converted, too.
+    // The published text encoder is in bf16. If fp32 is wanted, its token table (2 GiB) is
+    // converted as well.
     const bool converts_table = component == 0 && job_.element_bytes == kFp32;
     if (!converts_table) return kMostConvertedBytes;
     constexpr int64_t kBf16 = 2;
@@ -240,14 +247,14 @@ class Sums {
       const bool used = std::find(in_use.begin(), in_use.end(), i) != in_use.end();
       stage.weights += HeldBytes(components_[i], policies_[i], used);
     }
-    // A component on the CPU has its activations there.
+    // A component that computes on the CPU has its activations in host memory.
     const bool on_device = policies_[computing] != ResidencyPolicy::kCpu;
     stage.activations =
         on_device ? activations : WithMargin(JobBytes(job_) + kLibraryWorkspaceBytes);
     const HostLimits& host = limits_.host;
     for (const size_t i : in_use) {
       if (policies_[i] != ResidencyPolicy::kDisk) continue;
-      // Conversion happens before the stage computes.
+      // Weights are converted before the stage computes, so the two do not add up.
       const uint64_t converted = std::min(MostConvertedBytes(i), 2 * components_[i].bytes);
       stage.activations = std::max(stage.activations, WithMargin(JobBytes(job_) + converted));
       if (!host.is_device) stage.host = kReadingBuffersBytes;
@@ -266,9 +273,10 @@ class Sums {
     return stage;
   }
 
-  // Host memory that parking other models' weights takes, to make room for a job of this size.
+  // Returns the host memory that is needed to park other models' weights, so that a job of this
+  // size has room.
   uint64_t ParkedForRoom(uint64_t peak) const {
-    // On a CPU parked weights stay in host memory.
+    // On a CPU, parked weights stay in the same host memory.
     if (limits_.device_memory_bytes == 0 || limits_.host.is_device) return 0;
     const uint64_t room = limits_.device_memory_bytes - std::min(peak, limits_.device_memory_bytes);
     uint64_t held = 0;
@@ -297,10 +305,10 @@ bool Fits(const ResidencyChoice& choice, const PlanLimits& limits) {
   return FitsDevice(choice, limits) && (host == 0 || choice.host_peak <= host);
 }
 
-// Returns the tile grids in which a job may be decoded, whole frames first.
+// Returns the tile grids with which a job may be decoded, whole frames first.
 std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   std::vector<TileGrid> grids{TileGrid{}};
-  // Without decoded frames there are no tiles.
+  // A job that decodes no frames needs no tiles.
   if (limited && (job.decodes || job.previews)) {
     const std::vector<TileGrid> smaller = TileGrids(job.latents);
     grids.insert(grids.end(), smaller.begin(), smaller.end());
@@ -308,8 +316,9 @@ std::vector<TileGrid> GridsOf(const MemoryJob& job, bool limited) {
   return grids;
 }
 
-// Visits every replacement of kAuto, from `component` on. kDisk needs as much device memory as
-// kHost and is slower, so it is tried only if host memory is limited.
+// Calls `visit` for every way of replacing kAuto, in the components from `component` on. kDisk
+// needs as much device memory as kHost and is slower, so it is tried only if host memory is
+// limited.
 template <typename Visit>
 void ForEachPolicies(const std::vector<PlannedComponent>& components, const PlanLimits& limits,
                      Policies& policies, size_t component, const Visit& visit) {
@@ -330,7 +339,7 @@ void ForEachPolicies(const std::vector<PlannedComponent>& components, const Plan
   }
 }
 
-// Returns the device memory of a job's recorded forwards; 0 if there are none.
+// Returns the device memory that a job's recorded forwards take; 0 if none are recorded.
 uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   if (!job.records_forwards) return 0;
   const auto forward = [&](int64_t batch) {
@@ -342,21 +351,22 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   uint64_t bytes = 0;
   for (size_t expert = 1; expert + 1 < choice.policies.size(); ++expert) {
     const ResidencyPolicy policy = choice.policies[expert];
-    // Streamed weights move between forwards, so these cannot be recorded.
+    // Streamed weights move between forwards, so their forwards cannot be recorded.
     if (policy == ResidencyPolicy::kStream || policy == ResidencyPolicy::kCpu) continue;
-    // Steps without guidance run a single forward, also if others run a batch of two.
+    // Steps without guidance run a single forward even if other steps run a batch of two.
     const uint64_t batched = choice.batched_guidance ? forward(2) : 0;
     if (choice.batched_guidance && batched == 0) continue;
     bytes += batched + forward(1);
   }
-  // Recording uses its own stream, for which the libraries allocate another workspace.
+  // Recording uses a stream of its own, for which the libraries allocate another workspace.
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
-// Lengthens the encoder's queue, up to the whole video if the host has room, so that a GPU never
-// waits for a slower encoder. With tiles this is useless: frames come only when the GPU is done.
+// Lengthens the encoder's queue, up to the whole video, if the host has room. Then a GPU never
+// waits for a slower encoder. With tiles a longer queue is useless, because frames come only when
+// the GPU has finished.
 void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
-  // Enough for 1920x1088 with 121 frames.
+  // This is enough for 121 frames of 1920x1088.
   constexpr int64_t kMostQueuedBytes = int64_t{1} << 30;
   if (!job.decodes || !choice.decode_tiles.IsWhole()) return;
   const int64_t frame_bytes = std::max<int64_t>(job.frame_pixels * kColors, 1);
@@ -369,7 +379,7 @@ void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoi
   if (Fits(longer, limits)) choice = std::move(longer);
 }
 
-// Adds options one by one while there is room.
+// Adds optional speed-ups one by one, as long as they fit.
 void Extend(const Sums& sums, const Activations& activations, const MemoryJob& job,
             const PlanLimits& limits, ResidencyChoice& choice) {
   if (job.batches_guidance) {

@@ -1,5 +1,5 @@
-// Chooses each component's policy for one job, and computes the memory of every stage. Pure
-// functions of model, job and device; sizes are in bytes and come from engine/costs/wan/*_cost.h.
+// Chooses each component's policy for one job, and computes the memory of every stage. All
+// functions are pure; sizes are in bytes and come from engine/costs/wan/*_cost.h.
 #pragma once
 
 #include <cstdint>
@@ -19,56 +19,59 @@
 
 namespace wan {
 
-// What a job's activations depend on.
+// The properties of a job that decide how much memory its activations take.
 struct MemoryJob {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
-  int64_t element_bytes = 4;  // bytes per element of transformers and text encoder
+  int64_t element_bytes = 4;  // size of an element of transformers and text encoder
   VaeArithmetic vae_arithmetic;
   LatentSize latents;
-  int64_t tokens = 0;       // tokens in one forward
-  int64_t text_tokens = 0;  // tokens of the longer text
+  int64_t tokens = 0;       // tokens of one forward
+  int64_t text_tokens = 0;  // number of tokens of the longer text
   bool guided = true;
-  // Whether a guided step computes both texts in one batch if memory allows.
+  // Whether a guided step computes both texts in one batch, if memory allows.
   bool batches_guidance = false;
-  StageKind preprocess = StageKind::kTi2vPreprocess;  // stage that decodes an image
+  StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which the image is decoded
   ImageRole image = ImageRole::kNone;
-  uint64_t image_bytes = 0;  // host memory for decoding and fitting the image
+  uint64_t image_bytes = 0;  // bytes of host memory that decoding and fitting the image takes
   bool previews = false;
-  bool decodes = true;  // false: the job ends with latents
-  // The video's size, for frames that wait in host memory for their encoder.
+  bool decodes = true;  // false: the job ends with latents and decodes no frames
+  // The video's size, which decides how much host memory frames take while they wait for their
+  // encoder.
   int64_t frame_pixels = 0;
   int frame_height = 0;
   int64_t frames = 0;
-  int writers = 1;                // number of video files
-  std::vector<int> expert_steps;  // steps of each expert
-  // Memory for merging the job's LoRAs into each expert; empty: no LoRAs.
+  int writers = 1;                // number of video files that are written
+  std::vector<int> expert_steps;  // number of steps of each expert
+  // Device memory that merging the job's LoRAs into each expert takes; empty: no LoRAs.
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
   bool eight_bits = false;  // GenerationPlan::eight_bits
-  // The number of devices that compute a step together. The plan covers the first device; the
-  // others need no more memory. With an even number, each half computes one text of a batch.
+  // The number of devices that compute each step together. The plan covers the first device; no
+  // other device needs more memory. If the number is even, each half of the devices computes one of
+  // a step's two texts.
   int64_t ranks = 1;
 };
 
-// Pinned host memory for reading weights to a GPU: the buffers of a StagedUpload with 16 threads.
+// Pinned host memory that reading weights to a GPU takes: the buffers of a StagedUpload with 16
+// threads.
 inline constexpr uint64_t kReadingBuffersBytes = uint64_t{256} << 20;
 
 struct StageMemory {
   uint64_t weights = 0;
   uint64_t activations = 0;
-  uint64_t host = 0;         // host memory that the job adds
-  uint64_t host_pinned = 0;  // of which: pinned, for parked weights
+  uint64_t host = 0;         // bytes of host memory that the job adds in this stage
+  uint64_t host_pinned = 0;  // the part of `host` that is pinned, for parked weights
 
   uint64_t total() const { return weights + activations; }
 };
 
 struct ResidencyChoice {
-  std::vector<ResidencyPolicy> policies;  // one per component, never kAuto
+  std::vector<ResidencyPolicy> policies;  // one policy per component, none of them kAuto
   bool batched_guidance = false;
-  // Whether the next expert's weights are copied while the previous expert computes.
+  // Whether the next expert's weights are copied while the previous expert still computes.
   bool prefetch_experts = false;
   bool record_forwards = false;
   TileGrid decode_tiles;
@@ -77,24 +80,24 @@ struct ResidencyChoice {
   StageMemory preprocess;
   StageMemory text_encoding;
   StageMemory vae_encoding;
-  std::vector<StageMemory> steps;  // steps of each expert
+  std::vector<StageMemory> steps;  // memory in the steps of each expert
   StageMemory decoding;
-  uint64_t peak = 0;       // device memory of the largest stage
-  uint64_t host_peak = 0;  // host memory of the stage that adds most
+  uint64_t peak = 0;       // device memory of the stage that needs most
+  uint64_t host_peak = 0;  // host memory of the stage that adds most of it
 };
 
-// `components` are the text encoder, the experts and the autoencoder, in this order. Without a
-// limit of device memory all weights are resident.
+// `components` must be the text encoder, the experts and the autoencoder, in this order. If there
+// is no limit of device memory, all weights are resident.
 //
-// Returns the fitting choice that copies the fewest bytes while nothing computes: a long video's
-// forwards hide streaming, a short one's do not. It decodes whole frames if any choice allows that.
-// Returns nullopt if no choice fits.
+// Of the choices that fit, returns the one that copies the fewest bytes while nothing computes.
+// (Streaming hides behind a long video's forwards, but not behind a short one's.) The choice
+// decodes whole frames if any fitting choice can. Returns nullopt if no choice fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the most frugal choice, for messages about jobs that do not fit the device.
-// With `of_host` the job fits the device but not the host, and the choice is the one with the least
-// host memory.
+// The largest stage of the choice that needs least memory, for messages about jobs that do not fit.
+// If `of_host`, the job fits the device but not the host, and the choice is the one that needs
+// least host memory.
 struct LeastDemand {
   StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;

@@ -1,5 +1,5 @@
-// Finds the nearest valid sizes for an invalid one, and the size of a video made from an image. All
-// functions are pure.
+// Finds the nearest valid sizes to an invalid one, and the size of a video that is made from an
+// image. All functions are pure.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 
 namespace wan {
 
-// The values first, first + step, ... that are at most `last`.
+// The grid of values first, first + step, ... that are at most `last`.
 struct ValueGrid {
   int64_t first = 0;
   int64_t last = 0;
@@ -21,16 +21,17 @@ struct ValueGrid {
   }
 };
 
-// Returns the grid's nearest values below and above `value`, which is not on the grid: "704 or
-// 736"; beyond an end only one: "4096".
+// Returns the grid's values just below and just above `value`, which is not on the grid, as text:
+// "704 or 736". If `value` is beyond an end of the grid, there is only one: "4096".
 std::string NearestIn(const ValueGrid& grid, int64_t value);
 
-// Returns the size of the video that a model makes from an image of size `image`, by upstream's
-// rule for the role: about `area` pixels, with sides that are multiples of `stride`.
+// Returns the size of the video that a model makes of an image of size `image`, by upstream's rule
+// for the role: about `area` pixels, with sides that are multiples of `stride`.
 ImageSize SizeOfImageVideo(ImageRole role, ImageSize image, int64_t area, int stride);
 
-// Returns `image` with its longer side cut by as few pixels as needed for SizeOfImageVideo to give
-// sides from `stride` to `max_side`; {0, 0} if even the square does not.
+// Returns `image` with its longer side cut by as few pixels as needed, so that SizeOfImageVideo
+// gives sides from `stride` to `max_side`. Returns {0, 0} if even a square image would not give
+// such sides.
 ImageSize CutForVideo(ImageRole role, ImageSize image, int64_t area, int stride, int max_side);
 
 }  // namespace wan

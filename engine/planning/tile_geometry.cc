@@ -13,7 +13,7 @@ std::vector<TileGrid> TileGrids(const LatentSize& latents) {
   std::vector<TileGrid> grids;
   TileGrid grid;
   while (true) {
-    // Cut the longer side of the tile next.
+    // Make one more cut through the tile's longer side.
     const LatentSize tile = TileOf(latents, grid);
     const bool is_wide = tile.width >= tile.height;
     (is_wide ? grid.columns : grid.rows) += 1;

@@ -7,8 +7,8 @@
 namespace wan {
 namespace {
 
-// Published dense bf16 products with fp32 sums, in TFLOP/s. A card belongs to the first row whose
-// words are all in its name, so rows with more words come first.
+// The published rates of dense bf16 products with fp32 sums, in TFLOP/s. The first row counts whose
+// words all occur in the card's name, so rows with more words come first.
 struct Card {
   std::vector<std::string_view> words;
   double tflops;
@@ -33,17 +33,18 @@ const std::vector<Card>& Cards() {
   return cards;
 }
 
-// Below every card in the table.
+// A rate below that of every card in the table, for unknown cards.
 constexpr double kUnknownTflops = 60;
-// A job on an H200 reaches 0.6 of the published rate; the rest is lost to work other than large
-// products.
+// The part of the published rate that jobs are assumed to reach. A job on an H200 reaches 0.6 of
+// it; the rest is lost to work other than large products.
 constexpr double kReached = 0.45;
-// Products in fp32 do not use the tensor cores.
+// The rate of fp32 relative to bf16: products in fp32 do not use the tensor cores.
 constexpr double kFp32Share = 0.05;
 
-// GFLOP/s in fp32. A core of a 2020 server reaches three times as much in large products.
+// GFLOP/s of one core in fp32, deliberately low. A core of a server from 2020 reaches three times
+// as much in large products.
 constexpr double kCoreGflops = 10;
-// The bf16 rate relative to fp32 on CPUs without bf16 instructions.
+// On CPUs without bf16 instructions, the rate of bf16 relative to fp32.
 constexpr double kCpuBf16Share = 0.25;
 
 std::vector<std::string_view> WordsOf(std::string_view name) {

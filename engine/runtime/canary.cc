@@ -41,12 +41,13 @@ constexpr int64_t kHeadDim = 128;
 constexpr int64_t kDim = kHeads * kHeadDim;
 constexpr double kEpsilon = 1e-6;
 
-// Relative errors that rounding explains: bf16 rounds each number by 4e-3, TF32 by 5e-4.
+// The largest relative errors that rounding explains: bf16 rounds each number by 4e-3, TF32 by
+// 5e-4.
 constexpr double kToleranceBf16 = 3e-2;
 constexpr double kToleranceFp32 = 3e-3;
 
-// Returns the same numbers for every device, computed on the CPU: a wave whose period divides no
-// shape.
+// Returns a wave of numbers that is the same for every device, because the CPU computes it. The
+// wave's period divides no dimension of a shape.
 at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double amplitude) {
   int64_t count = 1;
   for (const int64_t size : shape) count *= size;
@@ -60,7 +61,7 @@ at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double ampl
 
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
-// FNV-1a: a fingerprint, no protection against forgery.
+// FNV-1a, which identifies data but does not protect against forgery.
 constexpr uint64_t kHashBasis = 0xcbf29ce484222325;
 
 uint64_t Hash(uint64_t hash, const void* data, size_t size) {
@@ -74,8 +75,8 @@ std::string DigestOf(const at::Tensor& values) {
   return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
 }
 
-// Returns a hash of a file's bytes. Program and plug-in belong to the setup, because other kernels
-// or code may give other bits.
+// Returns a hash of a file's bytes. The hashes of program and plug-in are part of a setup, because
+// other code may give other bits.
 std::string FingerprintOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);
@@ -124,8 +125,9 @@ at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype) {
                                      /*approximate=*/"tanh");
   x = x + at::linear(hidden, weight({kDim, 2 * kDim}, 1.291)).to(at::kFloat);
 
-  // Computed as the autoencoder does it: in fp32 or, if `dtype` is not fp32 on a GPU, in TF32 and
-  // fp16. With this many channels Hopper GPUs use our own kernel, other GPUs cuDNN's.
+  // Compute the convolutions as the autoencoder does: in fp32 and, if `dtype` is not fp32 on a GPU,
+  // in TF32 and fp16. With this many channels a Hopper GPU uses our own kernel, and other GPUs use
+  // cuDNN's.
   constexpr int64_t kChannels = 96;
   const bool rounds = dtype != at::kFloat && device.is_cuda();
   const at::Tensor kernel = floats({kChannels, kDim, 3, 3, 3}, 1.617, 0.02);
@@ -155,7 +157,7 @@ absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tenso
       (at::linalg_vector_norm(result - expected, 2) / at::linalg_vector_norm(expected, 2))
           .item<double>();
   if (error <= tolerance) return digest;
-  // A NaN fails the comparison, too.
+  // A NaN is not <= the tolerance, so it fails as well.
   return DeviceLostError(
       absl::StrCat("the device computes wrongly: its result has a relative "
                    "error of ",

@@ -1,4 +1,4 @@
-// The counters of one device.
+// Counters for one device.
 #pragma once
 
 #include <memory>
@@ -8,10 +8,10 @@
 
 namespace wan {
 
-// Either may be null: not counted.
+// Either may be null: then nothing is counted.
 struct DeviceCounters {
-  std::shared_ptr<HeldBytes> weights;        // bytes of weights on a GPU
-  std::shared_ptr<ExchangeMeter> exchanges;  // exchanges with other devices of the group
+  std::shared_ptr<HeldBytes> weights;        // counts bytes of weights on a GPU
+  std::shared_ptr<ExchangeMeter> exchanges;  // counts exchanges with other devices of the group
 };
 
 }  // namespace wan

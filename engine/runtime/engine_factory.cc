@@ -30,7 +30,7 @@
 namespace wan {
 namespace {
 
-// Reports on LibTorch's caching allocator of one GPU.
+// Reads the counters of LibTorch's caching allocator for one GPU.
 class TorchAllocatorProbe final : public AllocatorProbe {
  public:
   TorchAllocatorProbe(c10::DeviceIndex device, std::shared_ptr<HeldBytes> weights)
@@ -38,7 +38,7 @@ class TorchAllocatorProbe final : public AllocatorProbe {
 
   AllocatorBytes Read() override {
     const auto stats = at::accelerator::getDeviceStats(device_);
-    // Entry 0 is the total of all pools.
+    // Entry 0 is the total over all of the allocator's pools.
     const auto& bytes = stats.allocated_bytes[0];
     return {static_cast<uint64_t>(bytes.current), static_cast<uint64_t>(bytes.peak),
             static_cast<uint64_t>(stats.reserved_bytes[0].peak), 0};
@@ -63,7 +63,7 @@ absl::StatusOr<at::ScalarType> ParseDType(const std::string& dtype, bool on_gpu)
   return absl::InvalidArgumentError(absl::StrCat("dtype is '", dtype, "'; must be fp32 or bf16"));
 }
 
-// `devices` has one device per rank.
+// `devices` lists one device per rank.
 LoadOptions MakeLoadOptions(const EngineOptions& options, const std::vector<at::Device>& devices,
                             at::ScalarType dtype) {
   const at::Device device = devices.front();
@@ -86,7 +86,7 @@ const DeviceCounters& CountersOf(size_t rank, const LoadOptions& load) {
   return rank == 0 ? load.counters : load.peer_counters[rank - 1];
 }
 
-// Combines the ranks' monitors, given in order, into one.
+// Combines the ranks' monitors into one; they must be in the order of the ranks.
 std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonitor>> monitors,
                                         const LoadOptions& load) {
   if (monitors.size() == 1) return std::move(monitors.front());
@@ -97,7 +97,7 @@ std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonit
   return std::make_unique<GroupMonitor>(std::move(devices));
 }
 
-// Formats CUDA's version number, for example 12080, as "12.8".
+// Formats CUDA's version number as text, for example 12080 as "12.8".
 std::string CudaVersionText(int64_t version) {
   return absl::StrCat(version / 1000, ".", version % 1000 / 10);
 }
@@ -119,14 +119,14 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
-  // Each rank has its own weights and activations.
+  // Every rank has weights and activations of its own, so each gets a part of the memory.
   limits.device_memory_bytes /= ranks;
   LoadOptions load = MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype);
   std::vector<std::unique_ptr<MachineMonitor>> monitors;
   for (size_t rank = 0; rank < ranks; ++rank) {
     monitors.push_back(std::make_unique<MachineMonitor>("", nullptr, nullptr));
   }
-  // Sampling the other monitors would give no new figures.
+  // Only one monitor samples, because all CPU ranks have the same figures.
   monitors.front()->StartSampling();
   std::unique_ptr<DeviceMonitor> monitor = Together(std::move(monitors), load);
   const SystemFacts facts = HostFacts();
@@ -138,8 +138,8 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
       limits, std::move(monitor));
 }
 
-// Returns the memory that jobs may use of a GPU on which this process holds nothing yet, and limits
-// the allocator.
+// Sets the allocator's limit on a GPU on which this process holds nothing yet, and returns the
+// bytes that jobs may use there.
 absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   const uint64_t free = at::accelerator::getMemoryInfo(device).first;
   const absl::StatusOr<DeviceBudget> budget = ShareDeviceMemory(free, limit);
@@ -152,7 +152,8 @@ absl::StatusOr<uint64_t> ClaimMemory(c10::DeviceIndex device, uint64_t limit) {
   return budget->job_bytes;
 }
 
-// Returns the bytes that jobs may use of the GPU now; 0: unknown, for example if it is lost.
+// Returns the bytes of the GPU that jobs may use now; 0: unknown, for example because the GPU is
+// lost.
 uint64_t PresentMemory(c10::DeviceIndex device) {
   try {
     const uint64_t free = at::accelerator::getMemoryInfo(device).first;
@@ -163,8 +164,8 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
   }
 }
 
-// Returns the least over the group's devices, because each holds as much as the first device's plan
-// says.
+// Returns the smallest result of the group's devices, because each device holds as much as the plan
+// for the first one says.
 uint64_t PresentMemory(const std::vector<at::Device>& devices) {
   uint64_t least = std::numeric_limits<uint64_t>::max();
   for (const at::Device& device : devices) least = std::min(least, PresentMemory(device.index()));
@@ -184,7 +185,7 @@ absl::StatusOr<uint64_t> ClaimMemory(const std::vector<at::Device>& devices, uin
   return *least;
 }
 
-// `weights` counts weights on the GPU.
+// `weights` counts the bytes of weights on the GPU.
 std::unique_ptr<MachineMonitor> MonitorOf(const at::Device& device,
                                           std::shared_ptr<HeldBytes> weights, bool gpm) {
   std::unique_ptr<NvmlDevice> nvml;
@@ -209,7 +210,7 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   at::globalContext().lazyInitDevice(at::kCUDA);
   at::accelerator::setDeviceIndex(devices.front().index());
   ReplaceLibraryDefaults();
-  // Use TF32 in convolutions only if the engine computes in bf16.
+  // Allow TF32 in cuDNN's convolutions only if the engine computes in bf16.
   at::globalContext().setAllowTF32CuDNN(dtype != at::kFloat);
   const absl::StatusOr<uint64_t> memory = ClaimMemory(devices, options.device_memory_limit);
   if (!memory.ok()) return memory.status();
@@ -233,7 +234,8 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
       MemoryProbes{.device = [devices] { return PresentMemory(devices); }});
 }
 
-// Returns the GPUs of a group, empty for CPUs. INVALID_ARGUMENT if the devices cannot form a group.
+// Returns the GPUs of a group; empty if the devices are CPUs. INVALID_ARGUMENT if the devices
+// cannot form a group.
 absl::StatusOr<std::vector<int>> ParseGroup(const std::vector<std::string>& devices) {
   if (devices.empty()) {
     return absl::InvalidArgumentError("the group has no device; name at least one");

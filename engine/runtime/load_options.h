@@ -1,4 +1,4 @@
-// Options for loading a model.
+// Options that apply when a model is loaded.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -17,33 +17,34 @@
 namespace wan {
 
 struct LoadOptions {
-  EngineOptions engine = {};  // the operator's settings
+  EngineOptions engine = {};  // the settings that the operator chose
   at::Device device = at::kCPU;
-  // The other devices of a group, of the same type. Each computes with the transformers; everything
-  // else is on `device`. Entries may be equal.
+  // The other devices of the group, of the same type as `device`. All devices compute with the
+  // transformers; everything else is on `device`. Entries may be equal, as for CPU ranks.
   std::vector<at::Device> peers = {};
-  // Compute dtype of transformers and text encoder.
+  // The compute dtype of transformers and text encoder.
   at::ScalarType dtype = at::kFloat;
-  // Most bytes of device memory for the weights plus a job of the model's default shape; 0: no
-  // limit. It decides whether kAuto weights are loaded to the device or to host memory.
+  // The most bytes of device memory for the weights plus a job of the model's default shape; 0: no
+  // limit. This limit decides whether weights with the policy kAuto are loaded to the device or to
+  // host memory.
   uint64_t device_memory_bytes = 0;
-  // Bytes of host memory that the process may still use; 0: unknown, and nothing is refused. Models
-  // that need more are not loaded.
+  // Bytes of host memory that the process may still use; 0: unknown, and no model is refused. A
+  // model that needs more is not loaded.
   uint64_t host_memory_bytes = 0;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Records forwards of small videos; null: no recording.
+  // Records forwards of small videos; null: forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
-  // Counters of `device`.
+  // The counters for `device`.
   DeviceCounters counters = {};
-  // Counters of each peer, in the order of `peers`; empty: not counted.
+  // The counters for each peer, in the order of `peers`; empty: nothing is counted.
   std::vector<DeviceCounters> peer_counters = {};
-  // Gets each component as a part with its bytes, and the parts "checkpoint", "tokenizer" and
+  // Receives each component as a part with its bytes, and the parts "checkpoint", "tokenizer" and
   // "loras"; may be null.
   Span* span = nullptr;
 };
 
-// Returns "fp32" or "bf16".
+// Returns the dtype's name, "fp32" or "bf16".
 inline std::string DTypeLabel(at::ScalarType dtype) {
   return dtype == at::kBFloat16 ? "bf16" : "fp32";
 }

@@ -16,7 +16,7 @@
 namespace wan {
 namespace {
 
-// Plans a request with all defaults and texts of the maximum length.
+// Plans a request that sets no optional field and whose texts have the maximum length.
 absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
   GenerationRequest request;
   request.size_is_exact = true;
@@ -31,7 +31,7 @@ absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const P
   return MakePlan(ResolveRequest(request, planned, /*drawn_seed=*/0), planned, inspected, limits);
 }
 
-// Returns DATA_LOSS if the checkpoint's defaults are not a valid request.
+// Returns DATA_LOSS if the checkpoint's own defaults do not make a valid request.
 absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& planned) {
   if (!planned.generation_defaults.has_value()) return absl::OkStatus();
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
@@ -40,7 +40,8 @@ absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& pla
       absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
 }
 
-// Divides the experts if a job of the model's default shape fits only with one expert per device.
+// Divides the experts between the devices if a job of the model's default shape fits only with one
+// expert per device.
 void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) {
   if (planned.ranks == 1 || planned.family->experts.size() != 2) return;
   const PlanLimits limits{device_memory_bytes, {}};
@@ -50,8 +51,8 @@ void DivideExpertsIfNeeded(uint64_t device_memory_bytes, PlannedModel& planned) 
   if (PlanDefaults(divided, limits).ok()) planned = std::move(divided);
 }
 
-// Decides where components are loaded: as a job of the model's default shape needs them, or to host
-// memory if that job does not fit.
+// Decides where components are loaded: to the places that a job of the model's default shape needs
+// or, if that job does not fit, to host memory.
 std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const PlanLimits& limits) {
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, limits);
   std::vector<ResidencyPolicy> policies;
@@ -69,7 +70,7 @@ std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const Pl
 absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options) {
   PlannedModel planned = PlanCheckpoint(
       checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)), options.engine);
-  // Forwards in which ranks exchange tensors cannot be recorded.
+  // A forward in which ranks exchange tensors cannot be recorded.
   planned.records_forwards = options.graphs != nullptr && options.peers.empty();
   if (absl::Status status = PlanForGroup(static_cast<int64_t>(options.peers.size()) + 1, planned);
       !status.ok()) {
@@ -83,7 +84,7 @@ absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadO
 
 absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
                                                            PlannedModel& planned) {
-  // First, because the host memory of the replicas depends on it.
+  // Decide this first, because the host memory of the replicas depends on it.
   DivideExpertsIfNeeded(options.device_memory_bytes, planned);
   PlanLimits limits{options.device_memory_bytes, {}};
   const bool host_is_device = options.device.is_cpu();
@@ -91,8 +92,8 @@ absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& op
   if (const uint64_t replicas = ReplicaHostBytes(planned, host_is_device); host_bytes > 0) {
     host_bytes = host_bytes > replicas ? host_bytes - replicas : 1;
   }
-  // On a CPU weights are resident, and jobs smaller than the default shape may fit, so host memory
-  // is not limited here.
+  // On a CPU all weights are resident. Jobs smaller than the default shape may still fit, so host
+  // memory is not limited here.
   if (!host_is_device) limits.host.available_bytes = host_bytes;
   std::vector<ResidencyPolicy> policies = FirstPolicies(planned, limits);
   if (host_bytes > 0) {

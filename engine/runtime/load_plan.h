@@ -1,4 +1,4 @@
-// Decides, before any weight is read, how a model is loaded.
+// Decides how a model is loaded, before any weight is read.
 #pragma once
 
 #include <vector>
@@ -11,15 +11,15 @@
 
 namespace wan {
 
-// Describes the checkpoint for planning jobs on the devices of `options`; the caller adds the
-// LoRAs. INVALID_ARGUMENT if a configured policy is not possible in a group; DATA_LOSS if the
-// checkpoint's own defaults are not a valid request.
+// Describes the checkpoint, so that jobs on the devices of `options` can be planned; the caller
+// adds the LoRAs. INVALID_ARGUMENT if a configured policy is not possible in a group of devices;
+// DATA_LOSS if the checkpoint's own defaults do not make a valid request.
 absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options);
 
-// Decides whether a group divides the experts (DivideExperts), and returns the policy with which
-// each component is loaded: as in a job of the model's default shape, or more frugal if that job
-// does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the model does not fit into host
-// memory.
+// Decides whether the devices of a group divide the experts (DivideExperts). Returns the policy
+// with which each component is loaded: that of a job of the model's default shape, or a more frugal
+// one if that job does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the model does not
+// fit into host memory.
 absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
                                                            PlannedModel& planned);
 

@@ -41,7 +41,7 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
                        "', which the model does not have; its experts are: ", Names(experts))));
     }
     Lora& lora = opened.Find(source.name);
-    std::shared_ptr<const LoraFile> shared;  // one reading for all experts of equal dimensions
+    std::shared_ptr<const LoraFile> shared;  // experts of equal dimensions share one reading
     for (size_t i = 0; i < experts.size(); ++i) {
       if (source.expert.has_value() && source.expert != experts[i]) continue;
       const int expert = static_cast<int>(i);
@@ -65,7 +65,7 @@ absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sou
 }
 
 void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
-  // A name's files for two experts may be called the same in different folders.
+  // Two experts' files of one LoRA may have the same file name in different folders.
   const std::string folder = source.expert.has_value()
                                  ? absl::StrCat("loras/", source.name, "/", Name(*source.expert))
                                  : absl::StrCat("loras/", source.name);
@@ -74,7 +74,7 @@ void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
     const auto place = std::lower_bound(
         files_.begin(), files_.end(), added.name,
         [](const ModelFile& other, const std::string& name) { return other.name < name; });
-    // Experts with other dimensions read the file again; list it once.
+    // For an expert with other dimensions the file is read again, but it is listed only once.
     if (place == files_.end() || place->name != added.name) files_.insert(place, std::move(added));
   }
 }
@@ -137,7 +137,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
 }
 
 void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const {
-  // Experts that share a file share its factors, too.
+  // Experts that share a file share its factors as well.
   std::map<const LoraFile*, std::shared_ptr<const LoraWeights>> loaded;
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
@@ -147,7 +147,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
       const c10::DeviceGuard on_its_device(expert.device);
       if (expert.loras == nullptr) {
         expert.loras = std::make_shared<LoraLibrary>();
-        // Weights with the policy disk are read again instead of restored.
+        // Weights with the policy disk need no copy: they are read again instead of restored.
         if (expert.weights->home() != ComponentWeights::Home::kDisk) {
           expert.weights->KeepHostCopy(stop);
         }
@@ -161,7 +161,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
           replica.loras = std::make_shared<LoraLibrary>();
           replica.weights->KeepHostCopy(stop);
         }
-        // Pinned host memory is pinned for every device.
+        // Host memory that is pinned for one device is pinned for all.
         replica.loras->Add(lora.name, weights);
       }
     }

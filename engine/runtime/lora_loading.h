@@ -16,33 +16,35 @@
 
 namespace wan {
 
-// The configured LoRAs, mapped from their files and checked against a checkpoint. Needs no weights,
-// so a bad file is reported before minutes of loading.
+// The configured LoRAs: their files are mapped and checked against a checkpoint. No weights are
+// needed for that, so a bad file is reported before loading takes minutes.
 class OpenedLoras {
  public:
-  // Opens the files of `sources`. `experts` lists the model's experts in the checkpoint's order.
-  // INVALID_ARGUMENT if a source is for an expert that the model does not have, or if one expert
-  // has two files of one name; otherwise the errors of ReadLoraFile. All messages name the LoRA.
+  // Opens and checks the files of `sources`. `experts` lists the model's experts in the
+  // checkpoint's order. INVALID_ARGUMENT if a source is for an expert that the model does not have,
+  // or if one expert has two files of one LoRA; otherwise the errors of ReadLoraFile. Every message
+  // names the LoRA.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint,
                                           std::span<const ExpertRole> experts);
 
-  // Each returns one entry per name.
+  // Each function returns one entry per LoRA, in the order of their names.
   std::vector<PlannedLora> Plan() const;
   std::vector<LoraDescription> Describe() const;
 
-  // The files that were read, sorted by name.
+  // The files that were read, in the order of their names.
   const std::vector<ModelFile>& files() const { return files_; }
 
-  // Copies the factors into host memory from which the experts' devices copy fast, and makes host
-  // copies of the experts' weights, which restore them after a job. Throws c10::OutOfMemoryError if
-  // there is no memory, and StatusException (CANCELLED) after a stop request.
+  // Copies the factors into host memory from which the experts' devices can copy fast. Also makes
+  // host copies of the experts' weights, which restore them after a job. Throws
+  // c10::OutOfMemoryError if host memory runs out, and StatusException (CANCELLED) after a stop
+  // request.
   void AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const;
 
  private:
   struct Part {
     std::string path;
-    std::shared_ptr<const LoraFile> file;  // null: this expert is not changed
+    std::shared_ptr<const LoraFile> file;  // null: the LoRA does not change this expert
   };
   struct Lora {
     std::string name;
@@ -51,10 +53,10 @@ class OpenedLoras {
 
   Lora& Find(const std::string& name);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
-  // Returns the bytes of a LoRA's factors; factors that experts share count once.
+  // Returns the bytes of a LoRA's factors; a factor that several experts share counts once.
   static uint64_t HostBytes(const Lora& lora);
 
-  std::vector<ExpertRole> roles_;  // experts of the model
+  std::vector<ExpertRole> roles_;  // the model's experts
   std::vector<Lora> loras_;
   std::vector<ModelFile> files_;
 };

@@ -14,33 +14,33 @@
 namespace wan {
 namespace {
 
-// Returns the host memory that parking `weights` takes.
+// Returns the bytes of host memory that parking `weights` takes.
 uint64_t UncopiedBytes(const ComponentWeights& weights) {
   return static_cast<uint64_t>(weights.Sizes().total - weights.HostBytes());
 }
 
-// Whether another model's component may leave the device without a host copy.
+// Returns whether a component of another model may leave the device without a host copy.
 bool MayBeDropped(ResidencyPolicy policy) {
   return policy == ResidencyPolicy::kDisk || policy == ResidencyPolicy::kAuto;
 }
 
-// Returns the first device that has the component.
+// Returns the name of the first device that has the component.
 std::string DeviceOf(const ComponentDescription& component) {
   return component.device.substr(0, component.device.find(','));
 }
 
-// Another model's weights that may leave the device.
+// Weights of another model that may leave the device.
 struct Movable {
   std::shared_ptr<ComponentWeights> weights;
   ResidencyPolicy policy;
 };
 
-// What the other models have on the device.
+// What all models except one have on the device.
 struct Others {
   std::vector<Movable> movable;
   std::vector<std::shared_ptr<LoadedModel>> models;
   uint64_t held = 0;
-  uint64_t recorded = 0;  // bytes of recorded forwards
+  uint64_t recorded = 0;  // bytes of their recorded forwards
 };
 
 Others OthersThan(const LoadedModel* model, const LoadedModels& models) {
@@ -76,7 +76,7 @@ Sample MemorySample(const std::string& model, ModelComponent component, std::str
 
 uint64_t AvailableHostMemory() {
   const std::optional<SystemMemory> memory = ReadSystemMemory();
-  // Never 0, because callers read 0 as unknown.
+  // The result is never 0, because callers read 0 as unknown.
   return memory.has_value() ? std::max<uint64_t>(memory->total_bytes - memory->used_bytes, 1) : 0;
 }
 
@@ -102,7 +102,7 @@ uint64_t MemoryArbiter::DeviceMemoryFor(std::string_view name) const {
       if (here && component.policy == ResidencyPolicy::kResident) taken += component.bytes;
     }
   });
-  // Never 0, because callers read 0 as unknown.
+  // The result is never 0, because callers read 0 as unknown.
   return taken < limit ? limit - taken : 1;
 }
 
@@ -189,7 +189,8 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
       if (bytes == 0) continue;
       others.held -= bytes;
       const uint64_t uncopied = UncopiedBytes(*weights);
-      // First leave the job its share of host memory.
+      // Parking must leave `host_bytes` to the job; weights that may be dropped are dropped
+      // otherwise.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
       if (policy == ResidencyPolicy::kDisk || (MayBeDropped(policy) && !room.ok())) {
         weights->Drop();
@@ -222,7 +223,8 @@ absl::Status MemoryArbiter::PrepareDevice(const GenerationPlan& plan, const Load
       if (absl::Status status = CheckRoomToPark(UncopiedBytes(*model.weights[i])); !status.ok()) {
         return status;
       }
-      // Park now: after the component's work, too little memory would fail the job.
+      // Park now: if there were too little host memory after the component's work, the job would
+      // fail.
       model.weights[i]->KeepHostCopy(stop);
       model.weights[i]->Park();
     }
@@ -231,8 +233,8 @@ absl::Status MemoryArbiter::PrepareDevice(const GenerationPlan& plan, const Load
 }
 
 void MemoryArbiter::RecordMemory(Recorder& recorder) const {
-  // Call the recorder only after the visit: its sinks take server locks, and threads that hold
-  // these ask this engine for its models.
+  // Call the recorder only after the visit. The recorder's sinks take locks of the server, and
+  // threads that hold these locks ask this engine for its models.
   std::vector<Sample> samples;
   models_.ForEach([&](const std::string& name, const std::shared_ptr<LoadedModel>& model) {
     for (size_t i = 0; i < model->weights.size(); ++i) {

@@ -27,7 +27,7 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
           DTypeLabel(dtype)};
 }
 
-// Adds devices with a replica each; the bytes are those of all replicas already.
+// Adds the peers' names to a description. The description's bytes already count all replicas.
 ComponentDescription WithPeers(ComponentDescription description,
                                const std::vector<c10::Device>& peers) {
   for (const c10::Device& peer : peers) absl::StrAppend(&description.device, ",", peer.str());
@@ -76,7 +76,7 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
   description.experts = static_cast<int>(family.experts.size());
   description.loras = loras.Describe();
-  // Checkpoints have no folder "loras/", so these names cannot collide.
+  // No checkpoint has a folder "loras/", so these names cannot collide with those of its files.
   std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras.files().begin(),
              loras.files().end(), std::back_inserter(description.files),
              [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });

@@ -1,4 +1,4 @@
-// Describes a loaded model, for listing the engine's models.
+// Describes a loaded model for the list of the engine's models.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -13,7 +13,7 @@
 
 namespace wan {
 
-// `model` must have all components. `devices` names each component's device, in the order of
+// `model` must have all its components. `devices` names each component's device, in the order of
 // PlannedModel::components. The description lists the files of the checkpoint and of the LoRAs,
 // sorted by name.
 ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoint,

@@ -21,11 +21,11 @@
 namespace wan {
 namespace {
 
-// Where a component is built, and whether its weights can move.
+// Where a component is built, and whether its weights can move from there.
 struct Place {
   at::Device device;
   std::shared_ptr<ComponentWeights> weights;
-  bool moves = true;  // false: its policy computes on the CPU
+  bool moves = true;  // false: by its policy the component computes on the CPU
 };
 
 ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
@@ -44,8 +44,8 @@ ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
   return Home::kHost;
 }
 
-// The weights keep the checkpoint's files open while the model is loaded, because later jobs may
-// read them again.
+// The ComponentWeights keep the checkpoint's files open while the model is loaded, because later
+// jobs may read the weights again.
 Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
                 std::shared_ptr<const WeightSource> source) {
   const bool moves = policy != ResidencyPolicy::kCpu;
@@ -56,7 +56,8 @@ Place MakePlace(ResidencyPolicy policy, const LoadOptions& options,
   return {device, std::move(weights), moves};
 }
 
-// Returns the sources in the order of PlannedModel::components; each keeps the checkpoint alive.
+// Returns each component's source, in the order of PlannedModel::components. Each source keeps the
+// checkpoint alive.
 std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
     const std::shared_ptr<const Checkpoint>& checkpoint) {
   std::vector<std::shared_ptr<const WeightSource>> sources;
@@ -68,7 +69,7 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
   return sources;
 }
 
-// Measures a part of loading, from construction to End().
+// Measures how long a part of loading takes: from construction, or the previous End(), to End().
 class LoadingPart {
  public:
   explicit LoadingPart(Span* span) : span_(span), start_(span == nullptr ? 0 : span->Seconds()) {}
@@ -86,8 +87,8 @@ class LoadingPart {
   double start_;
 };
 
-// Moves the result of a Load function; to an error, which names file and tensor, it adds the
-// component.
+// Moves what a Load function returned to `slot`. If the Load function returned an error, which
+// names file and tensor, prefixes the component's name.
 template <typename Loaded, typename Part>
 absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>> loaded,
                   std::unique_ptr<Part>& slot) {
@@ -99,7 +100,7 @@ absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>>
   return absl::OkStatus();
 }
 
-// Makes the experts' transformers from what was loaded to all devices.
+// Makes the experts' transformers from the parts that were loaded to all devices.
 void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& options,
                      const PlannedModel& planned,
                      std::vector<std::unique_ptr<RankTransformer>>& transformers,
@@ -134,23 +135,24 @@ void AddTransformers(std::vector<LoadedReplicas>& replicas, const LoadOptions& o
 // Loads one model.
 class ModelLoading {
  public:
-  // Both must outlive the object.
+  // Both arguments must outlive the object.
   ModelLoading(const ModelSpec& spec, const LoadOptions& options)
       : spec_(spec), options_(options), part_(options.span) {}
 
-  // Opens the files and plans the model.
+  // Opens the files and plans the model's memory.
   absl::Status Open();
-  // Decides where each component's weights are, and starts threads that load to the other devices
-  // of a group.
+  // Decides where each component's weights are, and starts the threads that load to the group's
+  // other devices.
   absl::Status PlaceComponents();
   absl::Status LoadTextEncoder();
-  // Loads the transformers with their LoRAs, on all devices of the group.
+  // Loads the transformers and their LoRAs on all devices of the group.
   absl::Status LoadExperts();
   absl::Status LoadAutoencoder();
   std::shared_ptr<LoadedModel> Finish();
 
  private:
-  // Loads an expert's transformer; null if the first device does not have it.
+  // Loads the transformer of an expert to the first device; null if that device does not have the
+  // expert.
   absl::Status LoadTransformer(int expert, std::unique_ptr<RankTransformer>& transformer);
 
   const ModelSpec& spec_;
@@ -161,9 +163,9 @@ class ModelLoading {
   PlannedModel& planned_ = pipeline_.planned;
   std::shared_ptr<const Checkpoint> checkpoint_;
   std::optional<OpenedLoras> loras_;
-  std::vector<Place> places_;  // one per PlannedModel::components
+  std::vector<Place> places_;  // one place per PlannedModel::components
   std::vector<LoadedReplicas> replicas_;
-  // Last member, because its threads use the others.
+  // The last member, because its threads use the others.
   std::optional<ReplicaLoading> replica_loading_;
 };
 
@@ -196,7 +198,7 @@ absl::Status ModelLoading::PlaceComponents() {
   for (size_t i = 0; i < policies->size(); ++i) {
     places_.push_back(MakePlace((*policies)[i], options_, sources[i]));
   }
-  // Its threads load to the other devices while this one loads to the first.
+  // Its threads load to the other devices while this thread loads to the first one.
   replica_loading_.emplace(*checkpoint_, planned_, options_);
   return absl::OkStatus();
 }

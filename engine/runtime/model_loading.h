@@ -1,4 +1,4 @@
-// Loads a checkpoint into memory.
+// Loads a model's checkpoint into memory.
 #pragma once
 
 #include <memory>
@@ -11,7 +11,7 @@
 
 namespace wan {
 
-// A model in memory and its description.
+// A model in memory, and its description.
 struct LoadedModel {
   PipelineModel pipeline;
   ModelDescription description;
@@ -21,11 +21,12 @@ struct LoadedModel {
   std::vector<std::shared_ptr<ComponentWeights>> weights;
 };
 
-// Reads and checks the files of a model and its LoRAs, except weights. Any thread may call it.
+// Reads and checks the files of a model and of its LoRAs, but no weights. Any thread may call the
+// function.
 absl::Status CheckModelFiles(const ModelSpec& spec);
 
-// Loads all components. Errors name file and tensor, and leave nothing in memory. Call it on the
-// computing thread.
+// Loads all components of the model. An error names file and tensor; after it, nothing of the model
+// is left in memory. Call the function on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
 

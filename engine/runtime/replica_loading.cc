@@ -121,7 +121,7 @@ void DivideExperts(PlannedModel& planned) {
 
 bool HoldsExpert(const PlannedModel& planned, size_t place, size_t expert) {
   if (!planned.divides_experts) return true;
-  // The first device has everything else, too, so it belongs to the smaller half.
+  // The first device also has all other components, so it belongs to the smaller half.
   const bool in_first_half = place < static_cast<size_t>(planned.ranks) / 2;
   return in_first_half == (expert == 1);
 }

@@ -1,5 +1,5 @@
-// Loads the components of a group's other devices: the transformers, and the autoencoder if all
-// devices decode.
+// Loads the components that the other devices of a group have: the transformers and, if all devices
+// decode, the autoencoder.
 #pragma once
 
 #include <cstdint>
@@ -20,37 +20,38 @@
 
 namespace wan {
 
-// One expert on one device.
+// An expert's transformer and weights on one device.
 struct LoadedReplica {
   std::unique_ptr<RankTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
 };
 
-// The components of one other device.
+// The components of one of the other devices.
 struct LoadedReplicas {
   std::vector<LoadedReplica> experts;
-  std::unique_ptr<VideoAutoencoder> vae;  // null: the device does not decode
+  std::unique_ptr<VideoAutoencoder> vae;  // null: this device does not decode
 };
 
-// Starts one thread per other device, which loads the components that `planned` has there, while
-// the calling thread loads to the first device. The destructor stops unfinished loading.
+// Starts one thread per other device. A thread loads the components that `planned` assigns to its
+// device, while the calling thread loads to the first device. The destructor stops loading that is
+// not finished.
 class ReplicaLoading {
  public:
-  // Loads to the peers of `options`. All arguments must outlive the object. A stop request ends the
-  // loading with CANCELLED.
+  // Starts loading to the peers of `options`. All arguments must outlive the object. A stop request
+  // ends the loading with CANCELLED.
   ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
                  const LoadOptions& options);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
 
-  // Waits, and returns for each device, in order, one replica per expert; null if the device does
-  // not have that expert. Errors name the device and are those of LoadWanTransformer, LoadWanVae
-  // and CatchTorchErrors. Call it once.
+  // Waits for the threads. Returns, for each device in order, one replica per expert; null if the
+  // device does not have that expert. Errors are those of LoadWanTransformer, LoadWanVae and
+  // CatchTorchErrors, with the device's name. Call the function only once.
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 
  private:
-  // Loads everything for one peer.
+  // Loads all components of one peer.
   absl::Status Load(size_t peer, LoadedReplicas& replicas) const;
 
   const Checkpoint& checkpoint_;
@@ -58,7 +59,7 @@ class ReplicaLoading {
   const LoadOptions& options_;
   std::stop_source stop_;
   const std::stop_callback<std::function<void()>> on_stop_;
-  std::vector<LoadedReplicas> replicas_;  // each thread writes its own entry
+  std::vector<LoadedReplicas> replicas_;  // each loading thread writes only its own entry
   std::vector<absl::Status> statuses_;
   std::vector<std::thread> threads_;
 };
@@ -68,18 +69,19 @@ class ReplicaLoading {
 // other than auto or resident for a transformer.
 absl::Status PlanForGroup(int64_t ranks, PlannedModel& planned);
 
-// Plans each half of the devices with one of the two experts, for cards that cannot hold both. Each
-// step is then computed by the half with its expert.
+// Assigns one of the two experts to each half of the devices, for cards that cannot hold both
+// experts. Each step is then computed by the half that has the step's expert.
 void DivideExperts(PlannedModel& planned);
 
-// Whether device number `place` (from 0) of the group has the weights of an expert.
+// Returns whether device number `place` (from 0) of the group has the weights of `expert`.
 bool HoldsExpert(const PlannedModel& planned, size_t place, size_t expert);
 
-// Whether all devices of the group have the autoencoder's weights, and so decode together.
+// Returns whether all devices of the group have the autoencoder's weights, so that they decode
+// together.
 bool DecodesTogether(const PlannedModel& planned);
 
-// Returns the host memory of a group's replicas, in bytes: copies that restore what LoRAs change,
-// and on a CPU all weights.
+// Returns the bytes of host memory that a group's replicas take: the copies that restore what LoRAs
+// change, and on a CPU all weights.
 uint64_t ReplicaHostBytes(const PlannedModel& planned, bool device_is_host);
 
 }  // namespace wan

@@ -29,12 +29,12 @@ int64_t DrawSeed() {
   return static_cast<int64_t>(bits >> 1);
 }
 
-// Measures the time since the stop request.
+// Measures how much time has passed since a stop was requested.
 class StopTimer {
  public:
   explicit StopTimer(const std::stop_token& stop) : on_stop_(stop, Note{requested_at_}) {}
 
-  // nullopt if there was no request.
+  // Returns nullopt if no stop was requested.
   std::optional<double> Seconds() const {
     const int64_t requested_at = requested_at_;
     if (requested_at == 0) return std::nullopt;
@@ -51,11 +51,12 @@ class StopTimer {
   const std::stop_callback<Note> on_stop_;
 };
 
-// Call it after work was stopped: waits until the device is idle, and records how long that took.
+// Call it after work has stopped. Waits until the device is idle, and records how long the stop
+// took.
 void RecordStop(const absl::Status& status, const StopTimer& timer, const at::Device& device,
                 Recorder& recorder) {
   if (!absl::IsCancelled(status)) return;
-  // Work queued before the stop still runs.
+  // Work that was queued before the stop still runs.
   const absl::Status idle = CatchTorchErrors("waiting for the device", [&] {
     if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
     return absl::OkStatus();
@@ -108,14 +109,14 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   const StopTimer timer(stop);
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
   if (models_.Find(spec.name).ok()) {
-    // Check the successor's files, then free the resident model: there may be no room for both.
+    // Check the new files before the resident model is freed: there may be no memory for both.
     absl::Status sound = CheckModelFiles(spec);
     if (sound.ok()) sound = UnloadModel(spec.name);
     if (!sound.ok()) return span.Finish(sound);
   }
   absl::StatusOr<std::shared_ptr<LoadedModel>> loaded = Load(spec, stop, span);
   if (!loaded.ok() && IsOutOfMemory(loaded.status())) {
-    // Other models' weights may occupy the memory; move them away and try again.
+    // The weights of other models may occupy the memory, so move them away and try once more.
     const absl::Status room = memory_.ClearDevice(stop);
     if (room.ok()) {
       loaded = Load(spec, stop, span);
@@ -165,7 +166,7 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
   request.size_is_exact = true;
   const PlannedModel& planned = model.pipeline.planned;
   if (!planned.few_step.has_value()) {
-    // Shift 1 spreads the steps evenly, so that each expert gets one.
+    // A shift of 1 spreads the steps evenly, so that each expert gets one of them.
     request.steps = static_cast<int>(planned.family->experts.size());
     request.shift = 1;
   }
@@ -182,7 +183,8 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
 
 absl::StatusOr<std::vector<GenerationPlan>> WanEngine::PlanWarmups(
     const LoadedModel& model, std::span<const VideoShape> shapes) const {
-  // Large enough for every operator to run, including a decoder's second chunk.
+  // This size is just large enough that every operator runs, including those of a decoder's second
+  // chunk.
   const int stride = model.description.spatial_stride;
   const VideoShape small{2 * stride, 2 * stride, model.description.temporal_stride + 1};
   if (shapes.empty()) shapes = std::span(&small, 1);

@@ -1,5 +1,5 @@
-// The Engine that runs real models. It forwards each call to the part that does the work, and turns
-// exceptions into statuses.
+// The implementation of Engine that runs real models. WanEngine forwards each call to the part of
+// the engine that does the work, and turns exceptions into statuses.
 #pragma once
 
 #include <memory>
@@ -39,16 +39,16 @@ class WanEngine final : public Engine {
   DeviceMonitor& Monitor() override { return *monitor_; }
 
  private:
-  // Makes the engine's device current in the calling thread. Calls come from the server's executor,
-  // where CUDA would use GPU 0 otherwise.
+  // Makes the engine's device the current one in the calling thread. Calls come on the server's
+  // executor thread, where CUDA would use GPU 0 otherwise.
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop, Span& span);
-  // Plans the shortest job of `shape` that runs all code of such jobs.
+  // Plans the shortest job of `shape` that runs all code of jobs of that shape.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;
-  // Returns one plan per shape, or one for a small shape if `shapes` is empty. INVALID_ARGUMENT
-  // with the violations of all shapes.
+  // Returns one plan per shape; if `shapes` is empty, one for a small shape. INVALID_ARGUMENT with
+  // the violations of all shapes.
   absl::StatusOr<std::vector<GenerationPlan>> PlanWarmups(const LoadedModel& model,
                                                           std::span<const VideoShape> shapes) const;
 

@@ -1,6 +1,6 @@
-// DPM-Solver++(2M), midpoint rule (arXiv 2211.01095), on the flow's noise levels.
+// DPM-Solver++(2M) with the midpoint rule (arXiv 2211.01095), on the noise levels of the flow.
 //
-// History: the clean latents predicted in the previous step.
+// The history holds the clean latents that the previous step predicted.
 #include <ATen/TensorOperators.h>
 
 #include "engine/schedulers/flow_solver.h"
@@ -21,15 +21,16 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const NoiseLevel from(sigma(step));
     const NoiseLevel to(sigma(step + 1));
     const at::Tensor clean = sample - from.sigma * model_output;
-    // h is infinite in a first step from sigma 1 and in a last step to sigma 0; the factors stay
-    // finite.
+    // h is infinite in a first step from sigma 1, and in a last step to sigma 0; even then the
+    // factors stay finite.
     const float h = to.lambda - from.lambda;
     const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;
-    // First order without a history and in the step to sigma 0, where second order is undefined.
+    // A step is of first order if there is no history, and if it leads to sigma 0, where second
+    // order is undefined.
     if (step > 0 && step + 1 < steps()) {
       const NoiseLevel before(sigma(step - 1));
-      // r is infinite after a start at sigma 1; the slope is 0 then.
+      // r is infinite after a start at sigma 1; then the slope is 0.
       const float r = (from.lambda - before.lambda) / h;
       const at::Tensor slope = (1 / r) * (clean - history.front());
       next = next - (0.5f * clean_factor) * slope;

@@ -1,4 +1,4 @@
-// The explicit Euler method, which takes the flow as constant during a step.
+// The explicit Euler method, which treats the flow as constant during a step.
 #include <ATen/TensorOperators.h>
 
 #include "engine/schedulers/flow_solver.h"

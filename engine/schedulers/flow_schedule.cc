@@ -11,14 +11,14 @@ namespace {
 
 constexpr int kTrainTimesteps = 1000;
 
-// The type matters for the last bit: the reference computes some schedules in double, some in fp32.
+// The type decides the last bit: the reference computes some schedules in double and some in fp32.
 template <typename Real>
 Real Shifted(Real sigma, Real shift) {
   return shift * sigma / (1 + (shift - 1) * sigma);
 }
 
-// Returns levels evenly spaced from `first` to 0, without the 0; computed in double, in
-// numpy.linspace's order.
+// Returns levels that are evenly spaced from `first` to 0, without the 0 itself, computed in double
+// in the order of numpy.linspace.
 FlowSchedule WholeTimesteps(double first, int steps, double shift) {
   FlowSchedule schedule;
   const double spacing = (0 - first) / steps;
@@ -31,8 +31,8 @@ FlowSchedule WholeTimesteps(double first, int steps, double shift) {
   return schedule;
 }
 
-// The first level is 0.999f, because the reference takes it from a table of 1000 levels that starts
-// one step below 1.
+// The first level is 0.999f, because the reference takes it from a table of 1000 levels, whose
+// first is one step below 1.
 FlowSchedule WholeTimestepsBelowOne(int steps, double shift) {
   return WholeTimesteps(0.999f, steps, shift);
 }
@@ -41,8 +41,8 @@ FlowSchedule WholeTimestepsFromOne(int steps, double shift) {
   return WholeTimesteps(1, steps, shift);
 }
 
-// Computed in fp32, as in diffusers. With a small shift rounding may put the first level just above
-// 1, where no run can start.
+// The levels are computed in fp32, as diffusers does. With a small shift, rounding may make the
+// first level slightly greater than 1, where no run can start.
 FlowSchedule ExactTimesteps(std::span<const double> timesteps, double shift) {
   FlowSchedule schedule;
   for (const double timestep : timesteps) {
@@ -82,7 +82,7 @@ absl::Status CheckSteps(int64_t steps) {
 }
 
 absl::Status CheckShift(double shift) {
-  // This form also rejects NaN.
+  // Written this way, the condition also rejects NaN.
   if (shift >= kMinFlowShift && shift <= kMaxFlowShift) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("shift is ", shift, "; must be from ", kMinFlowShift, " to ", kMaxFlowShift));

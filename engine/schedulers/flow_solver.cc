@@ -7,7 +7,7 @@
 
 namespace wan {
 
-// Defined in the solvers' .cc files.
+// The .cc files of the solvers define these functions.
 #define WAN_FLOW_SOLVER(name, schedule, solver) std::unique_ptr<FlowSolver> solver(FlowSchedule);
 #include "engine/schedulers/flow_solvers.def"
 #undef WAN_FLOW_SOLVER

@@ -1,5 +1,5 @@
-// Solvers of the flow's differential equation, from noise to latents in N steps.
-// docs/design/solvers.md explains each of them.
+// Solvers of the flow's differential equation, which lead from noise to latents in N steps.
+// docs/design/solvers.md explains each solver.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -15,44 +15,45 @@
 
 namespace wan {
 
-// The state of a solver between two steps. Together with the latents it lets another process
+// The state of a solver between two steps. With this state and the latents, another process can
 // continue the run.
 struct FlowSolverState {
   int next_step = 0;
-  std::vector<at::Tensor> history;  // fp32, in the latents' shape; meaning depends on the solver
+  std::vector<at::Tensor>
+      history;  // fp32, in the latents' shape; each solver defines what they mean
 };
 
-// One run. Not thread-safe: one thread at a time may use it.
+// One run of a solver. Not thread-safe: only one thread at a time may use it.
 class FlowSolver {
  public:
   virtual ~FlowSolver() = default;
 
   const FlowSchedule& schedule() const { return schedule_; }
 
-  // Takes the sample at schedule().sigmas[step] and returns the sample at sigmas[step + 1].
-  // `model_output` is the (guided) flow that the model predicts for `sample` at timesteps[step].
-  // All are fp32 tensors of one shape on one device. The solver keeps none of them, so the caller
-  // may change them later.
+  // Takes the sample at schedule().sigmas[step], and returns the sample at sigmas[step + 1].
+  // `model_output` is the flow (after guidance) that the model predicts for `sample` at
+  // timesteps[step]. All are fp32 tensors of one shape on one device. The solver keeps no reference
+  // to them, so the caller may change them later.
   //
-  // Steps must come in order, from 0 or from the restored step. Throws c10::Error, as LibTorch's
-  // operators do, for a step out of order or for other tensors.
+  // Steps must come in order, beginning with step 0 or with the step that was restored. Throws
+  // c10::Error, as LibTorch's operators do, if a step is out of order or the tensors do not fit.
   at::Tensor Step(const at::Tensor& model_output, int step, const at::Tensor& sample);
 
-  // Returns the present state. The solver never changes its tensors afterwards, so they may be
-  // shared.
+  // Returns the state after the last step. The solver never changes the tensors in it afterwards,
+  // so the caller may share them.
   FlowSolverState state() const { return {next_step_, history_}; }
 
-  // Continues a run with the same solver, steps and shift. INVALID_ARGUMENT if the state cannot
+  // Continues a run that had the same solver, steps and shift. INVALID_ARGUMENT if the state cannot
   // come from such a run.
   absl::Status Restore(FlowSolverState state);
 
  protected:
   explicit FlowSolver(FlowSchedule schedule) : schedule_(std::move(schedule)) {}
 
-  // Returns the size of the history before `step`.
+  // Returns how many tensors the history has before `step`.
   virtual int HistorySize(int step) const = 0;
 
-  // Computes one step, and replaces `history` by the next step's.
+  // Computes one step, and replaces `history` by that of the next step.
   virtual at::Tensor Advance(const at::Tensor& model_output, int step, const at::Tensor& sample,
                              std::vector<at::Tensor>& history) const = 0;
 
@@ -65,14 +66,14 @@ class FlowSolver {
   std::vector<at::Tensor> history_;
 };
 
-// Returns the solver `name` at the start of a run, or the errors of MakeFlowSchedule. Any thread
-// may call it.
+// Returns the solver called `name`, at the start of a run. Errors are those of MakeFlowSchedule.
+// Any thread may call the function.
 absl::StatusOr<std::unique_ptr<FlowSolver>> MakeFlowSolver(std::string_view name, int steps,
                                                            double shift);
 
-// Returns the solver `name` for a given schedule, for example one of MakeEulerSchedule.
-// INVALID_ARGUMENT for an unknown name, or if the sigmas do not decrease strictly from at most 1 to
-// 0.
+// Returns the solver called `name` for a given schedule, for example one of MakeEulerSchedule.
+// INVALID_ARGUMENT if the name is unknown, or if the sigmas do not decrease strictly from at most 1
+// to 0.
 absl::StatusOr<std::unique_ptr<FlowSolver>> MakeFlowSolver(std::string_view name,
                                                            FlowSchedule schedule);
 

@@ -1,8 +1,9 @@
-// UniPC (arXiv 2302.04867) of order 2 with data prediction and B(h) = e^h - 1, on the flow's noise
-// levels. A predictor makes each step, and the next model output corrects it before the next step.
+// UniPC (arXiv 2302.04867) of order 2 with data prediction and B(h) = e^h - 1, on the noise levels
+// of the flow. A predictor makes each step. Before the next step, the next model output corrects
+// the result.
 //
-// History: the (corrected) sample from which the last step started, then the clean latents
-// predicted in the last one or two steps, newest first.
+// The history holds the (corrected) sample from which the last step started, then the clean latents
+// that the last one or two steps predicted, newest first.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_solve.h>
 #include <ATen/ops/tensor.h>
@@ -17,22 +18,23 @@ namespace {
 
 constexpr int kOrder = 2;
 
-// Quantities of a step between two noise levels that predictor and corrector share.
+// The quantities of a step between two noise levels that both the predictor and the corrector use.
 struct Stretch {
   NoiseLevel from;
   NoiseLevel to;
-  float h;    // negated difference of the lambdas; minus infinity in the step to sigma 0
+  float h;    // minus the difference of the lambdas; minus infinity if the step leads to sigma 0
   float b_h;  // e^h - 1
 
   Stretch(float from_sigma, float to_sigma)
       : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(TorchExpm1(h)) {}
 
-  // The solution if the clean latents stay as predicted at `from`.
+  // Returns the solution that would be right if the clean latents stayed as predicted at `from`.
   at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
     return (to.sigma / from.sigma) * sample - (to.alpha * b_h) * clean;
   }
 
-  // Position of an earlier level relative to this step, in units of the step's length; negative.
+  // Returns the position of an earlier level relative to the start of this step, in units of the
+  // step's length; it is negative.
   float Position(float before_sigma) const {
     return (NoiseLevel(before_sigma).lambda - from.lambda) / -h;
   }
@@ -49,7 +51,7 @@ class FlowUniPc final : public FlowSolver {
                      std::vector<at::Tensor>& history) const override {
     const at::Tensor clean = sample - sigma(step) * model_output;
     if (step == 0) {
-      // Cloned, because the caller may change its sample.
+      // Clone the sample, because the caller may change it.
       history = {sample.clone(), clean};
     } else {
       at::Tensor corrected = Correct(clean, step, history);
@@ -61,11 +63,13 @@ class FlowUniPc final : public FlowSolver {
   }
 
  private:
-  // The predictor's order at `step`: lower at the start and in the step to sigma 0.
+  // Returns the order of the predictor at `step`: it is lower at the start, and in the step to
+  // sigma 0.
   int Order(int step) const { return std::min({kOrder, step + 1, steps() - step}); }
 
-  // Returns the corrected sample at `step`, now that the model has seen the predicted one. `clean`
-  // is the model's prediction there; `history` is still the previous step's.
+  // Returns the corrected sample at `step`. This is possible once the model has been given the
+  // predicted sample. `clean` is what the model predicted at `step`; `history` is still that of the
+  // previous step.
   at::Tensor Correct(const at::Tensor& clean, int step,
                      const std::vector<at::Tensor>& history) const {
     const Stretch stretch(sigma(step - 1), sigma(step));
@@ -74,7 +78,7 @@ class FlowUniPc final : public FlowSolver {
     const at::Tensor base = stretch.Exponential(history[0], clean_before);
     const float factor = stretch.to.alpha * stretch.b_h;
     if (Order(step - 1) == 1) return base - factor * (0.5f * change);
-    // Weights that make the rule exact for one more order. They solve
+    // Weights with which the rule is exact for one more order. They are the solution of
     //   w0 + w1 = b0,  position * w0 + w1 = b1.
     const float position = stretch.Position(sigma(step - 2));
     const float phi_1 = stretch.b_h / stretch.h - 1;

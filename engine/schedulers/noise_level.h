@@ -1,21 +1,22 @@
-// Quantities of a noise level for multistep solvers.
+// The quantities of a noise level that multistep solvers use.
 #pragma once
 
 namespace wan {
 
-// Functions of an fp32 number computed as in LibTorch, which differs from the C library in the last
-// bit. A step's factors are small differences of logarithms: with these functions a trajectory
-// equals the reference's exactly, with the C library's only within 1e-6.
+// Functions of an fp32 number, computed as LibTorch does; the C library's results differ in the
+// last bit. A step's factors are small differences of logarithms. With these functions a trajectory
+// equals the reference's exactly; with those of the C library only to 1e-6.
 float TorchLog(float x);
 float TorchExp(float x);
 float TorchExpm1(float x);  // e^x - 1
 
-// A noise level: x = alpha * clean + sigma * noise with alpha = 1 - sigma. Computed in fp32, like
-// the reference, because the rounding affects the trajectory.
+// A noise level, at which x = alpha * clean + sigma * noise, with alpha = 1 - sigma. The members
+// are computed in fp32, as in the reference, because their rounding affects the trajectory.
 struct NoiseLevel {
   float alpha;
   float sigma;
-  // Half the logarithm of the signal-to-noise ratio: minus infinity at sigma 1, plus infinity at 0.
+  // Half of the logarithm of the signal-to-noise ratio: minus infinity at sigma 1, plus infinity at
+  // sigma 0.
   float lambda;
 
   explicit NoiseLevel(float sigma)

@@ -12,9 +12,9 @@
 namespace wan {
 namespace {
 
-// A unit of the double array (github.com/s-yata/darts-clone) has the label of its incoming edge,
-// whether a key ends here, and the offset of its children. A unit for a key's end has the key's
-// value.
+// Each unit of the double array (github.com/s-yata/darts-clone) has the label of the edge that
+// leads to it, whether a key ends here, and the offset of its children. The unit at the end of a
+// key has the key's value.
 uint32_t Label(uint32_t unit) { return unit & 0x800000FF; }
 bool EndsKey(uint32_t unit) { return (unit >> 8 & 1) != 0; }
 uint32_t Offset(uint32_t unit) { return (unit >> 10) << ((unit & 0x200) >> 6); }
@@ -59,7 +59,7 @@ std::optional<std::string_view> Charsmap::FindPrefix(std::string_view text) cons
   for (const char c : text) {
     const auto byte = static_cast<uint8_t>(c);
     node ^= byte;
-    // In a damaged file offsets may point anywhere.
+    // In a damaged file, offsets may point anywhere, so check them.
     if (byte == 0 || node >= trie_.size() || Label(trie_[node]) != byte) return std::nullopt;
     const bool ends_key = EndsKey(trie_[node]);
     node ^= Offset(trie_[node]);

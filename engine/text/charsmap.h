@@ -1,4 +1,4 @@
-// Replaces characters by the rules of a SentencePiece model.
+// Replaces characters according to the rules of a SentencePiece model.
 #pragma once
 
 #include <unicode/brkiter.h>
@@ -14,28 +14,30 @@
 
 namespace wan {
 
-// A compiled map from short character sequences to replacements. Immutable and thread-safe.
+// A compiled map from short sequences of characters to their replacements. Immutable and
+// thread-safe.
 //
-// Matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. A grapheme
-// of fewer than six bytes that *begins* with a key becomes the replacement of the shortest such
-// key, and its rest is lost (a superscript two with an accent becomes "2"). In all other graphemes
-// each code point is matched alone.
+// The map matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. A
+// grapheme of fewer than six bytes that *begins* with a key is replaced as a whole by the
+// replacement of the shortest such key; the rest of the grapheme is lost (a superscript two with an
+// accent becomes "2"). In all other graphemes, each code point is looked up alone.
 class Charsmap {
  public:
-  // Parses compiled rules: the trie's size in bytes (32 bits, little endian), the trie (a
-  // Darts-clone double array), and the replacements, each ending with NUL. Empty rules replace
-  // nothing. DATA_LOSS if the parts do not fit together.
+  // Parses compiled rules. Compiled rules consist of the size of the trie in bytes (32 bits, little
+  // endian), the trie (a Darts-clone double array), and the replacements, each of which ends with
+  // NUL. If the rules are empty, nothing is replaced. DATA_LOSS if the parts do not fit together.
   static absl::StatusOr<Charsmap> Parse(std::string_view compiled);
 
-  // Returns the text with all rules applied once. Invalid UTF-8 becomes U+FFFD.
+  // Returns the text after all rules were applied once. Bytes that are not valid UTF-8 become
+  // U+FFFD.
   std::string Normalize(std::string_view utf8) const;
 
  private:
   Charsmap() = default;
 
-  // Returns the replacement of the shortest key that `text` begins with.
+  // Returns the replacement of the shortest key with which `text` begins.
   std::optional<std::string_view> FindPrefix(std::string_view text) const;
-  // Appends a grapheme after replacement.
+  // Appends a grapheme, replaced if a key matches.
   void AppendNormalized(std::string_view grapheme, std::string& out) const;
 
   std::vector<uint32_t> trie_;

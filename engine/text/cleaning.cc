@@ -22,7 +22,7 @@ namespace {
 using Text = std::u32string;
 using TextView = std::u32string_view;
 
-// Longer lines are cleaned in pieces, as in the reference.
+// A line that is longer is cleaned in pieces, as in the reference.
 constexpr size_t kMaxSegment = 1'000'000;
 
 struct Normalizers {
@@ -54,7 +54,7 @@ void AppendUtf16(const icu::UnicodeString& utf16, Text& out) {
 Text Normalize(const icu::Normalizer2& form, const Text& text) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::UnicodeString normalized = form.normalize(ToUtf16(text), error);
-  // Fails only for lack of memory; the unchanged text ends the rounds below.
+  // ICU fails here only if memory runs out. The unchanged text then ends the rounds below.
   if (U_FAILURE(error)) return text;
   Text out;
   out.reserve(text.size());
@@ -62,7 +62,7 @@ Text Normalize(const icu::Normalizer2& form, const Text& text) {
   return out;
 }
 
-// Returns the text with each character c replaced by what `append(c, out)` appends.
+// Returns the text in which each character c is replaced by what `append(c, out)` appends.
 template <typename Append>
 Text ReplaceEach(const Text& text, Append append) {
   Text out;
@@ -77,8 +77,8 @@ bool IsAsciiAlphanumeric(char32_t c) {
   return IsAsciiLower(c) || IsAsciiUpper(c) || (c >= '0' && c <= '9');
 }
 
-// Finds "&EACUTE;": the reference accepts every lower-case name in upper case, with the upper-case
-// value, unless HTML itself defines that name.
+// Finds names such as "&EACUTE;". The reference accepts every lower-case name in upper case as
+// well, with the upper-case value, unless HTML itself defines the upper-case name.
 std::optional<Text> FindUpperCasedEntity(TextView reference) {
   std::string name;
   for (const char32_t c : reference.substr(1)) {
@@ -92,12 +92,12 @@ std::optional<Text> FindUpperCasedEntity(TextView reference) {
   return upper;
 }
 
-// `reference` runs from '&' to ';'. Returns nullopt if it must stay as it is.
+// `reference` is the text from '&' to ';'. Returns its value; nullopt if it must stay as it is.
 std::optional<Text> FindEntity(TextView reference) {
   if (reference[1] == '#') {
     Text value = UnescapeHtml(reference);
-    // A remaining ';' means that only a part was a number ("&#12a;") or that the value is ';'; both
-    // stay as they are.
+    // If a ';' is left, either only a part was a number ("&#12a;"), or the value is ';'. Both kinds
+    // of reference stay as they are.
     if (value.find(U';') != Text::npos) return std::nullopt;
     return value;
   }
@@ -110,8 +110,8 @@ void AppendC1AsWindows1252(char32_t c, Text& out) {
   out.push_back(c >= 0x80 && c <= 0x9F ? Windows1252FromC1(c) : c);
 }
 
-// Replaces ligatures and digraphs that differ from plain letters only in appearance. NFKC would
-// change far more.
+// Replaces ligatures and digraphs that differ from plain letters only in how they look. NFKC for
+// all characters would change far more.
 void AppendWithoutLigature(char32_t c, Text& out) {
   struct Ligature {
     char32_t from;
@@ -139,7 +139,8 @@ Text NormalizeWidth(const Text& text, const Normalizers& normalizers) {
     if (c == 0x3000) {
       out.push_back(U' ');
     } else if (c >= 0xFF01 && c <= 0xFFEF) {
-      // Normalize one character at a time: NFKC of the whole text would compose and reorder.
+      // Normalize one character at a time, because NFKC of the whole text would also compose and
+      // reorder characters.
       out.append(Normalize(*normalizers.nfkc, Text(1, c)));
     } else {
       out.push_back(c);
@@ -169,8 +170,8 @@ Text NormalizeLineEnds(const Text& text) {
   return out;
 }
 
-// Removes ESC '[', then decimal digits of any script and ';', then one ASCII letter: colours and
-// cursor movement.
+// Removes terminal escapes, which set colours and move the cursor: ESC '[', then decimal digits of
+// any script and ';', then one ASCII letter.
 Text RemoveTerminalEscapes(const Text& text) {
   Text out;
   out.reserve(text.size());
@@ -191,7 +192,8 @@ Text RemoveTerminalEscapes(const Text& text) {
   return out;
 }
 
-// Whether to remove a control character. Tabs, line ends, zero-width and bidi characters stay.
+// Returns whether a control character is to be removed. Tabs, ends of lines, zero-width characters
+// and bidi characters stay.
 bool IsRemovedControl(char32_t c) {
   const bool c0 = c < 0x20 && c != '\t' && c != '\n' && c != '\f' && c != '\r';
   const bool deprecated_format = c >= 0x206A && c <= 0x206F;
@@ -203,7 +205,7 @@ void AppendUnlessControl(char32_t c, Text& out) {
   if (!IsRemovedControl(c)) out.push_back(c);
 }
 
-// Applies all rules for characters, in the reference's order.
+// Applies all rules for single characters, in the reference's order.
 Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   Text out = ReplaceEach(text, AppendC1AsWindows1252);
   out = ReplaceEach(out, AppendWithoutLigature);
@@ -215,8 +217,9 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   return Normalize(*normalizers.nfc, OrderMarks(out));
 }
 
-// Returns where the entity begins whose ';' is the text's last character: '&', optional '#', 1 to
-// 24 letters or digits; npos if none begins at or after `from`.
+// Returns where the entity begins whose ';' is the last character of the text: it consists of '&',
+// an optional '#', 1 to 24 letters or digits, and that ';'. Returns npos if none begins at or after
+// `from`.
 size_t FindEntityStart(const Text& text, size_t from) {
   constexpr size_t kMaxName = 24;
   const size_t end = text.size() - 1;
@@ -227,7 +230,7 @@ size_t FindEntityStart(const Text& text, size_t from) {
   return start > from && text[start - 1] == '&' ? start - 1 : Text::npos;
 }
 
-// Resolves the text's entities once, without resolving the results.
+// Resolves the entities in the text once; entities in the result are not resolved again.
 Text ResolveEntities(const Text& text) {
   Text out;
   out.reserve(text.size());
@@ -245,16 +248,17 @@ Text ResolveEntities(const Text& text) {
   return out;
 }
 
-// Resolves nested entities ("&amp;amp;lt;", "&am&#112;;") in one pass, cleaning each value before
-// it becomes part of an outer entity. The reference needs one round per level. Results are equal,
-// because entities never overlap and cleaning a complete one changes nothing. Only terminal escapes
-// differ: they vanish in the first round, which therefore resolves one level only.
+// Resolves nested entities ("&amp;amp;lt;", "&am&#112;;") in one pass. Each value is cleaned before
+// it becomes part of an outer entity. The reference needs one round for each level of nesting. The
+// results are equal, because entities never overlap, and because cleaning a complete entity changes
+// nothing. Only terminal escapes are different: they vanish in the first round, so that round
+// resolves only one level.
 Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   Text out;
   out.reserve(text.size());
   for (const char32_t c : text) {
     out.push_back(c);
-    // A value may be ';' and so close an outer entity.
+    // A value may be ';' and thereby complete an outer entity.
     while (!out.empty() && out.back() == ';') {
       const size_t start = FindEntityStart(out, 0);
       if (start == Text::npos) break;
@@ -266,8 +270,9 @@ Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   return out;
 }
 
-// A step may require an earlier one again (a full-width '&' becomes '&'; an accent joins its letter
-// once a control between them is removed), so the steps are repeated until nothing changes.
+// A later step may make an earlier one necessary again: a full-width '&' becomes '&', and an accent
+// joins its letter once a control character between them is removed. So the steps are repeated
+// until nothing changes.
 Text CleanSegment(Text text, bool resolve_entities, const Normalizers& normalizers) {
   for (int round = 0;; ++round) {
     Text next = text;
@@ -288,7 +293,7 @@ Text CleanSegments(TextView text, const Normalizers& normalizers) {
     const size_t line_end = text.find(U'\n');
     const size_t line = line_end == TextView::npos ? text.size() : line_end + 1;
     const TextView segment = text.substr(0, std::min(line, kMaxSegment));
-    // After a literal '<' the text may be HTML, where "&lt;" and '<' differ.
+    // After a literal '<' the text may be HTML, in which "&lt;" and '<' have different meanings.
     resolve_entities = resolve_entities && segment.find(U'<') == TextView::npos;
     out.append(CleanSegment(Text(segment), resolve_entities, normalizers));
     text.remove_prefix(segment.size());

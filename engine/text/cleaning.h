@@ -1,4 +1,4 @@
-// Cleans prompts as upstream does before tokenizing them.
+// Cleans prompts as upstream does before it splits them into tokens.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// Returns the prompt as the tokenizer expects it. The steps are, in order:
+// Returns the prompt in the form that the tokenizer expects. The steps are, in order:
 //   - each line, repeated until nothing changes: HTML entities (unless this or an earlier line has
 //     a literal '<'), C1 controls as windows-1252, Latin ligatures, full-width and half-width
 //     forms, curly quotes, line ends, terminal escapes, control characters, NFC;
@@ -17,11 +17,12 @@ namespace wan {
 // The result is valid UTF-8, may be empty, and may hold U+FFFD, zero-width and bidi characters.
 //
 // The result equals upstream's whitespace_clean(basic_clean(text)) with ftfy 6.3.1, except that
-// ftfy's repair of wrongly decoded text ("mojibake") is left out. docs/design/text.md has the rules
-// and the effects of the omission.
+// ftfy's repair of wrongly decoded text ("mojibake") is left out. docs/design/text.md has the
+// rules, and says what the omission changes.
 //
-// INVALID_ARGUMENT if `utf8` is not valid UTF-8 (surrogates and overlong forms are invalid); the
-// message names the offset of the first invalid byte. Takes linear time. Thread-safe.
+// INVALID_ARGUMENT if `utf8` is not valid UTF-8, in which surrogates and overlong forms do not
+// occur. The message names the offset of the first invalid byte. The time grows linearly with the
+// length of the text. Thread-safe.
 absl::StatusOr<std::string> CleanPrompt(std::string_view utf8);
 
 }  // namespace wan

@@ -12,15 +12,15 @@ namespace {
 struct Entity {
   std::string_view name;
   char32_t first;
-  char32_t second;  // 0 for most entities
+  char32_t second;  // second character; 0 for most entities
 };
 
-// Sorted by name, bytewise.
+// The entities, sorted by the bytes of their names.
 constexpr Entity kEntities[] = {
 #include "engine/text/html_entities.inc"
 };
 
-// Codes 0x80 to 0x9F of windows-1252.
+// The characters of windows-1252 with the codes 0x80 to 0x9F.
 constexpr std::array<char16_t, 32> kWindows1252 = {
     0x20AC, 0x0081, 0x201A, 0x0192, 0x201E, 0x2026, 0x2020, 0x2021, 0x02C6, 0x2030, 0x0160,
     0x2039, 0x0152, 0x008D, 0x017D, 0x008F, 0x0090, 0x2018, 0x2019, 0x201C, 0x201D, 0x2022,
@@ -30,7 +30,7 @@ constexpr char32_t kReplacement = 0xFFFD;
 constexpr char32_t kMaxCodePoint = 0x10FFFF;
 constexpr size_t kMaxNameLength = 32;
 
-// Returns the value of a digit in `base`, or -1.
+// Returns the value of a digit in base `base`; -1 if it is not such a digit.
 int DigitValue(char32_t c, int base) {
   if (c >= '0' && c <= '9') return static_cast<int>(c - '0');
   if (base == 16 && c >= 'a' && c <= 'f') return static_cast<int>(c - 'a') + 10;
@@ -55,8 +55,8 @@ void AppendNumbered(uint32_t number, std::u32string& out) {
   if (!control && !noncharacter) out.push_back(number);
 }
 
-// Each function below takes the text after '&', appends the reference's value, and returns the
-// reference's length; 0 if there is no reference.
+// Each of the following functions takes the text after '&', appends the value of the reference, and
+// returns the length of the reference; 0 if the text does not begin with one.
 
 size_t ReadNumeric(std::u32string_view text, std::u32string& out) {
   if (text.empty() || text[0] != '#') return 0;
@@ -68,7 +68,7 @@ size_t ReadNumeric(std::u32string_view text, std::u32string& out) {
   for (; end < text.size(); ++end) {
     const int digit = DigitValue(text[end], base);
     if (digit < 0) break;
-    // Any length is allowed; all numbers beyond Unicode mean the same.
+    // A number may have any length; all numbers beyond Unicode mean the same.
     number = std::min<uint32_t>(number * base + digit, kMaxCodePoint + 1);
   }
   if (end == digits_start) return 0;
@@ -84,7 +84,7 @@ size_t ReadNamed(std::u32string_view text, std::u32string& out) {
   if (end < text.size() && text[end] == ';') ++end;
   const std::u32string_view name = text.substr(0, end);
 
-  // Names are ASCII, so only the part before the first non-ASCII character can match.
+  // Names consist of ASCII characters, so only the part before the first other character can match.
   const auto other = std::find_if(name.begin(), name.end(), [](char32_t c) { return c > 0x7F; });
   const std::string ascii(name.begin(), other);
   for (size_t length = ascii.size(); length >= 2; --length) {

@@ -12,21 +12,21 @@
 namespace wan {
 namespace {
 
-// Longest run of marks that is left to ICU; real texts have far fewer on one letter.
+// The longest run of marks that is left to ICU. In real texts, a letter has far fewer.
 constexpr size_t kLongRun = 32;
 
 struct Mark {
   char32_t character;
-  uint8_t combining_class;  // not 0
+  uint8_t combining_class;  // the mark's combining class, which is not 0
 };
 
-// Appends the marks that `c` decomposes to. Returns false, with `marks` unchanged, if `c` is not
-// made of marks.
+// Appends the marks into which `c` decomposes. If `c` does not consist of marks, returns false and
+// leaves `marks` unchanged.
 bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& marks) {
   const auto code_point = static_cast<UChar32>(c);
   if (u_getIntPropertyValue(code_point, UCHAR_LEAD_CANONICAL_COMBINING_CLASS) == 0) return false;
   icu::UnicodeString parts;
-  // Some marks decompose into two.
+  // Some marks decompose into two marks.
   if (!nfc.getDecomposition(code_point, parts)) parts.setTo(code_point);
   const size_t before = marks.size();
   for (int32_t i = 0; i < parts.length(); i = parts.moveIndex32(i, 1)) {
@@ -41,9 +41,9 @@ bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& mar
   return true;
 }
 
-// Appends the marks sorted stably by class.
+// Appends the marks to the text, sorted stably by class.
 void AppendInOrder(const std::vector<Mark>& marks, std::u32string& out) {
-  std::array<size_t, 256> place = {};  // position of the next mark of each class
+  std::array<size_t, 256> place = {};  // where the next mark of each class belongs
   for (const Mark& mark : marks) ++place[mark.combining_class];
   size_t next = out.size();
   for (size_t& start : place) {

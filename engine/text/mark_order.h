@@ -1,4 +1,4 @@
-// Sorts long runs of combining marks canonically.
+// Brings long runs of combining marks into canonical order.
 #pragma once
 
 #include <string>
@@ -6,10 +6,11 @@
 
 namespace wan {
 
-// Returns a canonically equivalent text: in every run of more than 32 marks, the marks are
-// decomposed and stably sorted by combining class. All normal forms stay the same, but ICU needs
-// linear instead of quadratic time, because it moves each mark past all earlier ones of a higher
-// class. Other texts are returned unchanged. Takes linear time. Thread-safe.
+// Returns a text that is canonically equivalent: in every run of more than 32 marks, the marks are
+// decomposed and stably sorted by their combining class. All normal forms stay the same. But ICU
+// then needs linear time; otherwise it would need quadratic time, because it moves each mark past
+// all earlier ones of a higher class. A text without such runs is returned unchanged. The function
+// takes linear time. Thread-safe.
 std::u32string OrderMarks(std::u32string_view text);
 
 }  // namespace wan

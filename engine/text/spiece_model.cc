@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return content;
 }
 
-// Returns what is wrong with the pieces; empty if nothing is.
+// Returns what is wrong with the pieces; empty if nothing is wrong.
 std::string FindFault(const SpieceModel& model) {
   static constexpr const char* kMarks[] = {"<pad>", "</s>", "<unk>"};
   for (size_t id = 0; id < std::size(kMarks); ++id) {
@@ -67,8 +67,8 @@ absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path) {
     return absl::DataLossError(absl::StrCat("tokenizer file '", path, "' (", content->size(),
                                             " bytes) is not a SentencePiece model, or is damaged"));
   }
-  // Rules and trainer settings follow the pieces. Without them the file was truncated between two
-  // pieces, although it parses.
+  // The rules and the settings of the trainer follow the pieces. If rules and settings are missing,
+  // the file was cut between two pieces, although it can be parsed.
   if (!proto.has_trainer_spec() || !proto.has_normalizer_spec()) {
     return absl::DataLossError(absl::StrCat(
         "tokenizer file '", path, "' (", content->size(),

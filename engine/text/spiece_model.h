@@ -10,20 +10,22 @@ namespace wan {
 
 struct SpieceModel {
   struct Piece {
-    // UTF-8; U+2581 stands for the space before a word.
+    // text in UTF-8; U+2581 stands for the space before a word
     std::string text;
-    // Logarithm of the piece's probability; 0 for special tokens and bytes.
+    // The logarithm of the piece's probability; 0 for special tokens and bytes.
     float score = 0;
   };
-  // Indexed by id.
+  // All pieces; the index of a piece is its id.
   std::vector<Piece> pieces;
-  // Normalization rules in SentencePiece's compiled form (engine/text/charsmap.h); may be empty.
+  // The rules of normalization in SentencePiece's compiled form (engine/text/charsmap.h); may be
+  // empty.
   std::string charsmap;
 };
 
-// Reads a unigram model with the layout of T5's: pieces 0, 1, 2 are "<pad>", "</s>", "<unk>".
-// NOT_FOUND if the file does not exist, DATA_LOSS if it cannot be read, is not a model or is
-// truncated, INVALID_ARGUMENT for another kind of model. Every message names `path`. Thread-safe.
+// Reads a unigram model whose layout is that of T5's: pieces 0, 1 and 2 are "<pad>", "</s>" and
+// "<unk>". NOT_FOUND if the file does not exist; DATA_LOSS if it cannot be read, is not a model or
+// is truncated; INVALID_ARGUMENT if it is another kind of model. Every message names `path`.
+// Thread-safe.
 absl::StatusOr<SpieceModel> ReadSpieceModel(const std::string& path);
 
 }  // namespace wan

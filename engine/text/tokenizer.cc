@@ -16,14 +16,14 @@
 namespace wan {
 namespace {
 
-// U+2581 stands for the space before a word.
+// U+2581, which stands for the space before a word.
 constexpr std::string_view kWordStart = "\u2581";
 
-// Special tokens that may occur literally in a text, and their ids.
+// The special tokens that may occur in a text as they are spelled, and their ids.
 using Marks = std::unordered_map<std::string, int64_t>;
 
-// Returns the special token that `text` begins with, or none. Each is '<', other characters than
-// '<' and '>', and '>'.
+// Returns the special token with which `text` begins; empty if there is none. Each special token
+// consists of '<', characters other than '<' and '>', and '>'.
 Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   constexpr size_t kLongestMark = std::string_view("<extra_id_299>").size();
   const size_t close = text.substr(0, kLongestMark).find('>');
@@ -31,7 +31,7 @@ Marks::const_iterator FindMark(const Marks& marks, std::string_view text) {
   return marks.find(std::string(text.substr(0, close + 1)));
 }
 
-// Appends sentinels that the file lacks.
+// Appends the sentinels that the model file lacks.
 void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
   for (size_t id = 0; id < pieces.size(); ++id) {
     if (pieces[id].text.starts_with("<extra_id_")) marks.emplace(pieces[id].text, id);
@@ -42,8 +42,8 @@ void AddExtraIds(std::vector<SpieceModel::Piece>& pieces, Marks& marks) {
   }
 }
 
-// Splits a normalized text into words, each with a leading kWordStart. A kWordStart inside a word
-// begins a new one.
+// Splits a normalized text into words, each of which begins with kWordStart. A kWordStart inside of
+// a word begins a new word.
 std::vector<std::string> SplitWords(std::string_view text) {
   std::vector<std::string> words;
   bool inside = false;
@@ -97,7 +97,7 @@ std::vector<int64_t> Tokenizer::Segment(std::string_view text) const {
       state_->model.Segment(word, ids);
     }
   };
-  // Special tokens are found before anything else changes the text.
+  // Look for special tokens before anything else changes the text.
   size_t plain_start = 0;
   for (size_t at = text.find('<'); at != std::string_view::npos; at = text.find('<', at)) {
     const auto mark = FindMark(state_->marks, text.substr(at));

@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;
 
-// The best segmentation up to some byte: its score, and its last piece.
+// The best segmentation up to a given byte: its score, and its last piece.
 struct BestPath {
   double score = 0;
-  int64_t start = -1;  // -1: none found yet
+  int64_t start = -1;  // -1: none was found yet
   int64_t id = 0;
 };
 
@@ -41,7 +41,8 @@ template <typename Visit>
 void UnigramModel::VisitPrefixes(std::string_view text, Visit visit) const {
   auto begin = by_text_.begin();
   auto end = by_text_.end();
-  // All of [begin, end) share the first `length` bytes with the text; the shortest comes first.
+  // All pieces in [begin, end) have their first `length` bytes in common with the text; the
+  // shortest piece comes first.
   for (size_t length = 0; length < text.size(); ++length) {
     const auto byte_of = [&](int32_t id) {
       const std::string& piece = pieces_[id].text;

@@ -8,10 +8,11 @@
 
 namespace wan {
 
-// Decodes strictly: INVALID_ARGUMENT, with the byte offset, if the text is not well-formed UTF-8.
+// Decodes strictly: if the text is not well-formed UTF-8, INVALID_ARGUMENT names the offset of the
+// first wrong byte.
 absl::StatusOr<std::u32string> DecodeUtf8(std::string_view utf8);
 
-// Encodes `text`, which must hold only Unicode scalar values.
+// Encodes `text`, which may contain only Unicode scalar values.
 std::string EncodeUtf8(std::u32string_view text);
 
 }  // namespace wan

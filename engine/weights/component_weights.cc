@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Alignment of tensors, for the widest loads of kernels and libraries.
+// Alignment of tensors in bytes, sufficient for the widest loads of kernels and libraries.
 constexpr int64_t kAlignment = 512;
 
 int64_t Aligned(int64_t bytes) { return (bytes + kAlignment - 1) / kAlignment * kAlignment; }
@@ -21,7 +21,7 @@ absl::Status StoppedError() {
   return absl::CancelledError("the moving of weights was stopped on request");
 }
 
-// Returns a tensor's memory as bytes.
+// Returns a tensor's memory as a tensor of bytes.
 at::Tensor BytesOf(const c10::Storage& storage) {
   return at::from_blob(storage.mutable_data(), {static_cast<int64_t>(storage.nbytes())},
                        at::TensorOptions(storage.device()).dtype(at::kByte));
@@ -45,7 +45,7 @@ ComponentWeights::~ComponentWeights() {
   Hold(-device_bytes_);
   const absl::MutexLock lock(&mutex_);
   EndFeed();
-  // A stopped job leaves copies for which no computation waits.
+  // After a stopped job, copies may be running for which no computation waits.
   mover_->WaitFor(last_arrival_);
   mover_->WaitFor(applied_until_);
 }
@@ -90,7 +90,7 @@ void ComponentWeights::CloseGroup() {
 void ComponentWeights::BringUp(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kUp) {
-    // A stopped job may have left incomplete groups.
+    // An earlier job that was stopped may have left incomplete groups.
     EndFeed();
     std::vector<size_t> torn;
     for (size_t i = 0; i < groups_.size(); ++i) {
@@ -193,7 +193,7 @@ void ComponentWeights::ParkLocked(const std::stop_token& stop) {
 }
 
 void ComponentWeights::Release() {
-  // The freed memory may be reused, so no running copy may write to it later.
+  // The freed memory may be reused soon, so no running copy may write to it afterwards.
   EndFeed();
   mover_->ComputeAfter(last_arrival_);
   for (Group& group : groups_) {
@@ -271,7 +271,8 @@ void ComponentWeights::Use(size_t group, size_t next) {
   TORCH_CHECK(state_ != State::kParked, "weights are used while they are parked");
   MakeReady(0);
   if (state_ == State::kStreaming) {
-    // All work that reads the slots is queued before this mark.
+    // All work that reads the slots was queued before this mark, so the next copies into the slots
+    // wait for it.
     const WeightMover::Mark before = mover_->MarkCompute();
     FetchIntoSlot(group, group, before);
     MakeReady(group);
@@ -293,7 +294,7 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
-  // SetPatch has restored the other groups.
+  // Only this group is restored here; SetPatch has already restored the others.
   if (group.torn) {
     EndFeed();
     Restore({&index, 1}, {});
@@ -301,7 +302,7 @@ void ComponentWeights::MakeReady(size_t index) {
   Arrive(index);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
-  // When the patch is removed, the unpatched bits are restored from this copy.
+  // When this patch is removed later, the unpatched bits are restored from this copy.
   if (!group.host.defined() && reader_ == nullptr) CopyToHost(group, {});
   group.torn = true;
   Apply(wanted, index);
@@ -314,12 +315,13 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
     mover_->WaitFor(applied_until_);
     applied_ = patch;
   }
-  // Needed also if the patch throws, because the work that it has queued goes on.
+  // The mark is needed even if the patch throws, because the work that it has already queued goes
+  // on.
   const absl::Cleanup mark = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     try {
       applied_until_ = mover_->MarkCompute();
     } catch (const c10::Error&) {
-      // The device is lost and no longer reads memory.
+      // Ignore the error: the device is lost and no longer reads memory.
     }
   };
   patch->Apply(group);
@@ -364,7 +366,7 @@ void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::M
       copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
       continue;
     }
-    // Without a block for the group, its tensors own their memory or use a slot.
+    // If the group has no block of its own, its tensors own their memory or use a slot.
     for (const Tensor& tensor : group.tensors) {
       const at::Tensor device = BytesOf(tensor.storage);
       copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});
@@ -436,7 +438,7 @@ void ComponentWeights::FetchIntoSlot(size_t group, size_t keep, const WeightMove
   }
   Slot& slot = slots_[0].group == keep ? slots_[1] : slots_[0];
   if (slot.group != Slot::kNone) {
-    // The group may have been fetched and never used.
+    // The slot's group may have been fetched but never used.
     Arrive(slot.group);
     Unbind(groups_[slot.group]);
   }

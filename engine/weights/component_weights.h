@@ -1,6 +1,6 @@
 // Moves the weights of one component, in groups (a transformer's blocks), between the device, host
 // memory and the checkpoint's files. The component's tensors stay the same objects; only the memory
-// behind them changes.
+// that they use changes.
 //
 //   weights->Use(1, /*next=*/2);      // the component, before it computes with group 1
 //   weights->BringUp();               // its owner, long before
@@ -39,117 +39,124 @@ namespace wan {
 // The sizes of a component's groups, in bytes of device memory.
 struct WeightSizes {
   int64_t total = 0;
-  int64_t base = 0;           // the first group, which is never streamed
-  int64_t largest_group = 0;  // the largest of the other groups
+  int64_t base = 0;           // bytes of the first group, which is never streamed
+  int64_t largest_group = 0;  // bytes of the largest other group
 };
 
-// Where the component keeps one tensor of the checkpoint.
+// Tells where the component keeps one tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
-  at::Tensor
-      tensor;  // has the checkpoint's shape; a view if the component packs several tensors in one
+  at::Tensor tensor;  // has the checkpoint's shape; a view if several tensors are packed in one
 };
 
 // Thread-safe. Exceptions of LibTorch pass through, for example c10::OutOfMemoryError if the device
-// has no room; the weights are parked then. If reading weights again fails, StatusException is
-// thrown.
+// has no room; in that case the weights are parked. If the weights cannot be read again,
+// StatusException is thrown.
 //
-// Functions that move weights take a stop token. After a stop request they throw StatusException
-// with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the device. A later
-// BringUp, Stream or SetPatch makes the weights usable again.
+// Every function that moves weights takes a stop token. After a stop request it throws
+// StatusException with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the
+// device. A later BringUp, Stream or SetPatch makes the weights usable again.
 class ComponentWeights {
  public:
-  // Where a group goes once it is loaded. kDisk frees its memory and keeps no copy.
+  // The place of a group after it was loaded. kDisk frees the group's memory and keeps no copy.
   enum class Home { kDevice, kHost, kDisk };
 
-  // The weights are loaded from `source`. The object keeps it, so that weights can be dropped and
-  // read again. If it is null, weights can never be dropped, and Home::kDisk is not allowed.
+  // `source` is where the weights are loaded from. The object keeps a reference to it, so that
+  // weights can be dropped and read again. If `source` is null, weights can never be dropped, and
+  // Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
                    std::shared_ptr<const WeightSource> source = nullptr,
                    const FeedLimits& feed_limits = {});
-  // Waits for running copies, because it frees their memory.
+  // Waits for running copies, because their memory is freed.
   ~ComponentWeights();
   ComponentWeights(const ComponentWeights&) = delete;
   ComponentWeights& operator=(const ComponentWeights&) = delete;
 
-  // The mover that copies these weights.
+  // Returns the mover that copies these weights.
   WeightMover& mover() { return *mover_; }
   Home home() const { return home_; }
   const std::shared_ptr<const WeightSource>& source() const { return source_; }
 
-  // From now on `held` includes this object's device memory. Null: only DeviceBytes() counts it.
-  // Call it at most once, before other threads use the object.
+  // From now on `held` counts this object's device memory as well. Null: only DeviceBytes() counts
+  // it. Call this at most once, before other threads use the object.
   void CountIn(std::shared_ptr<HeldBytes> held) {
     held_ = std::move(held);
     if (held_ != nullptr) held_->Add(device_bytes_);
   }
 
-  // --- Building. Called by the component's loader.
+  // --- Building the object. The component's loader calls these functions.
 
-  // Begins the next group; tensors added after this belong to it. The first group needs no call.
+  // Begins the next group; tensors added after this belong to it. The first group begins without a
+  // call.
   void BeginGroup();
-  // Adds a tensor to the group. The tensor must cover its storage and share it only with views of
-  // itself, and its values must be complete when the group ends.
+  // Adds a tensor to the current group. The tensor must cover its storage and share it only with
+  // views of itself, and its values must be complete when the group ends.
   void Add(const at::Tensor& tensor);
-  // Records that `view` (a tensor of this group, or a part of one) holds the checkpoint's tensor
-  // `name`.
+  // Records that `view` (a tensor of the current group, or a part of one) holds the checkpoint's
+  // tensor `name`.
   void Name(std::string_view name, const at::Tensor& view);
   // Ends the last group.
   void FinishBuilding();
-  // Sets the reader that reads dropped groups again; without one they cannot be dropped.
+  // Sets the reader that reads dropped groups again. Without a reader, groups cannot be dropped.
   void SetReader(std::unique_ptr<const WeightReader> reader);
 
-  // --- Moving. Called by the code that decides where weights are.
+  // --- Moving weights. The code that decides where weights are calls these functions.
 
   // Starts to copy all groups that are not on the device, in order, and returns at once. A thread
-  // does the copying; Use throws if a stop request ended it. Groups without a copy in host memory
-  // are read from the checkpoint before the call returns.
+  // makes the copies; if a stop request ended them, Use throws. Groups without a copy in host
+  // memory are read from the checkpoint before the call returns.
   void BringUp(const std::stop_token& stop = {});
-  // Keeps three groups on the device: the first, the one in use and the next one. The first call
-  // makes a copy in host memory.
+  // Keeps only three groups on the device: the first, the one in use and the next one. The first
+  // call also copies all groups to host memory.
   void Stream(const std::stop_token& stop = {});
-  // Moves the weights to host memory; their device memory is free when it returns. The first call
-  // copies them; if it is stopped, the weights stay where they were.
+  // Moves the weights to host memory; when the call returns, their device memory is free. Only the
+  // first call copies them. If a stop request ends it, the weights stay where they were.
   void Park(const std::stop_token& stop = {});
-  // Frees the device's memory without making a copy in host memory: groups without a copy are read
-  // again when they are needed. Same as Park if no reader was set.
+  // Frees the weights' device memory without first copying them to host memory. Groups without a
+  // copy there are read from the checkpoint when they are needed again. If no reader was set, Drop
+  // does the same as Park.
   void Drop();
-  // Whether all groups are on the device or being copied there.
+  // Returns whether every group is on the device or is being copied there.
   bool IsUp() const;
-  // A number that changes whenever a tensor's memory does. An address of a weight stays valid as
-  // long as this number is the same. Patches change weights in place and do not change this number.
+  // Returns a number that changes whenever the memory of a tensor changes. As long as the number is
+  // the same, addresses of weights stay valid. A patch changes weights in place and does not change
+  // this number.
   uint64_t Placement() const { return placement_; }
   WeightSizes Sizes() const;
-  // The device memory held now, in bytes. Does not wait for a move.
+  // Returns the bytes of device memory that the weights hold now. The call does not wait for a move
+  // that is running.
   int64_t DeviceBytes() const { return device_bytes_; }
-  // Bytes of the weights' copies in host memory; never shrinks. Does not wait for a move.
+  // Returns the bytes of the weights' copies in host memory, which never shrink. The call does not
+  // wait for a move that is running.
   int64_t HostBytes() const { return host_bytes_; }
 
-  // --- Patching. Called by the code that chooses the LoRAs. A group is patched on the device when
-  // it is used for the first time after it has arrived. The unpatched bits stay in host memory or
-  // on disk; they are restored before another patch is applied.
+  // --- Patching weights. The code that chooses the LoRAs calls these functions. A group is patched
+  // on the device at its first use after it has arrived. The unpatched bits stay in host memory or
+  // on disk, and are restored before a different patch is applied.
 
-  // Returns nullopt if the component did not load a tensor of this name.
+  // Returns where the tensor `name` is kept; nullopt if the component did not load it.
   std::optional<NamedWeight> Find(std::string_view name) const;
-  // Makes the missing copies in host memory now, so that no later Park or SetPatch has to. A group
-  // that is on neither side is read from the checkpoint; one group at a time.
+  // Makes the missing copies in host memory now, so that no later Park or SetPatch has to make
+  // them. A group that is neither on the device nor in host memory is read from the checkpoint;
+  // only one group at a time takes device memory.
   void KeepHostCopy(const std::stop_token& stop = {});
-  // Replaces the current patch by `patch`; null removes it. Re-fetches the groups on the device
-  // that must change: from host memory asynchronously, as BringUp does, or from the checkpoint
-  // before it returns. Returns whether any group had to change.
+  // Replaces the current patch by `patch`; null removes it. Groups on the device that the change
+  // concerns are fetched again: from host memory asynchronously, as BringUp does, or from the
+  // checkpoint before the call returns. Returns whether the change concerns any group.
   bool SetPatch(std::shared_ptr<const WeightPatch> patch, const std::stop_token& stop = {});
-  // Patches all groups on the device now instead of at their first use, and returns when the device
-  // has done it. CANCELLED after a stop request, because every group passes `gate`; the remaining
-  // groups are patched when they are used.
+  // Patches all groups on the device now, not at their first use, and returns when the device has
+  // finished. CANCELLED after a stop request, because every group passes `gate`; the remaining
+  // groups are then patched at their first use.
   absl::Status FinishPatch(const WorkGate& gate = {});
 
-  // --- Using. Called by the component.
+  // --- Using weights. The component calls these functions.
 
-  // Work that is queued until the next Use may read `group` and the first group. `next` is the
-  // group that will be used after `group`; if weights are streamed, it is fetched meanwhile. Waits
-  // until the group's copy is queued. Throws c10::Error if the weights are parked.
+  // Prepares `group`: work that the caller queues before its next Use may read this group and the
+  // first one. `next` is the group that will be used after `group`. If weights are streamed, it is
+  // fetched in the meantime. Blocks until the group's copy is queued. Throws c10::Error if the
+  // weights are parked.
   void Use(size_t group, size_t next);
-  // Does the same for all groups at once. Only for components that are never streamed.
+  // Prepares all groups at once. Only components that are never streamed may call it.
   void UseAll();
 
  private:
@@ -162,15 +169,15 @@ class ComponentWeights {
     int64_t bytes = 0;
     at::Tensor host;    // undefined before the first copy to the host
     at::Tensor device;  // undefined if tensors own their memory, use a slot or have none
-    bool bound = true;  // whether its tensors have memory
+    bool bound = true;  // whether the group's tensors have memory
     WeightMover::Mark arrival;
-    bool fed = false;  // feed_ is copying it; `arrival` is set once the copy is queued
-    // The patch that the memory holds; null: none. Torn: a patch or a copy did not finish, so the
-    // values are undefined.
+    bool fed = false;  // feed_ is copying the group; `arrival` is set once the copy is queued
+    // The patch whose result is in the memory; null: the weights are unpatched. `torn`: a patch or
+    // a copy did not finish, so the values are undefined.
     std::shared_ptr<const WeightPatch> patch;
     bool torn = false;
   };
-  // Device memory for one group at a time.
+  // Device memory that holds one streamed group at a time.
   struct Slot {
     static constexpr size_t kNone = ~size_t{0};
     at::Tensor memory;
@@ -178,45 +185,47 @@ class ComponentWeights {
   };
   enum class State { kUp, kStreaming, kParked };
 
-  // Adds `bytes` to the device memory held.
+  // Adds `bytes` (negative: subtracts them) to the count of device memory.
   void Hold(int64_t bytes) {
     device_bytes_ += bytes;
     if (held_ != nullptr) held_->Add(bytes);
   }
   void CloseGroup() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void CopyToHost(Group& group, const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Starts feed_, which copies the groups from host memory. They must be bound.
+  // Starts feed_, which copies the groups from host memory. The groups' tensors must have memory
+  // (bound).
   void Feed(std::span<const size_t> groups, const WeightMover::Mark& after,
             const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Marks groups whose copies are not queued yet as torn.
+  // Ends feed_, and marks the groups whose copies are not queued yet as torn.
   void EndFeed() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Fetch(Group& group, const at::Tensor& device, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Bind(Group& group, const at::Tensor& device);
   void Unbind(Group& group);
   void Arrive(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Waits for the group's copy and applies the wanted patch.
+  // Waits for the group's copy, then applies the patch that is set.
   void MakeReady(size_t group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<const WeightPatch> PatchOf(size_t group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Queues the patch's work on a group, and keeps the patch until the device has done it.
+  // Queues the work that patches a group, and keeps the patch alive until the device has done that
+  // work.
   void Apply(const std::shared_ptr<const WeightPatch>& patch, size_t group)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Whether the group is torn or holds a patch that is no longer wanted.
+  // Returns whether the group is torn or has a patch that is no longer set.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Restores the unpatched bits from host memory, or reads them from the checkpoint. Call it while
-  // feed_ is idle.
+  // Gives the groups their unpatched bits again, from host memory or from the checkpoint. Call it
+  // only while feed_ is idle.
   void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The groups must have device memory. They hold the unpatched bits when this returns, and are
-  // torn if it throws.
+  // Reads the unpatched bits of the groups, which must have device memory, from the checkpoint. If
+  // the function throws, the groups are torn.
   void ReadBase(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void KeepHostCopyLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void ParkLocked(const std::stop_token& stop) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Frees the device's memory.
+  // Frees the weights' device memory.
   void Release() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::unique_ptr<WeightMover> mover_;
@@ -232,16 +241,16 @@ class ComponentWeights {
   State state_ ABSL_GUARDED_BY(mutex_);
   std::vector<Group> groups_ ABSL_GUARDED_BY(mutex_);
   std::array<Slot, 2> slots_ ABSL_GUARDED_BY(mutex_);
-  // A mark after the last copy to the device; copies run one after the other.
+  // A mark after the latest copy to the device; copies run one after the other.
   WeightMover::Mark last_arrival_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<const WeightReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
-  // The last applied patch, and a mark after its work. Until that work is done, the device may read
-  // the patch's factors from host memory.
+  // The patch that was applied last, and a mark after its work. Until the device has done that
+  // work, it may read the patch's factors from host memory.
   std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
   WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: idle
+  std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: no copies are being fed
 };
 
 }  // namespace wan

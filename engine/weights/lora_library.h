@@ -1,5 +1,5 @@
 // Holds the LoRAs of one transformer in host memory, and combines those that a request chooses into
-// a patch.
+// one patch.
 #pragma once
 
 #include <map>
@@ -20,15 +20,16 @@ class LoraLibrary {
  public:
   void Add(const std::string& name, std::shared_ptr<const LoraWeights> weights);
 
-  // Returns the patch for `choice`, or null if it changes nothing here: all scales are 0, or the
-  // LoRAs belong to another expert. Repeating the last choice returns the same patch, so the
-  // weights are not merged again. `weights` must be the same in every call.
+  // Returns the patch for `choice`. Returns null if the choice changes nothing in this transformer:
+  // all scales are 0, or the LoRAs belong to the other expert. If the choice is the same as in the
+  // last call, returns the same patch, so that the weights are not merged again. `weights` must be
+  // the same in every call.
   std::shared_ptr<const WeightPatch> PatchFor(const ComponentWeights& weights,
                                               std::span<const LoraScale> choice);
 
  private:
   std::map<std::string, std::shared_ptr<const LoraWeights>, std::less<>> loras_;
-  std::vector<LoraScale> choice_;  // the last choice, without LoRAs that change nothing
+  std::vector<LoraScale> choice_;  // the last choice, without the LoRAs that change nothing
   std::shared_ptr<const WeightPatch> patch_;
 };
 

@@ -14,7 +14,7 @@ namespace {
 
 struct Addition {
   const LoraWeights::Term* term = nullptr;
-  double factor = 1;  // factor that includes the request's scale
+  double factor = 1;  // the LoRA's factor times the request's scale
 };
 
 struct Change {
@@ -27,7 +27,7 @@ at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
   return host.to(device, /*non_blocking=*/true).to(at::kFloat);
 }
 
-// An addition's matrices on the device; the same for every range of rows.
+// The matrices of one addition, copied to the device; every range of rows uses the same.
 struct Factors {
   at::Tensor up;
   at::Tensor down;
@@ -48,7 +48,7 @@ void Merge(const Change& change) {
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
     const at::Tensor part = matrix.narrow(0, first, count);
-    const at::Tensor sum = part.to(at::kFloat);  // no copy if the part is fp32
+    const at::Tensor sum = part.to(at::kFloat);  // shares the part's memory if that is fp32
     for (size_t i = 0; i < change.additions.size(); ++i) {
       const Addition& addition = change.additions[i];
       if (factors[i].up.defined()) {
@@ -76,7 +76,7 @@ class LoraPatch final : public WeightPatch {
 
  private:
   const std::map<size_t, std::vector<Change>> groups_;
-  const std::vector<ScaledLora> loras_;  // keep the terms in changes_ valid
+  const std::vector<ScaledLora> loras_;  // owns the terms that groups_ points to
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Merges LoRAs into a component's weights: W + the sum of scale * factor * (up down) over the
-// LoRAs. The sum is computed in fp32 and rounded once.
+// Merges LoRAs into a component's weights: W becomes W + the sum of scale * factor * (up down) over
+// the LoRAs. The sum is computed in fp32 and rounded once.
 #pragma once
 
 #include <memory>
@@ -16,9 +16,9 @@ struct ScaledLora {
   double scale = 1;
 };
 
-// Returns the patch; null if there are no LoRAs or all their scales are 0. The factors are copied
-// to the device when a group is patched, and do not stay there. `weights` must belong to the
-// transformer for which the LoRAs were read; the patch keeps no reference to it.
+// Returns the patch, or null if there are no LoRAs or all their scales are 0. The LoRAs' matrices
+// are copied to the device each time a group is patched, and do not stay there. `weights` must
+// belong to the transformer for which the LoRAs were read; the patch keeps no reference to it.
 std::shared_ptr<const WeightPatch> MakeLoraPatch(const ComponentWeights& weights,
                                                  std::span<const ScaledLora> loras);
 

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// Alignment of tensors: enough for every dtype.
+// Alignment of tensors in bytes, sufficient for every dtype.
 constexpr int64_t kAlignment = 64;
 
 int64_t AlignedSize(const StoredTensor& tensor) {
@@ -20,14 +20,14 @@ int64_t AlignedSize(const StoredTensor& tensor) {
   return (bytes + kAlignment - 1) / kAlignment * kAlignment;
 }
 
-// Carves tensors out of one block of memory, in order.
+// Hands out consecutive parts of one block of memory, one per tensor.
 class Packer {
  public:
   Packer(const MappedFile* file, const at::Tensor& memory, const std::stop_token& stop)
       : file_(file), memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
-    // The copy below reads the file and takes long, so stop before it.
+    // Stop here if requested, because the copy below reads the file and takes long.
     if (stop_.stop_requested()) {
       throw StatusException(absl::CancelledError("the loading of a LoRA was stopped on request"));
     }

@@ -16,26 +16,26 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // An addition to the tensor `target`: factor * (up down), or factor * difference if up and down
-  // are undefined. The matrices are in host memory, in the file's dtypes.
+  // A term to be added to the tensor `target`: factor * (up down), or factor * difference if up and
+  // down are undefined. All matrices are in host memory and have the file's dtypes.
   struct Term {
     std::string target;
-    at::Tensor up;          // [rows, rank]
-    at::Tensor down;        // [rank, columns]
-    at::Tensor difference;  // [rows, columns]
+    at::Tensor up;          // shape [rows, rank]
+    at::Tensor down;        // shape [rank, columns]
+    at::Tensor difference;  // shape [rows, columns]
     double factor = 1;
   };
 
-  // Copies the file's tensors into host memory from which the mover's device copies fast. `file`
-  // and `mover` are not needed afterwards. Throws c10::OutOfMemoryError if there is no memory, and
-  // StatusException (CANCELLED) between two tensors after a stop request.
+  // Copies the file's tensors into host memory from which the mover's device can copy fast. `file`
+  // and `mover` are not needed afterwards. Throws c10::OutOfMemoryError if host memory runs out.
+  // After a stop request throws StatusException (CANCELLED) before it copies the next tensor.
   static std::shared_ptr<const LoraWeights> Load(const LoraFile& file, WeightMover& mover,
                                                  const std::stop_token& stop = {});
 
   const std::vector<Term>& terms() const { return terms_; }
-  // The largest rank of a term; 0 if all terms are differences.
+  // Returns the largest rank of a term; 0 if all terms are differences.
   int64_t rank() const { return rank_; }
-  // Host memory of the matrices, in bytes.
+  // Returns the host memory of the matrices, in bytes.
   int64_t bytes() const { return static_cast<int64_t>(memory_.nbytes()); }
 
  private:

@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Each call adds the seconds since the previous call (or construction) to a sum.
+// A stopwatch: each call adds the seconds since the previous call (or since construction) to a sum.
 class Stopwatch {
  public:
   void AddTo(double& seconds) {

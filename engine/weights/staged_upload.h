@@ -1,6 +1,6 @@
-// Copies tensors from files to a device. Its threads read files into pinned buffers; while one
-// buffer is copied to the device, the next is filled, also with bytes of the next tensor. No whole
-// tensor is ever in host memory.
+// Copies tensors from files to a device. Threads of the object read files into pinned buffers.
+// While one buffer is copied to the device, the next is filled, possibly with bytes of the next
+// tensor. At no time is a whole tensor in host memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -24,41 +24,42 @@ namespace wan {
 
 struct UploadSettings {
   int threads = HostCopyThreads();
-  // Smaller chunks would make threads wait for a lock that the driver takes to start a copy.
+  // The size of a buffer. If a buffer were smaller, threads would wait for the driver's lock, which
+  // each start of a copy takes.
   int64_t chunk_bytes = int64_t{4} << 20;
-  int buffers = 4;  // number for each thread
+  int buffers = 4;  // buffers per thread
 };
 
-// Seconds, summed over all threads.
+// All times are sums over the threads, in seconds.
 struct UploadTimes {
   double reading = 0;
-  double queueing = 0;  // spent in calls that start copies
-  double waiting = 0;   // spent waiting for a buffer's copy to finish
+  double queueing = 0;  // time in calls that start copies
+  double waiting = 0;   // time waiting for a buffer's copy to finish
 };
 
-// Call Copy and Arrive on one thread, the one that computes.
+// Call Copy and Arrive on the thread that computes.
 class StagedUpload {
  public:
   // Allocates all buffers, and throws if that fails. `mover` must outlive this object.
   explicit StagedUpload(WeightMover& mover, const UploadSettings& settings = UploadSettings());
-  // Drops reads that have not begun, and waits for the copies that were started.
+  // Drops reads that have not begun yet, and waits for the copies that have started.
   ~StagedUpload();
   StagedUpload(const StagedUpload&) = delete;
   StagedUpload& operator=(const StagedUpload&) = delete;
 
-  // Queues a copy of `source` to `device` and returns at once. `device` must be kByte, contiguous
-  // and as long as `source`.
+  // Queues a copy of `source` to `device` and returns at once. `device` must be a contiguous kByte
+  // tensor, as long as `source`.
   void Copy(TensorBytes source, const at::Tensor& device);
 
-  // Blocks until every queued copy has been read from its file and started. Work queued for
-  // computing after that sees the bytes. Returns a file's error, or rethrows the device's; all
-  // bytes queued so far are undefined then.
+  // Blocks until every queued copy has been read from its file and started. Work that is queued for
+  // computing afterwards sees the bytes. Returns a file's error, or rethrows the device's
+  // exception; after either, all bytes queued so far are undefined.
   absl::Status Arrive();
-  // Reads no further chunk. A running or later Arrive returns `reason`. `reason` must not be OK.
-  // Does not wait. Any thread may call it.
+  // Stops reading: no further chunk is read. An Arrive that is running or comes later returns
+  // `reason`. `reason` must not be OK. The call does not wait. Any thread may call it.
   void Abandon(const absl::Status& reason);
 
-  // Valid only between Arrive() and the next Copy().
+  // Returns the seconds of this upload. Valid only between Arrive() and the next Copy().
   UploadTimes times() const;
 
  private:
@@ -76,7 +77,7 @@ class StagedUpload {
     at::Tensor memory;
     WeightMover::Mark departure;
   };
-  // The buffers and times of one thread.
+  // A lane: the buffers and the times of one thread.
   struct Lane {
     std::vector<Buffer> buffers;
     size_t next = 0;
@@ -93,14 +94,14 @@ class StagedUpload {
 
   WeightMover& mover_;
   const int64_t chunk_bytes_;
-  // One lane for each thread. A lane belongs to its thread while that is busy, and to the caller
-  // otherwise.
+  // One lane per thread. While a thread is busy it alone uses its lane; otherwise the caller may.
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;
-  // Items queued since the last Arrive. A deque, because threads hold pointers to the items.
+  // The items that were queued since the last Arrive. The items are in a deque, because threads
+  // hold pointers to them.
   std::deque<Item> items_ ABSL_GUARDED_BY(mutex_);
-  // The next byte to read: an item and the offset in it.
+  // Where the next byte to read is: an item and the offset in it.
   size_t next_item_ ABSL_GUARDED_BY(mutex_) = 0;
   int64_t next_byte_ ABSL_GUARDED_BY(mutex_) = 0;
   int busy_ ABSL_GUARDED_BY(mutex_) = 0;
@@ -108,7 +109,7 @@ class StagedUpload {
   absl::Status status_ ABSL_GUARDED_BY(mutex_);
   std::exception_ptr thrown_ ABSL_GUARDED_BY(mutex_);
 
-  std::vector<std::thread> threads_;  // last member, because the threads use all others
+  std::vector<std::thread> threads_;  // last member, because its threads use all others
 };
 
 }  // namespace wan

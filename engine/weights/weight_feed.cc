@@ -34,7 +34,8 @@ WeightFeed::WeightFeed(WeightMover& mover, std::vector<Copy> copies, WeightMover
   try {
     thread_ = std::thread([this] { Run(/*may_wait=*/true); });
   } catch (const std::system_error&) {
-    // If the system has no thread left, the caller's thread queues the copies and waits.
+    // If the system cannot start a thread, the caller's thread queues the copies and waits for
+    // them.
     Run(/*may_wait=*/true);
   }
 }

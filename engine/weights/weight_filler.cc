@@ -13,30 +13,33 @@
 namespace wan {
 namespace {
 
-// Most bytes that wait on the device, in the file's dtype or order, for their conversion.
+// The most bytes that may wait on the device, in the file's dtype or order, until they are
+// converted.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
-// Elements that a CPU converts at a time.
+// The number of elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
-// Larger tensors repeat their numbers on the CPU, because it would draw those of a large text
-// encoder for minutes. The period is prime, so that no two rows of a matrix begin alike.
+// On a CPU, larger synthetic tensors repeat this many random numbers, because drawing all numbers
+// of a large text encoder would take minutes. The period is prime, so that no two rows of a matrix
+// begin with the same numbers.
 constexpr int64_t kMostDrawnOnCpu = 4194301;
 
 absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
 
-// FNV-1a, because std::hash does not promise the same weights for a name in every build.
+// FNV-1a. With std::hash, a tensor's numbers could differ from build to build.
 uint64_t SeedOf(std::string_view name) {
   uint64_t hash = 14695981039346656037ull;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
   return hash;
 }
 
-// Fills `out` (contiguous, on the CPU) with the source's bytes from `offset` on.
+// Fills `out` (contiguous, on the CPU) with bytes of the source, starting at `offset`.
 absl::Status ReadBytes(const TensorBytes& source, size_t offset, const at::Tensor& out) {
   return source.Read(offset, std::span(static_cast<std::byte*>(out.mutable_data_ptr()),
                                        static_cast<size_t>(out.nbytes())));
 }
 
-// `out` is on the CPU; its dtype or memory order may differ from the file's.
+// Reads a tensor into `out`, which is on the CPU and may have another dtype or memory order than
+// the file.
 absl::Status ReadOnHost(const TensorBytes& source, const TensorInfo& info, const at::Tensor& out) {
   const at::ScalarType stored = ToScalarType(info.dtype);
   if (!out.is_contiguous()) {
@@ -111,7 +114,7 @@ void WeightFiller::Fill(const TensorInfo& info, const at::Tensor& out) {
 }
 
 void WeightFiller::Change(std::function<void()> change) {
-  if (!status_.ok()) return;  // no values to change
+  if (!status_.ok()) return;  // after a failure there are no values to change
   if (upload_ == nullptr) {
     change();
   } else {
@@ -129,8 +132,8 @@ void WeightFiller::Upload(TensorBytes bytes, const TensorInfo& info, const at::T
     upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
     return;
   }
-  // Copy raw bytes: the device converts and rearranges faster than the host, and one wait serves
-  // many tensors.
+  // Copy the raw bytes: the device converts and rearranges them faster than the host would, and the
+  // host waits once for many tensors.
   const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
   upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
   changes_.push_back([raw, out] { out.copy_(raw); });
@@ -160,7 +163,7 @@ void WeightFiller::MakeSynthetic(const TensorInfo& info, const at::Tensor& out) 
   const double std = info.shape.size() >= 2 ? 1.0 / std::sqrt(static_cast<double>(fan_in)) : 0.02;
   at::Generator generator = at::globalContext().defaultGenerator(out.device()).clone();
   generator.set_current_seed(SeedOf(info.name) + source_.SyntheticSeed());
-  // Draw in row-major order, so that the numbers do not depend on the layout.
+  // Draw in row-major order, so that the numbers do not depend on the memory layout.
   const at::Tensor drawn = out.is_contiguous() ? out : at::empty(info.shape, out.options());
   const at::Tensor numbers = drawn.view(-1);
   const int64_t different =

@@ -1,5 +1,5 @@
-// Writes tensors of a WeightSource into the memory in which a component keeps them, when the
-// component is loaded and each time that it is read again.
+// Copies tensors of a WeightSource into the memory in which a component keeps them: when the
+// component is loaded, and whenever its weights are read again.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -20,32 +20,32 @@ namespace wan {
 
 at::ScalarType ToScalarType(DType dtype);
 
-// Not thread-safe. On a GPU values arrive asynchronously: read them only after Settle(), and change
-// them only through Change(). Files are read with system calls, not through their mapping, so a
-// truncated file gives DATA_LOSS instead of SIGBUS.
+// Not thread-safe. On a GPU values arrive asynchronously. Read them only after Settle(), and change
+// them only with Change(). Files are read with system calls, not through their mapping. So a
+// truncated file gives DATA_LOSS, whereas a mapping would raise SIGBUS.
 //
-// A synthetic source has no bytes. Its tensors are filled on the device with numbers that depend
-// only on the tensor's name and shape, on the source's seed and on the kind of device (matrices are
-// scaled by 1/sqrt(fan in), norm weights are 1). On the CPU the numbers of very large tensors
-// repeat.
+// A synthetic source has no stored bytes. The tensors of a synthetic source are filled on the
+// device with random numbers (matrices are scaled by 1/sqrt(fan in)) or, for norm weights, with
+// ones. The numbers depend only on the tensor's name and shape, on the source's seed and on the
+// kind of device. On a CPU the numbers of very large tensors repeat.
 class WeightFiller {
  public:
   // `source` and `mover` must outlive this object. After a stop request status() is CANCELLED, and
   // every call returns at once.
   WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop);
 
-  // Writes the source's tensor `info` to `out`, which must have its shape. Does nothing after a
-  // failure.
+  // Copies the source's tensor `info` to `out`, which must have the tensor's shape. After a failure
+  // the call does nothing.
   void Fill(const TensorInfo& info, const at::Tensor& out);
 
-  // Calls `change` once the values of all tensors filled so far have arrived. It changes some of
-  // them in place.
+  // Calls `change` once the values of all tensors that were filled before have arrived. `change`
+  // modifies some of these values in place.
   void Change(std::function<void()> change);
 
   // Waits until all values have arrived and all changes are made, or until a failure.
   void Settle();
 
-  // Returns the first error.
+  // Returns the first error, or OK.
   const absl::Status& status() const { return status_; }
 
  private:
@@ -57,7 +57,7 @@ class WeightFiller {
   const std::stop_token stop_;
   std::unique_ptr<StagedUpload> upload_;  // null if the device is the host
   std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
-  // Work to do once the pending bytes have arrived, and the memory that it uses.
+  // The work to do once the pending bytes have arrived; it owns the memory that it uses.
   std::vector<std::function<void()>> changes_;
   int64_t staged_bytes_ = 0;
   absl::Status status_;

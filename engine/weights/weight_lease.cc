@@ -44,8 +44,9 @@ void WeightLease::End() noexcept {
       weights_->Park();
     }
   } catch (const c10::Error&) {
-    // Host copies exist since the job began, so this fails only if the device is lost. The caller
-    // gets that error from elsewhere; throwing in a destructor would end the process.
+    // Ignore the error: host copies have existed since the job began, so moving fails only if the
+    // device is lost. The caller learns of that from its next call to the device; throwing in a
+    // destructor would end the process.
   }
   weights_ = nullptr;
 }

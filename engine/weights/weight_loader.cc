@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Reads groups again by repeating the recorded steps of their loader.
+// Reads a component's groups again by repeating the steps that their loader recorded.
 class RecordedReader final : public WeightReader {
  public:
   RecordedReader(std::shared_ptr<const WeightSource> source,
@@ -32,7 +32,7 @@ class RecordedReader final : public WeightReader {
 
  private:
   const std::shared_ptr<const WeightSource> source_;
-  const std::vector<std::vector<WeightLoader::Step>> steps_;  // steps of each group
+  const std::vector<std::vector<WeightLoader::Step>> steps_;  // the steps of each group
 };
 
 }  // namespace
@@ -81,14 +81,14 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
 }
 
 void WeightLoader::Change(std::function<void()> change) {
-  if (!status_.ok()) return;  // no values to change
+  if (!status_.ok()) return;  // after a failure there are no values to change
   steps_.back().push_back([change](WeightFiller& filler) { filler.Change(change); });
   filler_->Change(std::move(change));
 }
 
 void WeightLoader::BeginGroup() {
-  if (!status_.ok()) return;  // a failed component's groups are not used
-  // Only groups that leave the device must be complete now.
+  if (!status_.ok()) return;  // nobody uses the groups of a component that failed
+  // A group must be complete now only if it will leave the device.
   if (weights_->home() != ComponentWeights::Home::kDevice) Settle();
   weights_->BeginGroup();
   steps_.emplace_back();
@@ -141,7 +141,7 @@ void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
     return;
   }
   steps_.back().push_back([info, out](WeightFiller& filler) { filler.Fill(*info, out); });
-  // Copies the bytes instead of mapping them, because the file may be replaced while the server
+  // Read the bytes instead of mapping them, because somebody may replace the file while the server
   // runs.
   filler_->Fill(*info, out);
   status_.Update(filler_->status());

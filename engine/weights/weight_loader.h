@@ -20,50 +20,52 @@
 
 namespace wan {
 
-// Used only while a component is built. Get() always returns a tensor, so constructors need no
-// checks; status() keeps the first error, and the builder checks it at the end. Not thread-safe.
+// The loader is used only while a component is built. Get() always returns a tensor, so
+// constructors need no error handling. status() keeps the first error; whoever builds the component
+// checks it at the end. Not thread-safe.
 //
-// Every tensor is written once, into its final memory, and registered with the component's
-// ComponentWeights. On a GPU values arrive asynchronously: read them only after Finish(), and
-// change them only through Change().
+// Every tensor is written only once, into its final memory, and registered with the component's
+// ComponentWeights. On a GPU values arrive asynchronously. Read them only after Finish(), and
+// change them only with Change().
 //
-// If the ComponentWeights keep their source, Finish() gives them a reader that repeats the loading,
-// so that the weights can be dropped.
+// If the ComponentWeights keep their source, Finish() gives them a reader that repeats the loading.
+// Then the weights can be dropped.
 class WeightLoader {
  public:
-  // One recorded step of loading a group.
+  // One step of loading a group, recorded so that it can be repeated.
   using Step = std::function<void(WeightFiller&)>;
 
-  // `source` must outlive the loader, but not the tensors. The tensors are registered with
-  // `weights`; null: with new ComponentWeights that stay on the device. After a stop request
-  // status() is CANCELLED, and every call returns at once.
+  // `source` must outlive the loader, but need not outlive the tensors. The tensors are registered
+  // with `weights`; null: with a new ComponentWeights, whose weights stay on the device. After a
+  // stop request status() is CANCELLED, and every call returns at once.
   WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
                std::shared_ptr<ComponentWeights> weights = nullptr, std::stop_token stop = {});
 
-  // Returns the tensor in the loader's dtype, or in `dtype`. If the tensor is missing or has
+  // Returns the tensor `name`, in the loader's dtype or in `dtype`. If the tensor is missing or has
   // another shape, returns zeros of the expected shape, and status() names the tensor and the file.
   // After a stop request the values are undefined.
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape);
   at::Tensor Get(std::string_view name, at::IntArrayRef expected_shape, at::ScalarType dtype);
-  // Loads several tensors of one shape and returns them joined along the first dimension.
+  // Loads several tensors of the same shape and returns them joined along the first dimension.
   at::Tensor GetStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,
                         at::ScalarType dtype);
-  // Returns the kernel of a convolution, with its values in the memory order of `layout`.
+  // Loads the kernel of a convolution, and returns it with its values in the memory order of
+  // `layout`.
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
-  // Calls `change` once the values of all tensors loaded so far have arrived. It changes some of
-  // them in place.
+  // Calls `change` once the values of all tensors that were loaded before have arrived. `change`
+  // modifies some of these values in place.
   void Change(std::function<void()> change);
 
   // Begins the next group of the component's weights; tensors loaded after this belong to it.
   void BeginGroup();
 
-  // Call it last. Waits for the values, which are complete if status() is OK, and returns the
-  // component's weights.
+  // Ends the loading; no other call may follow. Waits until the values have arrived, and returns
+  // the component's weights. All values are complete if status() is OK.
   std::shared_ptr<ComponentWeights> Finish();
 
-  // Bytes of all tensors loaded so far.
+  // Returns the bytes of all tensors loaded so far.
   int64_t bytes() const { return bytes_; }
 
   const absl::Status& status() const { return status_; }
@@ -74,9 +76,10 @@ class WeightLoader {
  private:
   at::Tensor Allocate(at::IntArrayRef shape, at::ScalarType dtype,
                       at::MemoryFormat layout = at::MemoryFormat::Contiguous);
-  // Writes the tensor `name` to `out`, which has the expected shape, and records the name.
+  // Copies the tensor `name` to `out`, which has the expected shape, and records that the name was
+  // loaded.
   void Fill(std::string_view name, const at::Tensor& out);
-  // Waits until all tensors so far are complete.
+  // Waits until all tensors loaded so far are complete.
   void Settle();
 
   const WeightSource& source_;
@@ -85,7 +88,7 @@ class WeightLoader {
   const std::shared_ptr<ComponentWeights> weights_;
   const std::stop_token stop_;
   std::optional<WeightFiller> filler_;    // unset after Finish()
-  std::vector<std::vector<Step>> steps_;  // steps of each group
+  std::vector<std::vector<Step>> steps_;  // the steps of each group
   int64_t bytes_ = 0;
   absl::Status status_;
 };

@@ -73,7 +73,8 @@ class StreamMover final : public WeightMover {
       UseDeviceInThread(device_);
       EventOf(mark).synchronize();
     } catch (const c10::Error&) {
-      // The device is lost: no copy runs any more, and the next call to the device reports it.
+      // Ignore the error: the device is lost, so no copy runs any more, and the next call to the
+      // device reports it.
     }
   }
 
@@ -84,7 +85,8 @@ class StreamMover final : public WeightMover {
   }
 
  private:
-  // StagedUpload calls this on its own threads, where the current device is not set yet.
+  // Set the device: StagedUpload calls this on its own threads, where the current device is not set
+  // yet.
   static at::Device Entered(at::Device device) {
     UseDeviceInThread(device);
     return device;

@@ -1,4 +1,5 @@
-// The interface of a patch: it changes weights on the device but not their copy in host memory.
+// The interface of a patch, which changes weights on the device but not their copies in host
+// memory.
 #pragma once
 
 #include <cstddef>
@@ -6,7 +7,7 @@
 
 namespace wan {
 
-// Most elements of a tensor that a patch handles at a time; 64 MiB in fp32.
+// The most elements of a tensor that a patch changes at a time; 64 MiB in fp32.
 inline constexpr int64_t kPatchElements = int64_t{1} << 24;
 
 // Thread-safe. Exceptions of LibTorch pass through.
@@ -14,12 +15,12 @@ class WeightPatch {
  public:
   virtual ~WeightPatch() = default;
 
-  // Whether Apply changes the group with this number (see ComponentWeights::BeginGroup).
+  // Returns whether Apply changes the group with this number (see ComponentWeights::BeginGroup).
   virtual bool Touches(size_t group) const = 0;
 
-  // Queues work on the computing queue that patches the group's tensors, which must hold the
-  // unpatched bits. The queued work may read the patch's host memory, also after this call has
-  // thrown: keep the patch alive until it is done.
+  // Queues work that patches the group's tensors, which must have their unpatched bits, on the
+  // computing queue. That work may read the patch's host memory even after this call has thrown, so
+  // keep the patch alive until the device has done it.
   virtual void Apply(size_t group) const = 0;
 };
 

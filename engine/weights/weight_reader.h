@@ -15,10 +15,10 @@ class WeightReader {
  public:
   virtual ~WeightReader() = default;
 
-  // Fills the tensors of `groups` (numbers as in ComponentWeights::BeginGroup) with the bits that
-  // loading gave them. The tensors must have memory. Work that is queued after this returns sees
+  // Fills the tensors of `groups` (numbered as in ComponentWeights::BeginGroup) with the bits that
+  // loading gave them. The tensors must have device memory. Work that is queued after the call sees
   // the bits. DATA_LOSS, naming the file, if a file was truncated; CANCELLED after a stop request.
-  // The bits are undefined then. Exceptions of LibTorch pass through.
+  // After an error the bits are undefined. Exceptions of LibTorch pass through.
   virtual absl::Status Read(std::span<const size_t> groups, WeightMover& mover,
                             const std::stop_token& stop) const = 0;
 };

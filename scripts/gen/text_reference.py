@@ -21,7 +21,7 @@ from transformers import AutoTokenizer
 
 CONFIG = ftfy.TextFixerConfig(fix_encoding=False)
 
-# What interacts: entity parts, characters that become entity parts, marks of the tokenizer, line ends,
+# Texts that interact: entity parts, characters that become entity parts, marks of the tokenizer, line ends,
 # escapes, controls, accents and what the tokenizer's normalization treats as one unit.
 FRAGMENTS = (
     ["a", "the ", "sooooo", "haha", "T", ".", "e", " ", "3", "1", "m", "x", "a red cat"]

@@ -3,7 +3,7 @@ own library (NVML) and with nothing else installed: the fields and names of wan_
 import ctypes
 import threading
 
-# As ThrottleReasonNames of engine/monitor/nvml.cc names them. An idle GPU and clocks that somebody set are no reasons.
+# The names are those of ThrottleReasonNames in engine/monitor/nvml.cc. An idle GPU, and clocks that somebody has set, do not count as reasons.
 REASONS = {0x4: "power cap", 0x8: "hardware slowdown", 0x10: "sync boost", 0x20: "temperature",
            0x40: "hardware temperature slowdown", 0x80: "power brake", 0x200: "board limit", 0x400: "reliability limit"}
 NO_REASONS = 0x1 | 0x2 | 0x100
@@ -34,9 +34,9 @@ class Nvml:
         return number.value if done else None
 
     def read(self):
-        """(SM clock in MHz, power in W, temperature in degrees Celsius, bits of throttle reasons); None: not read."""
+        """Returns (SM clock in MHz, power in W, temperature in degrees Celsius, bits of throttle reasons); None: could not be read."""
         milliwatts = self._get("nvmlDeviceGetPowerUsage", ctypes.c_uint())
-        # Renamed in driver 535; later drivers still have the old name.
+        # The function was renamed in driver 535; later drivers still have the old name.
         reasons = self._get("nvmlDeviceGetCurrentClocksThrottleReasons", ctypes.c_ulonglong())
         return (self._get("nvmlDeviceGetClockInfo", ctypes.c_uint(), SM_CLOCK),
                 None if milliwatts is None else milliwatts / 1000,

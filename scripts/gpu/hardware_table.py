@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The table of docs/operate/hardware.md from rows that wan_bench memory measured: every card, every video of the table.
+"""Makes the table of docs/operate/hardware.md from rows that `wan_bench memory` has measured: every card, every video.
 
 A card that was not measured, but whose plan is that of a smaller card that was, needs no row: the same blocks under a wider
 limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each. Needs wan_inspect in the
@@ -45,14 +45,14 @@ def read_rows(path):
         try:
             row = json.loads(line)
         except json.JSONDecodeError:
-            continue  # half a line, where a run was stopped
+            continue  # the line is incomplete, because a run was stopped
         if not row.get("residency"):
             rows.append(row)
     return rows
 
 
 def find_row(rows, model, shape, limit, plan):
-    """The card's own row, or that of the largest smaller card with the same plan; and whether it is its own."""
+    """Returns the card's own row, otherwise that of the largest smaller card with the same plan; and whether it is its own."""
     candidates = [row for row in rows if row["model"] == "synthetic:" + model and row["shape"] == shape]
     own = [row for row in candidates if row["limit_gib"] == limit]
     if own:
@@ -107,7 +107,7 @@ def main():
                 elif not same_plan(row, plan):
                     note = "STALE: the plan has changed since"
                 wrong += note.startswith(("FAILED", "WRONG", "STALE"))
-                # The first step of a process finds kernels and clocks cold.
+                # Leave out the first step of a process, because kernels and clocks are cold then.
                 steps = row["step_seconds"]
                 off = max((s["estimate_bytes"] / s["peak_bytes"] - 1 for s in row["stages"]), default=0)
                 lines.append(start + " | ".join([

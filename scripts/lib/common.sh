@@ -1,10 +1,10 @@
-# Shared by the scripts beside this folder; sourced after `set -euo pipefail`.
+# Functions that the scripts share; source it after `set -euo pipefail`.
 
 REPO_ROOT=$(cd "$(dirname "${BASH_SOURCE[0]}")/../.." && pwd)
 BUILD_DIR=${WAN_BUILD_DIR:-$REPO_ROOT/build}
 DEPS_DIR=${WAN_DEPS_DIR:-$REPO_ROOT/.deps}
 
-# say TEXT: one line to a person who watches.
+# say TEXT: prints one line to the person who watches.
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
 
 die() {
@@ -12,7 +12,7 @@ die() {
   exit 1
 }
 
-# as_root COMMAND...: directly as root, through sudo otherwise.
+# as_root COMMAND...: runs the command directly if the user is root, otherwise through sudo.
 as_root() {
   if [ "$(id -u)" -eq 0 ]; then
     "$@"
@@ -23,7 +23,7 @@ as_root() {
   fi
 }
 
-# jobs_for_this_machine: how many compilers may run at once: one a core, and 2 GiB for each.
+# jobs_for_this_machine: prints how many compilers may run at a time: one for each core, if there are 2 GiB for each.
 jobs_for_this_machine() {
   local cores memory_gib
   cores=$(nproc)
@@ -33,7 +33,7 @@ jobs_for_this_machine() {
   echo $((cores < by_memory ? cores : by_memory))
 }
 
-# cuda_toolkit: prints the root of a CUDA 13 toolkit; fails where there is none or WAN_CUDA=OFF.
+# cuda_toolkit: prints the root folder of a CUDA 13 toolkit; fails if there is none or WAN_CUDA=OFF.
 cuda_toolkit() {
   [ "${WAN_CUDA:-AUTO}" != OFF ] || return 1
   local candidate
@@ -47,19 +47,19 @@ cuda_toolkit() {
   return 1
 }
 
-# configure [cmake arguments]: configures BUILD_DIR as the machine allows.
+# configure [cmake arguments]: configures BUILD_DIR for what the machine has.
 configure() {
   cmake -S "$REPO_ROOT" -B "$BUILD_DIR" -G Ninja -DCMAKE_BUILD_TYPE=Release \
     -DWAN_DEPS_DIR="$DEPS_DIR" -DWAN_CUDA="${WAN_CUDA:-AUTO}" "$@"
 }
 
-# build [target...]: builds in BUILD_DIR.
+# build [target...]: builds the targets in BUILD_DIR.
 build() {
   cmake --build "$BUILD_DIR" --parallel "$(jobs_for_this_machine)" ${1:+--target "$@"}
 }
 
-# build_programs target...: the same for a person who waits: says first how long it may take, then shows one line. All
-# output is in BUILD_DIR/build.log.
+# build_programs target...: builds for a person who waits: first says how long it may take, then shows one line. All output
+# is written to BUILD_DIR/build.log.
 build_programs() {
   local jobs steps log=$BUILD_DIR/build.log
   jobs=$(jobs_for_this_machine)
@@ -67,14 +67,14 @@ build_programs() {
     say "Building $* where something has changed"
   else
     steps=$(ninja -C "$BUILD_DIR" -t commands "$@" | wc -l)
-    # About two seconds of a processor each.
+    # Each file takes a core about two seconds.
     say "Building $*: $steps steps on $jobs processors, about $(((steps * 2 / jobs + 59) / 60)) minutes the first time"
   fi
   NINJA_STATUS='%f of %t steps, %e s: ' build "$@" 2>&1 | tee "$log" | one_line ||
     { tail -n 40 "$log" >&2; die "the build failed; $log has all of it"; }
 }
 
-# one_line: shows the latest line of its input, in place of the one before; nothing where nobody watches.
+# one_line: shows the latest line of its input, in place of the one before; shows nothing if nobody watches.
 one_line() {
   local line
   while IFS= read -r line; do

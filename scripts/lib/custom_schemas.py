@@ -1,4 +1,4 @@
-"""Schemas of the kinds that are no part of Kubernetes, which no package of Kubernetes' schemas has.
+"""Schemas of kinds that do not belong to Kubernetes, so that no package of Kubernetes' schemas has them.
 
 They have the fields that deploy/ sets and no others: types, required fields and values are those of the custom resource
 definitions that the GitHub repositories prometheus-operator/prometheus-operator (monitoring.coreos.com/v1 of its version
@@ -20,7 +20,7 @@ def array(items):
     return {"type": "array", "items": items}
 
 
-# A key of a Secret.
+# Refers to a key of a Secret.
 SECRET = fields(["key"], name=TEXT, key=TEXT)
 
 ENDPOINT = fields(
@@ -31,12 +31,12 @@ ENDPOINT = fields(
     tlsConfig=fields(ca=fields(secret=SECRET), cert=fields(secret=SECRET), keySecret=SECRET, serverName=TEXT),
 )
 
-# The operator's webhook refuses a rule that has both or neither.
+# The operator's webhook refuses a rule that has both of these or neither.
 RULE = fields(["expr"], alert=NAME, record=NAME, expr=NAME, labels=TEXTS, annotations=TEXTS,
               **{"for": DURATION, "keep_firing_for": DURATION})
 RULE["oneOf"] = [{"required": ["alert"]}, {"required": ["record"]}]
 
-# The Gateway API.
+# Kinds of the Gateway API.
 HOST_NAME = r"^(\*\.)?[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$"
 PORT = {"type": "integer", "minimum": 1, "maximum": 65535}
 GATEWAY = fields(["name"], group=TEXT, kind=NAME, namespace=NAME, name=NAME, sectionName=NAME)
@@ -59,12 +59,12 @@ GROUPS = {version.split("/")[0] for version, _ in SPECS}
 
 
 def is_custom(version):
-    """Whether the kinds of this apiVersion have their schemas here."""
+    """Returns whether the schemas of this apiVersion's kinds are here."""
     return version.split("/")[0] in GROUPS
 
 
 def schema_of(version, kind):
-    """The schema of a manifest of this kind; None if deploy/ is not known to have any."""
+    """Returns the schema for a manifest of this kind; None if deploy/ is not known to have such manifests."""
     spec = SPECS.get((version, kind))
     if spec is None:
         return None

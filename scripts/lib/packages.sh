@@ -1,6 +1,7 @@
-# Distribution packages; the names are the same on Debian 12 and Ubuntu 24.04.
+# Lists distribution packages; their names are the same on Debian 12 and Ubuntu 24.04.
 
-# What compiles and links the product. GoogleTest too: the tests are part of every configured tree.
+# The packages that compile and link the product. GoogleTest is among them, because the tests are part of every configured
+# tree.
 BUILD_PACKAGES=(
   build-essential ca-certificates ccache cmake mold ninja-build pkg-config python3 python3-pip unzip
   grpc-proto libabsl-dev libc-ares-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libre2-dev
@@ -12,27 +13,27 @@ BUILD_PACKAGES=(
   libgmock-dev libgtest-dev
 )
 
-# What scripts/demo uses besides.
+# The packages that scripts/demo uses in addition.
 DEMO_PACKAGES=(curl ffmpeg)
 
-# What the tests use besides.
-# mypy checks the types of the Python package; zsh and fish read the completion scripts of wanctl.
-# prometheus_client has a strict parser of OpenMetrics.
+# The packages that the tests use in addition: mypy checks the types of the Python package; zsh and fish read the completion
+# scripts of wanctl; prometheus_client has a strict parser of OpenMetrics.
 TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-grpcio python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
 
-# What scripts/check uses besides. One version everywhere: two versions format differently.
+# The packages that scripts/check uses in addition. They have one version everywhere, because two versions format
+# differently.
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 python3-jsonschema python3-yaml shellcheck yamllint)
 
-# What scripts/prove uses besides.
+# The packages that scripts/prove uses in addition.
 PROVE_PACKAGES=(libfaketime python3 python3-grpcio python3-protobuf)
 
-# What scripts/package uses besides.
+# The packages that scripts/package uses in addition.
 PACKAGE_PACKAGES=(dpkg-dev file zstd)
 
-# What scripts/check_image uses besides.
+# The packages that scripts/check_image uses in addition.
 IMAGE_PACKAGES=(buildah mmdebstrap)
 
-# install_packages NAME...: installs those that are missing; asks for root only then.
+# install_packages NAME...: installs the packages that are missing; asks for root only if some are.
 install_packages() {
   local missing=() name
   for name in "$@"; do
@@ -48,7 +49,7 @@ install_packages() {
     apt-get install -q -y --no-install-recommends "${missing[@]}"
 }
 
-# unpack_programs PACKAGE PROGRAM...: programs of a distribution package, into .deps/tools. The package is unpacked, not
+# unpack_programs PACKAGE PROGRAM...: puts programs of a distribution package into .deps/tools. The package is unpacked, not
 # installed: installing it would start a server on this machine.
 unpack_programs() {
   local package=$1 tools=$DEPS_DIR/tools name missing=
@@ -60,7 +61,7 @@ unpack_programs() {
   say "$*: unpacking from the distribution's package '$package'"
   local download
   download=$(mktemp -d)
-  # apt's own download user cannot write into other users' folders; 755 lets it look.
+  # apt's own user for downloads cannot write into other users' folders; mode 755 lets it read there.
   chmod 755 "$download"
   (cd "$download" && apt-get download -q "$package")
   for name in "$@"; do
@@ -70,7 +71,8 @@ unpack_programs() {
   rm -r "$download"
 }
 
-# install_alertmanager: as a program that is not a service. It reads its templates where its package has them.
+# install_alertmanager: unpacks Alertmanager as a program that is not a service. It reads its templates from the path where
+# its package has them.
 install_alertmanager() {
   unpack_programs prometheus-alertmanager prometheus-alertmanager
   local templates=/usr/share/prometheus/alertmanager download
@@ -84,5 +86,5 @@ install_alertmanager() {
   rm -r "$download"
 }
 
-# install_promtool: Prometheus' own checker of metrics and rules.
+# install_promtool: unpacks Prometheus' own checker of metrics and rules.
 install_promtool() { unpack_programs prometheus promtool; }

@@ -9,7 +9,7 @@ import re
 import sys
 from pathlib import Path
 
-# The names that each header is included for.
+# For each header, a pattern of the names for which it is included.
 NAMES = {
     "algorithm": r"\w*sort\w*|(stable_)?partition\w*|find\w*|(any|all|none)_of|(min|max|minmax)\w*|clamp|copy\w*|move_backward|fill\w*|"
                  r"count\w*|transform|remove\w*|reverse\w*|equal\w*|(lower|upper)_bound|binary_search|unique\w*|rotate\w*|generate\w*|"

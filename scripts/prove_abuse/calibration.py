@@ -10,9 +10,9 @@ from wan.v1 import video_generation_pb2
 
 from prove_abuse import server
 
-# So many jobs teach the server what takes how long; it tells no times before the first, and cautious ones before the tenth.
+# From this many jobs the server learns how long things take; it tells no times before the first job, and cautious ones before the tenth.
 LEARNING = 10
-# What is wanted of the times that are exceeded in one of ten cases.
+# The share of jobs that must end within their p90, which nine of ten should do.
 WANTED = 0.8
 
 SHAPES = [{"width": side, "height": side, "num_frames": frames, "steps": steps}
@@ -20,7 +20,7 @@ SHAPES = [{"width": side, "height": side, "num_frames": frames, "steps": steps}
 
 
 class Share:
-    """How many of some forecasts held."""
+    """Counts how many of some forecasts were right."""
 
     def __init__(self):
         self.count = self.p50 = self.p90 = 0
@@ -44,7 +44,7 @@ def seconds(timestamp):
 
 
 def forecasts_of(target, accepted, shares):
-    """Compares what was told of one job with what became of it."""
+    """Compares what the server told about one job with what happened."""
     job = target.job(accepted.name)
     if job.state != server.ENDED[0]:
         raise server.NotHeld(f"{job.name} did not complete: {job.error.message}")
@@ -75,7 +75,7 @@ def main():
     with server.Server(fake=False) as target:
         made = 0
         while made < options.jobs:
-            # Some wait for others.
+            # Submit some jobs together, so that some wait for others.
             burst = [target.create(**chooser.choice(SHAPES)) for _ in range(chooser.randint(1, 4))]
             for accepted in burst:
                 target.await_end(accepted.name, 600)

@@ -17,7 +17,7 @@ DAY = 24 * 3600
 
 
 class FakedServer(Server):
-    """A server whose wall clock, and nothing else, can be set."""
+    """A server whose wall clock can be set, without any other clock."""
 
     def __init__(self, **arguments):
         libraries = glob.glob("/usr/lib/*/faketime/libfaketimeMT.so.1")
@@ -30,7 +30,7 @@ class FakedServer(Server):
                              "FAKETIME_NO_CACHE": "1", "FAKETIME_DONT_FAKE_MONOTONIC": "1"}
 
     def set_clock(self, seconds):
-        """So far from the machine's clock, forward or (negative) back."""
+        """Sets the wall clock this far from the machine's clock, forward or (if negative) back."""
         new = self.offset.with_suffix(".new")
         new.write_text(f"{seconds:+d}s\n", encoding="ascii")
         new.rename(self.offset)
@@ -40,7 +40,7 @@ def running_job(seconds_of_jump):
     """A job of the demo model in which the clock is set: how long it says that it took, and took."""
     with FakedServer(fake=False) as target:
         shape = {"width": 128, "height": 128, "num_frames": 17, "steps": 12}
-        target.await_end(target.create(**shape).name, 120)  # the estimates learn
+        target.await_end(target.create(**shape).name, 120)  # the estimates learn from this job
         start = time.monotonic()
         job = target.create(**shape).name
         await_true(lambda: target.job(job).progress.step >= 3, 120, "the job runs")

@@ -34,13 +34,13 @@ class SmallDisk:
         return pathlib.Path(f"/proc/{self._holder.pid}/root{self._folder}")
 
     def fill(self):
-        """Takes all that is free, and what becomes free when it is called again."""
+        """Fills all free space; call it again to fill space that has become free since."""
         with open(self.root / "filler", "ab", buffering=0) as file:
             try:
                 while True:
                     file.write(bytes(4096))
             except OSError:
-                pass  # full
+                pass  # the disk is full
 
     def free(self):
         (self.root / "filler").unlink(missing_ok=True)
@@ -55,14 +55,14 @@ class SmallDisk:
 
 
 def own_mounts(script, folder):
-    """What starts a process in a mount namespace of its own, after a script in which $0 is the folder."""
+    """Returns the prefix that starts a process in its own mount namespace, after a script in which $0 is the folder."""
     if subprocess.run(["unshare", "--user", "--map-root-user", "--mount", "true"], capture_output=True, check=False).returncode:
         raise CannotRun("this user cannot mount a file system of its own")
     return ["unshare", "--user", "--map-root-user", "--mount", "sh", "-c", script + ' && exec "$@"', folder]
 
 
 def slow_disk_library(folder):
-    """Builds slow_disk.c there, which says what it does."""
+    """Builds slow_disk.c in the folder; the file says what it does."""
     library = folder / "slow_disk.so"
     source = pathlib.Path(__file__).with_name("slow_disk.c")
     subprocess.run(["cc", "-O1", "-shared", "-fPIC", "-o", library, source, "-ldl"], check=True)
@@ -85,7 +85,7 @@ def retention_kills(scale):
     flags = ["--retain-completed", "8", "--retain-artifacts", "4", "--max-attempts", "100"]
     with Server(flags=flags, environment={"WAN_FAKE_OUTPUT_BYTES": "20000"}) as target:
         for _ in range(count):
-            # More than a round may keep; the next start begins with a round.
+            # There are more jobs than a round may keep; the next start begins with a round.
             for _ in range(4):
                 names.append(target.create().name)
             target.await_end(names[-1])
@@ -165,7 +165,7 @@ def slow_disk(scale):
         accepted, stop = [], threading.Event()
 
         def create():
-            while not stop.is_set() and len(accepted) < 8:  # each takes seconds
+            while not stop.is_set() and len(accepted) < 8:  # each job takes seconds
                 try:
                     accepted.append(target.create().name)
                 except (grpc.RpcError, ValueError):

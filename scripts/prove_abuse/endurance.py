@@ -29,7 +29,7 @@ def events_of(target, name):
 
 
 def expect_honest(events, name):
-    """Sequences without a hole, one end, and no step backwards that Requeued or Resumed does not tell."""
+    """Checks the events of a job: sequences without a gap, one end, and no step backwards without Requeued or Resumed."""
     sequences = [event.sequence for event in events if event.sequence]
     expect(sequences == list(range(1, len(sequences) + 1)), f"the events of {name} have no hole: {sequences}")
     kinds = [event.WhichOneof("kind") for event in events]
@@ -74,7 +74,7 @@ def kills(scale):
     def create(number, **fields):
         return target.create(seed=number % SEEDS, steps=24, outputs=outputs, **fields).name
 
-    # A job that is hit by many kills must not end as poison here.
+    # Allow many attempts, because a job that is hit by many kills must not end as FAILED here.
     with Server(fake=False, flags=["--max-attempts", "100", "--checkpoint-interval", "0",
                                    "--queue-capacity", "1000"]) as target:
         undisturbed = {}
@@ -87,7 +87,7 @@ def kills(scale):
             deadline = time.monotonic() + 60
             while len(accepted) < share:
                 number = len(accepted)
-                # The same request_id makes no second job. A server that has just started is loading its model.
+                # The same request_id makes no second job, so try again; a server that has just started is loading its model.
                 code, details = code_of(lambda: accepted.update({number: create(number, request_id=f"r{number}")}))
                 if code == CODE.UNAVAILABLE and time.monotonic() < deadline:
                     time.sleep(0.05)
@@ -147,7 +147,7 @@ def idle_connections(scale):
     with Server() as target:
         memory = target.memory()
         idle = connections(target.grpc, scale.of(3000))
-        # All of 127.0.0.0/8 is this machine; 127.0.0.1 may have a limit of its own.
+        # All of 127.0.0.0/8 is this machine; use another address, because limits hold for each address.
         start = time.monotonic()
         with grpc.insecure_channel(target.grpc) as channel:
             code = code_of(lambda: target.call("ListJobs", b"", 10, channel))[0]
@@ -264,7 +264,7 @@ def image_bombs(scale):
     """30 images that unpack to gigabytes are INVALID_ARGUMENT, and the server grows by less than 400 MiB"""
     chooser = random.Random(5)
     sizes = [(60_000, 60_000), (2**31 - 1, 1), (20_000, 20_000), (1, 2**31 - 1), (9_000, 9_000)]
-    # Rows enough to be dear to decode; the header alone says how many there should be.
+    # The image has enough rows to be expensive to decode; only the header says how many there should be.
     bombs = [png(width, height, most_rows=3000) if width < 10**6 else
              png(60, 60)[:16] + struct.pack(">II", width, height) + png(60, 60)[24:] for width, height in sizes]
     count = scale.of(30)

@@ -9,7 +9,7 @@ from wan.v1 import video_generation_pb2
 
 from prove_abuse import server
 
-# Turns of libgomp's waiting loop, then what wanserve sets by itself.
+# Numbers of turns of libgomp's waiting loop; the last entry is what wanserve sets by itself.
 SETTINGS = [("0", {"OMP_WAIT_POLICY": "PASSIVE"})]
 SETTINGS += [(turns, {"GOMP_SPINCOUNT": turns}) for turns in ("300", "1000", "10000", "30000", "300000")]
 SETTINGS += [("what wanserve sets", {})]

@@ -30,7 +30,7 @@ def go_deaf(descriptor):
 
 
 def own_connections_to(address):
-    """The descriptors of this process that are connected to it."""
+    """Returns the descriptors of this process that are connected to the address."""
     port = int(address.rsplit(":", 1)[1])
     found = []
     for name in os.listdir("/proc/self/fd"):
@@ -85,7 +85,7 @@ def half_open(scale):
 
 
 def ask(address, method, path, body=None, fields=None, timeout=20):
-    """The status, the fields and the body of an answer."""
+    """Returns the status, the fields and the body of an answer."""
     connection = http.client.HTTPConnection(address, timeout=timeout)
     try:
         connection.request(method, path, body, fields or {})
@@ -123,7 +123,7 @@ def http_front(scale):
                     try:
                         connection.send(b"x")
                     except OSError:
-                        pass  # it was closed
+                        pass  # the server has closed the connection
 
         threading.Thread(target=trickle, daemon=True).start()
         longest, statuses = 0, {}

@@ -1,11 +1,11 @@
-"""PNG files that weigh little. Pure."""
+"""Makes PNG files of few bytes. All functions are pure."""
 
 import struct
 import zlib
 
 
 def png(width, height, bits=8, colour=2, most_rows=None):
-    """A PNG of zeros. `colour`: 0 grey, 2 RGB. It is valid unless `most_rows` ends it before its height."""
+    """Returns a PNG of zeros. `colour`: 0 grey, 2 RGB. The file is valid unless `most_rows` is less than its height."""
     def chunk(kind, data):
         return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
     row = bytes(1 + (width * bits * (3 if colour == 2 else 1) + 7) // 8)

@@ -18,10 +18,10 @@ from wan.v1 import generation_pb2, model_management_pb2, telemetry_pb2, video_ge
 MIB = 1 << 20
 BUILD = pathlib.Path()  # set by __main__
 
-# Attacks that are not held must not take the machine with them: no server may have more private memory.
+# No server may have more private memory, so that an attack that is not held does not take the machine down.
 MEMORY_LIMIT = 5 * 1024 * MIB
 
-# From a method to its service and its answer.
+# For each method its service and the type of its answer.
 _VIDEO, _MODELS, _TELEMETRY = "VideoGeneration", "ModelManagement", "Telemetry"
 _METHODS = {
     "CreateJob": (_VIDEO, generation_pb2.Job),
@@ -45,11 +45,11 @@ ENDED = (generation_pb2.JOB_STATE_COMPLETED, generation_pb2.JOB_STATE_FAILED, ge
 
 
 class NotHeld(Exception):
-    """What the server did is not what is wanted."""
+    """The server did not do what is wanted."""
 
 
 class CannotRun(Exception):
-    """The attack needs something that this machine does not give."""
+    """The attack needs something that this machine does not have."""
 
 
 def expect(condition, text):
@@ -58,7 +58,7 @@ def expect(condition, text):
 
 
 def await_true(condition, seconds, text):
-    """Returns the seconds it took; NotHeld after the limit."""
+    """Waits until the condition holds and returns the seconds that it took; raises NotHeld after the limit."""
     start = time.monotonic()
     while not condition():
         expect(time.monotonic() - start < seconds, f"{text} within {seconds:g} s")
@@ -67,7 +67,7 @@ def await_true(condition, seconds, text):
 
 
 def code_of(call):
-    """The status code with which a call ends, and its details."""
+    """Returns the status code with which a call ends, and the details."""
     try:
         call()
         return grpc.StatusCode.OK, ""
@@ -76,14 +76,14 @@ def code_of(call):
 
 
 def new_channel(address):
-    """A connection of its own."""
+    """Returns a new connection."""
     return grpc.insecure_channel(address, options=[
         ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
         ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)])
 
 
 def call(channel, method, request, timeout=60, token=None):
-    """A call of wan.v1; `request` is a message, or bytes that may be none. A stream is an iterator."""
+    """Makes a call of wan.v1; `request` is a message, or bytes that need not be one. A stream is returned as an iterator."""
     service, answer = _METHODS[method]
     kind = channel.unary_stream if method in _STREAMS else channel.unary_unary
     stub = kind(f"/wan.v1.{service}/{method}",
@@ -112,7 +112,7 @@ class Server:
         self.environment = environment or {}
         self.prefix = list(prefix)
         self.descriptors = descriptors
-        self.tasks = tasks  # the tasks file of a control group
+        self.tasks = tasks  # path of the tasks file of a control group
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="wan_prove_"))
         self.data = self.folder / "data"
         self.log = self.folder / "log"
@@ -214,7 +214,7 @@ class Server:
         return call(channel or self.channel, method, request, timeout, self.tokens.get(caller or self.caller))
 
     def request(self, **fields):
-        """A small request."""
+        """Returns a small request."""
         return small_request(self.model, self.fake, **fields)
 
     def create(self, timeout=60, caller=None, **fields):
@@ -232,7 +232,7 @@ class Server:
         return self.job(name)
 
     def expect_healthy(self, seconds=30):
-        """The process lives, answers, and runs a new job to its end."""
+        """Checks that the process lives, answers, and runs a new job to its end."""
         expect(self.process.poll() is None, "the server is alive")
         job = self.await_end(self.create(timeout=seconds).name, seconds)
         expect(job.state == generation_pb2.JOB_STATE_COMPLETED, f"a new job completes ({job.error.message})")
@@ -252,7 +252,7 @@ class Server:
         pathlib.Path(f"/proc/{self.process.pid}/clear_refs").write_text("5", encoding="utf-8")
 
     def peak(self):
-        """The most resident memory since reset_peak."""
+        """Returns the peak of resident memory since reset_peak."""
         expect(self.process.poll() is None, "the server is alive")
         return self._status("VmHWM")
 

@@ -14,7 +14,7 @@ from prove_hostile.registry import ATTACKS, Options, Row
 from prove_hostile.siege import CELLS
 
 
-# In the order in which they run: first what the machine adds by itself, then the attacks by their kind, at last what takes long.
+# The modules in the order in which they run: first what the machine adds by itself, then the attacks by kind, last those that take long.
 MODULES = ["calibration", "floods", "reflection", "images", "streams", "bodies", "operation", "answers", "lists", "receivers",
            "texts", "disks", "kills", "hour"]
 
@@ -39,7 +39,7 @@ def parse():
 
 
 def run(attack, options, tokens):
-    """The row, and held, NOT HELD or not run."""
+    """Returns the row, and "held", "NOT HELD" or "not run"."""
     try:
         row = attack.run(options, tokens)
     except server.CannotRun as error:

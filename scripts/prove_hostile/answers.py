@@ -17,7 +17,7 @@ LONG = "a" + "\x01" * 65_000
 
 
 def make_long_jobs(target):
-    """Jobs of eve with the longest prompts. They are cancelled, so they take no time of the device."""
+    """Makes jobs of eve with the longest prompts, and cancels them, so that they take no device time."""
     for _ in range(LONG_JOBS):
         job = target.create(caller="eve", prompt=LONG, negative_prompt=LONG)
         target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
@@ -25,7 +25,7 @@ def make_long_jobs(target):
 
 
 def make_videos(target):
-    """As many as a page of HTTP has."""
+    """Makes as many jobs as a page of the HTTP API has."""
     for _ in range(100):
         job = target.create(caller="eve", prompt=LONG)
         target.call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller="eve")
@@ -38,7 +38,7 @@ def unread_lists(place):
 
 
 def unread_conversation(place):
-    """An answer of reflection repeats the request; nobody reads it."""
+    """Asks reflection, whose answer repeats the request, and does not read the answer."""
     block = http2.call_fields(CONVERSATION, place.token("vic"))
     opened = []
     try:
@@ -52,7 +52,7 @@ def unread_conversation(place):
 
 
 def unread_videos(place):
-    """60 connections that ask for a list and read nothing; those that the server closes are made again."""
+    """Opens 60 connections that ask for a list and read nothing; replaces those that the server closes."""
     header = place.header("GET", "/v1/videos?limit=100", "eve")
     opened = []
     poll = select.poll()

@@ -1,4 +1,4 @@
-"""Bodies that are announced and do not come."""
+"""Attacks with bodies that are announced and never sent."""
 
 import collections
 import select
@@ -24,7 +24,7 @@ def keep_announcing(place, headers, sources):
                 poll.register(connection, select.POLLIN)
                 connection.sendall(header)
             for descriptor, _ in poll.poll(100):
-                # An answer, or the end.
+                # The server has answered or closed the connection.
                 poll.unregister(descriptor)
                 connection, header = opened.pop(descriptor)
                 connection.close()
@@ -36,7 +36,7 @@ def keep_announcing(place, headers, sources):
 
 
 def large_bodies(place):
-    # Ever smaller ones, so that together they take all that the server lets all requests have.
+    # Announce ever smaller bodies, so that together they take all room that the server gives to requests.
     sizes = [45_000_000] * 6 + [30_000_000 >> halved for halved in range(9)] + [70_000] * 5
     headers = [place.header("POST", "/v1/videos", "eve", Content_Type="application/json", Content_Length=size) for size in sizes]
     keep_announcing(place, headers, [ADDRESS])

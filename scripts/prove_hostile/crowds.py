@@ -14,7 +14,7 @@ UNREAD = ((http2.INITIAL_WINDOW_SIZE, 0),)
 
 
 def burst(place, path, request, principal, count, seconds):
-    """`count` calls on a connection of their own, which is closed after so many seconds or when all have ended."""
+    """Makes `count` calls on a new connection, which is closed after so many seconds or when all calls have ended."""
     block = http2.call_fields(path, place.token(principal))
     give_up = time.monotonic() + seconds
     with attack_connection(place, timeout=seconds) as connection:
@@ -55,12 +55,12 @@ def keep_open(place, path, request, principal, connections, streams, values=UNRE
 
 
 def attack_connection(place, values=(), **more):
-    """A connection of HTTP/2 of an attacker."""
+    """Returns an HTTP/2 connection of an attacker."""
     return http2.Connection(place.grpc, values, source=ADDRESS, **more)
 
 
 def attack_socket(address, timeout=10, receive_buffer=None, source=ADDRESS):
-    """A connection of an attacker on which nothing has been sent."""
+    """Returns a connection of an attacker on which nothing has been sent."""
     host, port = address.rsplit(":", 1)
     connection = socket.socket()
     try:

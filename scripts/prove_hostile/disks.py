@@ -25,7 +25,7 @@ def creates(place):
 
 
 def load_library(target):
-    """The disk is as quick as ever until the file exists."""
+    """Makes the server load a library that slows the disk down, but only while a file exists."""
     target.environment |= {"LD_PRELOAD": slow_disk_library(target.folder), "WAN_SLOW_SYNC_MS": str(SYNC_SECONDS * 1000),
                            "WAN_SLOW_WHILE": str(target.folder / "slow")}
     return {}
@@ -45,7 +45,7 @@ def slow_sync(options, tokens):
 
 
 class Filler:
-    """Fills a disk and keeps it full, or leaves it room."""
+    """Fills a disk and keeps it full, or leaves some room."""
 
     def __init__(self, disk):
         self._disk = disk
@@ -76,13 +76,13 @@ class Filler:
 
 
 def on_small_disk(tokens, flags=(), **more):
-    """A server that accepts jobs until the disk is full; it has not been started there yet."""
+    """Returns a server that accepts jobs until the disk is full; it has not been started there yet."""
     target = victim(tokens, flags=["--disk-reserve", "0", *flags], **more)
     return target, SmallDisk(target.data, 48)
 
 
 def cancel(target, name, over_http):
-    """Whether the cancel was answered as done."""
+    """Returns whether the server answered that the job is cancelled."""
     if not over_http:
         request = video_generation_pb2.CancelJobRequest(name=name)
         return code_of(lambda: target.call("CancelJob", request, 15, caller="alice"))[0] == CODE.OK
@@ -152,7 +152,7 @@ def full_disk_events(options, tokens):
                         if chooser.random() < 0.3:
                             cancel_quietly(target, names[-1])
                 time.sleep(chooser.uniform(0, 0.3))
-            # What is shown now has no room on the disk.
+            # The events that are shown now have no room on the disk.
             filler.set(True)
             for name in names[-8:]:
                 cancel_quietly(target, name)

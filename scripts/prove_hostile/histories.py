@@ -1,4 +1,4 @@
-"""What watchers saw, to be compared with what the server says after a kill."""
+"""Records what watchers saw, to compare it with what the server says after a kill."""
 
 import threading
 
@@ -9,7 +9,7 @@ from prove_abuse import server
 
 
 class Watchers:
-    """Follows jobs and keeps every stored event that came: by job, by sequence."""
+    """Follows jobs and keeps every stored event that came; the keys are job and sequence."""
 
     def __init__(self):
         self.seen = {}
@@ -40,7 +40,7 @@ class Watchers:
             pass  # the server was killed
 
     def detach(self):
-        """After a kill: what the streams had received is kept."""
+        """Call it after a kill: waits for the streams, which keep what they have received."""
         for thread in self._threads:
             thread.join(10)
         self._threads.clear()

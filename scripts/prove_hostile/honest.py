@@ -1,4 +1,4 @@
-"""The honest callers, in a process of their own: what everybody else does while somebody attacks, and how long it took."""
+"""The honest callers, in a separate process: they do what everybody else does during an attack, and measure how long it takes."""
 
 import http.client
 import json
@@ -15,7 +15,7 @@ from prove_hostile import http2, pictures
 from prove_hostile.measures import LIMITS, Calls
 from prove_hostile.place import form
 
-# A call that takes longer has failed. Longer than every limit, and short enough to end with the siege.
+# A call that takes longer has failed. The time exceeds every limit, and is short enough to end with the siege.
 PATIENCE = 10
 SERVING = b"\x08\x01"  # grpc.health.v1.HealthCheckResponse
 
@@ -34,7 +34,7 @@ def be_prompt():
 
 
 class Caller:
-    """A thread with a connection of its own that does one thing at a steady pace."""
+    """A thread with its own connection that does one thing at a steady pace."""
 
     def __init__(self, place, every, act):
         self.place = place
@@ -46,7 +46,7 @@ class Caller:
     def run(self, stop):
         turn = time.monotonic()
         while not stop.wait(max(0.0, turn - time.monotonic())):
-            # A turn that was missed is not made up for.
+            # Do not make up for turns that were missed.
             turn = max(turn + self._every, time.monotonic())
             try:
                 self._act(self)
@@ -113,7 +113,7 @@ def probes(caller):
         try:
             caller.timed(path, probe)
         except Wrong:
-            pass  # the other one is asked all the same
+            pass  # ask the other one all the same
 
 
 def get_job(caller):
@@ -136,11 +136,11 @@ def cancel(caller, name, principal, kind="CancelJob"):
 
 
 def picture_of(place):
-    """At least as large as the attack needs it to be felt."""
+    """Returns a picture that is at least as large as the attack needs, so that callers notice it."""
     return pictures.honest(place.fake).ljust(place.facts["honest picture bytes"], b"\0")
 
 
-# A job that would run for a while, so that there is something to cancel. It never gets far.
+# The job would run for a while, so that there is something to cancel; it never gets far.
 LONG = {"steps": 200}
 
 
@@ -197,13 +197,13 @@ def get_content(caller):
     caller.timed("GET content", fetch)
 
 
-# How many seconds lie between two of each.
+# The seconds between two calls of each kind.
 PACE = [(0.05, health), (0.2, new_health), (0.1, probes), (0.05, get_job), (0.1, get_video), (0.5, create_and_cancel),
         (1, create_with_picture), (1, post_picture), (1, list_jobs), (0.5, watch), (1, download), (1, get_content)]
 
 
 def main(place, stop, results):
-    """Runs until `stop` is set; then `results` gets the calls by kind."""
+    """Runs until `stop` is set; then puts the calls, by kind, into `results`."""
     be_prompt()
     callers = [Caller(place, every, act) for every, act in PACE]
     threads = [threading.Thread(target=caller.run, args=(stop,)) for caller in callers]

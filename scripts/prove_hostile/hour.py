@@ -5,14 +5,14 @@ from prove_hostile.measures import slope
 from prove_hostile.registry import Options, Row, attack
 from prove_hostile.siege import besiege, hold_back, make_honest_job, place_of, victim
 
-# Those that take no core of their own for long, so that the two of a small machine are left to the server.
+# Attacks that do not keep a core busy for long, so that the server has the two cores of a small machine.
 ATTACKS = [bodies.large_bodies, floods.rapid_resets, images.small_pictures, lists.dear_lists, operation.scrapes,
            reflection.names_of_dots, streams.unread_downloads, streams.health_watches, answers.unread_lists]
 MIB_AN_HOUR = 32
 
 
 def settled(points):
-    """The second half: caches have filled by then."""
+    """Returns the second half of the samples, because caches have filled by then."""
     return points[len(points) // 2:]
 
 
@@ -30,7 +30,7 @@ def hour(options, tokens):
         values = [mib for _, mib in points]
         hourly = slope(points) * 3600 if len(points) > 1 else 0.0
         text = f"memory {values[0]:.0f} to {values[-1]:.0f} MiB in the second half, {hourly:+.0f} MiB an hour" if values else ""
-        # In minutes the spread of samples is more than a slope can tell.
+        # Within minutes the spread of the samples is larger than a slope could show.
         grows = values and values[-1] - values[0] > 64 or options.minutes >= 30 and hourly > MIB_AN_HOUR
         problems = row.problems + ([f"memory grows: {text}"] if grows else [])
         return Row(text, problems, row.cells)

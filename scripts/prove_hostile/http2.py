@@ -16,7 +16,7 @@ def frame(kind, flags, stream, payload=b""):
 
 
 def integer(value, prefix_bits, first=0):
-    """HPACK's integer; `first` has the bits before the prefix."""
+    """Returns an integer as HPACK encodes it; `first` has the bits before the prefix."""
     limit = (1 << prefix_bits) - 1
     if value < limit:
         return bytes([first | value])
@@ -29,18 +29,18 @@ def integer(value, prefix_bits, first=0):
 
 
 def text(value):
-    """HPACK's string literal, not Huffman coded."""
+    """Returns a string literal of HPACK, without Huffman coding."""
     value = value if isinstance(value, bytes) else value.encode()
     return integer(len(value), 7) + value
 
 
 def literal(name, value):
-    """A field that leaves the peer's table as it was."""
+    """Returns a header field that does not change the peer's table."""
     return b"\x00" + text(name) + text(value)
 
 
 def call_fields(path, token=None, authority="localhost"):
-    """The header block of a gRPC call."""
+    """Returns the header block of a gRPC call."""
     block = b"\x83\x86" + b"\x04" + text(path) + b"\x01" + text(authority)  # POST, http
     block += literal("content-type", "application/grpc") + literal("te", "trailers")
     return block + (literal("authorization", f"Bearer {token}") if token else b"")
@@ -51,7 +51,7 @@ def settings(values=(), ack=False):
 
 
 def message(data):
-    """A gRPC message that is not compressed."""
+    """Returns the frame of a gRPC message that is not compressed."""
     return b"\x00" + struct.pack(">I", len(data)) + data
 
 
@@ -79,7 +79,7 @@ class Reader:
         self._bytes = bytearray()
 
     def feed(self, data):
-        """The frames that are whole now: (kind, flags, stream, payload)."""
+        """Returns the frames that are complete now: (kind, flags, stream, payload)."""
         self._bytes += data
         frames = []
         while len(self._bytes) >= 9:
@@ -113,7 +113,7 @@ class Connection:
         self._window = 65535  # bytes that may be sent on the whole connection
         self._stream_window = 65535  # and on a new stream
         self._more = {}  # streams' own updates, while something is being sent on them
-        self.ended = set()  # streams that the server has ended
+        self.ended = set()  # the streams that the server has ended
 
     def __enter__(self):
         return self
@@ -127,11 +127,11 @@ class Connection:
 
     @property
     def open(self):
-        """How many streams were begun and not ended by the server."""
+        """Returns how many streams were begun and have not been ended by the server."""
         return self._next // 2 - len(self.ended)
 
     def send(self, data):
-        """Without a look at the peer's windows."""
+        """Sends the bytes without regard to the peer's windows."""
         self.socket.sendall(data)
 
     def call(self, block, request, end=True):
@@ -159,7 +159,7 @@ class Connection:
         return self._note(self._reader.feed(data))
 
     def take(self):
-        """The frames that have come; never waits."""
+        """Returns the frames that have come; never waits."""
         frames = []
         while True:
             try:

@@ -27,15 +27,15 @@ OUTPUTS = [generation_pb2.OUTPUT_KIND_MP4, generation_pb2.OUTPUT_KIND_LATENTS]
 
 
 class Books:
-    """What the callers were told, to be held against the server. Thread-safe."""
+    """Records what the callers were told, to compare it with the server. Thread-safe."""
 
     def __init__(self):
         self.lock = threading.Lock()
-        self.accepted = {}  # from a request_id to its job
-        self.seeds = {}  # from a job to its seed
+        self.accepted = {}  # the job of each request_id
+        self.seeds = {}  # the seed of each job
         self.cancelled = set()  # jobs whose cancel was answered as done
         self.deleted = set()  # jobs whose delete was answered as done
-        self.asked_to_delete = set()  # and those where it may have been done
+        self.asked_to_delete = set()  # jobs that may have been deleted
         self.tied = set()  # jobs of Generate, which may end with their caller
         self.doubled = []
 
@@ -48,7 +48,7 @@ class Books:
 
 
 class Load:
-    """Callers of both fronts, until the server is killed."""
+    """Callers over gRPC and HTTP, until the server is killed."""
 
     def __init__(self, target, books, watchers, url, turn):
         self._target = target
@@ -103,7 +103,7 @@ class Load:
             self._books.note(key, job.name, seed)
 
     def _generate(self, chooser, channel, request_id):
-        """Goes away after some events, or reads to the end."""
+        """Watches a job: goes away after some events, or reads to the end."""
         seed, leaves = chooser.randrange(SEEDS), chooser.choice([1, 5, 1000])
         stream = self._call(channel, "Generate", video_generation_pb2.GenerateRequest(request=self._request(seed, request_id)))
         for number, event in enumerate(stream):
@@ -123,7 +123,7 @@ class Load:
             self._watchers.watch(job)
 
     def _is_ahead(self):
-        """Jobs come no faster than the device ends them."""
+        """Returns whether to make no job now, so that jobs come no faster than the device ends them."""
         with self._books.lock:
             return len(self._books.seeds) > 8 * (self._turn + 2)
 
@@ -173,7 +173,7 @@ class Load:
 
 
 def lost(target, books):
-    """What the server does not know any more, or knows again."""
+    """Returns problems: jobs that the server no longer knows, or knows again."""
     found = list(books.doubled)
     there = {job.name for job in all_jobs(target)}
     with books.lock:
@@ -189,7 +189,7 @@ def lost(target, books):
 
 
 def final_problems(target, books, undisturbed):
-    """After all jobs have ended."""
+    """Call it when all jobs have ended."""
     found = []
     by_request = {}
     listed = {job.name: job for job in all_jobs(target)}
@@ -225,7 +225,7 @@ def all_jobs(target):
 
 
 def orphans(target, listed):
-    """Files that no job promises, and promises without a file."""
+    """Returns problems: files that no job lists, and listed files that are missing."""
     there = {str(path.relative_to(target.data / "artifacts")) for path in pathlib.Path(target.data, "artifacts").rglob("*")
              if path.is_file()}
     promised = {artifact.name.removeprefix("jobs/").replace("/artifacts/", "/") for job in listed.values()

@@ -12,7 +12,7 @@ JOBS = 30_000
 
 
 def multiply(database, count):
-    """Copies the latest job, which has ended and has no files, so often under other names."""
+    """Copies the latest job, which has ended and has no files, many times under other names."""
     number, blob = database.execute("SELECT number, job FROM jobs ORDER BY number DESC LIMIT 1").fetchone()
     job = generation_pb2.Job.FromString(blob)
     events = [(sequence, generation_pb2.Event.FromString(event)) for sequence, event in

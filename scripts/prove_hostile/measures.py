@@ -1,4 +1,4 @@
-"""What honest callers measured, and whether it is within the limits. Pure."""
+"""Judges whether what honest callers measured is within the limits. All functions are pure."""
 
 import dataclasses
 import math
@@ -8,12 +8,12 @@ MIB = 1 << 20
 
 @dataclasses.dataclass(frozen=True)
 class Limit:
-    """Most milliseconds of a kind of call: of all but one in a hundred, and of every one. None: not limited."""
+    """Most milliseconds that a kind of call may take: all calls but one in a hundred, and every call. None: no limit."""
     p99: float = None
     longest: float = None
 
 
-# docs/operate/reliability.md promises these.
+# The limits that docs/operate/reliability.md promises.
 LIMITS = {
     "health": Limit(p99=100),
     "health, new connection": Limit(p99=100),
@@ -30,13 +30,13 @@ LIMITS = {
     "GET content": Limit(longest=2000),
 }
 MOST_MEMORY_MIB = 600
-# What the servers of the attacks are given (shutdown_grace_seconds).
+# The setting shutdown_grace_seconds of the attacked servers.
 GRACE_SECONDS = 10
 
 
 @dataclasses.dataclass
 class Calls:
-    """All calls of one kind."""
+    """The measurements of all calls of one kind."""
     milliseconds: list = dataclasses.field(default_factory=list)  # of those that were answered as they should be
     failures: dict = dataclasses.field(default_factory=dict)  # from what was said to how often
 
@@ -49,14 +49,14 @@ class Calls:
 
 
 def percentile(values, share):
-    """The smallest value that at least this share of all do not exceed; NaN of none."""
+    """Returns the smallest value that at least this share of all values does not exceed; NaN if there are none."""
     if not values:
         return math.nan
     return sorted(values)[max(0, math.ceil(share * len(values)) - 1)]
 
 
 def problems(calls, kinds=None):
-    """What is beyond the limits, as texts. `kinds`: those that count; None: all."""
+    """Returns texts about what is beyond the limits. `kinds`: the kinds of calls that count; None: all."""
     found = []
     for kind, limit in LIMITS.items():
         if kinds is not None and kind not in kinds:
@@ -95,7 +95,7 @@ def process_problems(grown_mib, exit_code, stop_seconds, stop_code, stop_limit=G
 
 
 def slope(points):
-    """Least squares: how much y grows for each x."""
+    """Returns by least squares how much y grows for each x."""
     count = len(points)
     mean_x = sum(x for x, _ in points) / count
     mean_y = sum(y for _, y in points) / count
@@ -104,7 +104,7 @@ def slope(points):
 
 
 def together(calls, kinds):
-    """Calls of several kinds as one."""
+    """Joins the calls of several kinds."""
     whole = Calls()
     for kind in kinds:
         seen = calls.get(kind) or Calls()
@@ -114,7 +114,7 @@ def together(calls, kinds):
     return whole
 
 
-# The columns of the table: title, the kinds of calls, and whether p99 and longest are shown or longest alone.
+# The columns of the table: the title, the kinds of calls, and whether both p99 and the longest time are shown, or only the longest.
 COLUMNS = [
     ("health p99/max", ["health", "health, new connection"], True),
     ("probes p99/max", ["livez", "readyz"], True),
@@ -126,7 +126,7 @@ COLUMNS = [
 
 
 def cell(calls, kinds, with_p99):
-    """Milliseconds; a dash where nothing was answered."""
+    """Returns the milliseconds as text; a dash if nothing was answered."""
     seen = together(calls, kinds)
     if not seen.milliseconds:
         return "-"

@@ -17,7 +17,7 @@ def audited_calls(place):
 
 
 def scrapes(place):
-    """So many a second, of which the latest 200 stay open."""
+    """Makes so many scrapes a second, of which the latest 200 stay open."""
     opened = collections.deque()
     turn = time.monotonic()
     while True:

@@ -1,4 +1,4 @@
-"""Pictures that cost much and weigh little. Pure."""
+"""Makes pictures of few bytes that are expensive to decode. All functions are pure."""
 
 import functools
 import struct
@@ -53,13 +53,13 @@ def progressive_jpeg(width, height, scans):
 
 @functools.cache
 def honest(fake):
-    """What the engine in use takes for a small picture."""
+    """Returns a small picture that the engine accepts."""
     return b"PNG of an honest caller" if fake else png(64, 64)
 
 
 @functools.cache
 def small_file():
-    """8 KB that unpack to 192 MiB of RGB."""
+    """Returns 8 KB that unpack to 192 MiB of RGB."""
     return png(8000, 8000, bits=1, colour=0)
 
 

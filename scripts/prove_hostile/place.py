@@ -1,4 +1,4 @@
-"""What a process beside the server must know of it."""
+"""What other processes must know about the server."""
 
 import dataclasses
 import http.client
@@ -7,20 +7,20 @@ from wan.v1 import video_generation_pb2
 
 from prove_abuse import server
 
-# Who is known to the server where it asks for names. eve and vic attack; the others are those who must not feel it.
+# The principals of a server that authenticates callers. eve and vic attack; the others must not feel it.
 PRINCIPALS = {"ops": "admin", "alice": "user", "bob": "user", "eve": "user", "vic": "viewer"}
 
 
 @dataclasses.dataclass
 class Place:
-    """Addresses and tokens of a server. Goes to other processes."""
+    """Addresses and tokens of a server; it is passed to other processes."""
     grpc: str
     http: str
     metrics: str
     model: str
     fake: bool
-    tokens: dict  # empty where nobody is asked for a name
-    facts: dict  # what the preparation of the attack made
+    tokens: dict  # empty if the server does not authenticate callers
+    facts: dict  # what the preparation of the attack has made
 
     def token(self, principal):
         return self.tokens.get(principal)
@@ -35,18 +35,18 @@ class Place:
         return video_generation_pb2.CreateJobRequest(request=self.request(**fields))
 
     def fields(self, principal, **more):
-        """The fields of a header of HTTP/1.1."""
+        """Returns the header fields of an HTTP/1.1 request."""
         token = self.token(principal)
         return more | ({"Authorization": f"Bearer {token}"} if token else {})
 
     def header(self, method, path, principal, **more):
-        """The header of a request, as bytes to send by hand. Underscores in names stand for hyphens."""
+        """Returns the header of a request as bytes, to send by hand. Underscores in names stand for hyphens."""
         fields = self.fields(principal, Host=self.http, **{name.replace("_", "-"): value for name, value in more.items()})
         lines = [f"{method} {path} HTTP/1.1"] + [f"{name}: {value}" for name, value in fields.items()]
         return ("\r\n".join(lines) + "\r\n\r\n").encode()
 
     def ask(self, method, path, principal, body=None, timeout=10, **more):
-        """Status and body of a request on a connection of its own."""
+        """Makes a request on a new connection; returns the status and the body of the answer."""
         connection = http.client.HTTPConnection(self.http, timeout=timeout)
         try:
             fields = {name.replace("_", "-"): value for name, value in more.items()}
@@ -58,7 +58,7 @@ class Place:
 
 
 def form(fields, picture=None, boundary="wan-hostile"):
-    """The body of multipart/form-data, and its type."""
+    """Returns a body of multipart/form-data, and its content type."""
     parts = [f'--{boundary}\r\nContent-Disposition: form-data; name="{name}"\r\n\r\n'.encode() +
              (value if isinstance(value, bytes) else str(value).encode()) + b"\r\n" for name, value in fields.items()]
     if picture:

@@ -19,7 +19,7 @@ LONGEST = 35
 
 
 class Receiver:
-    """Takes webhooks and notes when each came."""
+    """Receives webhooks, and records when each came."""
 
     def __init__(self):
         self.came = {}
@@ -46,7 +46,7 @@ class Receiver:
 
 
 def end_job(call, place, caller, url):
-    """Makes a job and cancels it; returns its name and when."""
+    """Makes a job and cancels it; returns the job's name and the time."""
     job = call("CreateJob", place.create_request(webhook_url=url), caller)
     call("CancelJob", video_generation_pb2.CancelJobRequest(name=job.name), caller)
     return job.name, time.monotonic()
@@ -66,7 +66,7 @@ def reports_to_the_dead(place):
 
 
 def waits_for_reports(receiver):
-    """A witness: alice's jobs end every two seconds; how long their reports took."""
+    """A witness: lets a job of alice end every two seconds, and measures how long the reports take."""
     def witness(target, place, seconds):
         ended = {}
         end = time.monotonic() + seconds
@@ -74,7 +74,7 @@ def waits_for_reports(receiver):
         def call(method, request, caller):
             return target.call(method, request, caller=caller)
 
-        time.sleep(1)  # those of eve are first
+        time.sleep(1)  # let the reports of eve come first
         while time.monotonic() < end:
             name, when = end_job(call, place, "alice", f"http://{receiver.address}/")
             ended["msg_" + name.removeprefix("jobs/")] = when
@@ -92,7 +92,7 @@ def waits_for_reports(receiver):
 
 @contextlib.contextmanager
 def webhook_flags(*hosts):
-    """The flags of a server that may report to these hosts of this machine."""
+    """Returns the flags of a server that may report to these hosts of this machine."""
     with tempfile.NamedTemporaryFile("w", encoding="ascii") as secret:
         secret.write("whsec_" + base64.b64encode(bytes(32)).decode())
         secret.flush()

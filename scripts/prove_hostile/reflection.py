@@ -12,12 +12,12 @@ CONVERSATION = "/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo"
 
 
 def symbol(name):
-    """A ServerReflectionRequest for the file with this name."""
+    """Returns a ServerReflectionRequest for the file with this name."""
     return field(4, name.encode())
 
 
 def names_of_dots(place):
-    """Three conversations that are cancelled after a second."""
+    """Begins three conversations, and cancels them after a second."""
     block = http2.call_fields(CONVERSATION, place.token("vic"))
     request = symbol("a." * (2 << 20))
     opened = []

@@ -9,7 +9,7 @@ import typing
 class Attack:
     name: str
     run: typing.Callable  # (Options, tokens) -> Row
-    variants: tuple  # of tokens: True, False
+    variants: tuple  # whether callers have tokens: True, False or both
     wanted: str
 
 
@@ -22,9 +22,9 @@ class Options:
 
 @dataclasses.dataclass
 class Row:
-    """What one run of an attack showed."""
+    """The result of one run of an attack."""
     seen: str
-    problems: list  # empty: held
+    problems: list  # empty: the server has held the attack
     cells: list = dataclasses.field(default_factory=list)  # of the table of sieges; empty for other attacks
 
 

@@ -15,16 +15,16 @@ from prove_hostile.measures import COLUMNS, GRACE_SECONDS, cell, problems, proce
 from prove_hostile.place import PRINCIPALS, Place
 from prove_hostile.registry import Row
 
-# A process that is started anew: a copy of this one would have threads of gRPC that do not run.
+# Start new processes: a fork of this one would have threads of gRPC that do not run.
 PROCESSES = multiprocessing.get_context("spawn")
-# How long after SIGTERM a server is ended by force.
+# A server is killed this many seconds after SIGTERM.
 STOP_PATIENCE = 70
-# Before the attack begins, so that what a first call costs is not taken for its work.
+# Seconds before the attack begins, so that the cost of first calls is not blamed on the attack.
 WARM_SECONDS = 1.5
 
 
 def victim(tokens, fake=True, flags=(), environment=None, **more):
-    """A server that listens on all fronts; jobs beyond what an attack makes find room in its queue."""
+    """Returns a server that listens for gRPC and HTTP; its queue has room for more jobs than an attack makes."""
     flags = ["--http-listen", "127.0.0.1:0", "--queue-capacity", "100000", "--shutdown-mode", "requeue",
              "--shutdown-grace-seconds", str(GRACE_SECONDS), *flags]
     target = Server(fake=fake, flags=flags, environment=environment, principals=PRINCIPALS if tokens else None, **more)
@@ -42,13 +42,13 @@ def place_of(target, facts):
 
 
 def make_honest_job(target):
-    """A job of alice that has completed, with a file."""
+    """Makes a job of alice, and waits until it has completed with a file."""
     job = target.await_end(target.create(caller="alice").name)
     return {"honest job": job.name, "honest file": job.artifacts[0].name, "honest bytes": job.artifacts[0].size_bytes}
 
 
 def hold_back(target):
-    """No job begins any more. The server reads the file again when it has changed."""
+    """Changes the quota file so that no job begins any more; the server reads it again when it has changed."""
     quotas_of(target).write_text("*: running_jobs=0\n", encoding="utf-8")
 
 
@@ -110,7 +110,7 @@ class Memory:
         target.reset_peak()
         self.base = target.memory()
         self.peak = self.base
-        self.points = []  # seconds, MiB
+        self.points = []  # pairs of seconds and MiB
         self._thread = threading.Thread(target=self._sample)
         self._thread.start()
 
@@ -131,7 +131,7 @@ class Memory:
 
 @dataclasses.dataclass
 class Siege:
-    """What was measured."""
+    """The measurements of a siege."""
     calls: dict
     grown_mib: float
     exit_code: int = None

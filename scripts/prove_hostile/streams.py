@@ -1,4 +1,4 @@
-"""Places of streams and downloads that one caller takes from all."""
+"""Attacks in which one caller tries to take the places of all streams and downloads."""
 
 from wan.v1 import video_generation_pb2
 

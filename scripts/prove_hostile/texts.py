@@ -1,4 +1,4 @@
-"""Texts that are not UTF-8. Requests that two readers would read differently."""
+"""Attacks with texts that are not UTF-8, and with requests that two readers would read differently."""
 
 import json
 import socket

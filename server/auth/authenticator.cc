@@ -103,7 +103,7 @@ absl::StatusOr<Principal> Authenticator::OfToken(std::string_view authorization)
 }
 
 absl::StatusOr<Principal> Authenticator::OfSubject(std::string_view subject) const {
-  // The subject would be stored as the owner of jobs, whose texts must be UTF-8.
+  // The queue stores the subject as the owner of the caller's jobs, and stored texts must be UTF-8.
   if (!IsUtf8(subject)) {
     return Unknown("the client certificate's subject is not UTF-8, so it can be no principal");
   }

@@ -17,7 +17,7 @@
 
 namespace wan::server {
 
-// UNAUTHENTICATED: the call has no token, and its connection no client certificate.
+// UNAUTHENTICATED: the call has no token, and its connection has no client certificate.
 inline constexpr std::string_view kReasonCredentialsMissing = "CREDENTIALS_MISSING";
 // UNAUTHENTICATED: the token or certificate belongs to no principal.
 inline constexpr std::string_view kReasonCredentialsUnknown = "CREDENTIALS_UNKNOWN";
@@ -27,13 +27,13 @@ inline constexpr std::string_view kReasonRoleRequired = "ROLE_REQUIRED";
 struct AuthenticationOptions {
   // Path of the file of principals; empty: no caller has a token or a named certificate.
   std::string token_file;
-  // Whether connections have client certificates that TLS has verified.
+  // Whether TLS asks callers for client certificates and verifies them.
   bool client_certificates = false;
   // The role of certificates whose subject is not in the file; the subject is then the principal's
-  // name. Nullopt: such certificates are refused.
+  // name. Nullopt: the server refuses such certificates.
   std::optional<Role> certificate_role;
-  // Called with the error when the file has changed and is invalid; on any thread, with no lock
-  // held.
+  // The authenticator calls it with the error when the file has changed and is invalid, on any
+  // thread and with no lock held.
   std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
 };
 
@@ -45,24 +45,26 @@ struct Presented {
   std::string_view certificate_subject;
 };
 
-// Thread-safe. Without a token file and client certificates every caller is the nameless
-// administrator.
+// Thread-safe. Without a token file and client certificates every caller is an administrator
+// without a name.
 class Authenticator {
  public:
-  // Reads the file. Returns ReadTokenFile's errors, each beginning with the setting `auth_tokens`.
+  // Reads the token file. Returns ReadTokenFile's errors, each beginning with the setting
+  // `auth_tokens`.
   static absl::StatusOr<std::unique_ptr<Authenticator>> Open(AuthenticationOptions options);
 
   bool enabled() const { return !options_.token_file.empty() || options_.client_certificates; }
 
-  // Returns the principal of the token if there is one, otherwise of the certificate.
-  // UNAUTHENTICATED if there is none; its message says which credentials the server accepts. Reads
-  // the file again if it has changed since the last call, so a token is refused from the first call
-  // after its revocation. If the changed file is invalid, calls on_problem once and keeps the old
-  // principals.
+  // Returns the principal of the token if there is one, otherwise of the certificate. Returns
+  // UNAUTHENTICATED if the call has neither; the message says which credentials the server accepts.
+  // Reads the token file again if it has changed since the last call, so a token is refused from
+  // the first call after its revocation. If the changed file is invalid, calls on_problem once and
+  // keeps the principals read before.
   absl::StatusOr<Principal> Identify(const Presented& presented);
 
-  // Reads the file again even if it has not changed. Returns an error if the file is invalid; the
-  // old principals then stay in force. OK without a file.
+  // Reads the token file again even if it has not changed. Returns an error if the file is invalid;
+  // the principals read before then stay in force. Does nothing and returns OK if the server has no
+  // token file.
   absl::Status Reload();
 
  private:

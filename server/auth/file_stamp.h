@@ -8,8 +8,8 @@
 
 namespace wan::server {
 
-// Identifies one version of a file. Follows links, because Kubernetes updates a mounted Secret by
-// replacing a link to a folder.
+// Identifies one version of a file. Follows symbolic links, because Kubernetes updates a mounted
+// Secret by replacing a link to a folder.
 class FileStamp {
  public:
   FileStamp() = default;
@@ -23,8 +23,8 @@ class FileStamp {
   dev_t device_ = 0;
   ino_t inode_ = 0;
   off_t size_ = 0;
-  // Modification and change time in nanoseconds; both, because tools can set back the modification
-  // time.
+  // Modification and change time in nanoseconds; both are needed, because tools can set back the
+  // modification time.
   int64_t modified_ = 0;
   int64_t changed_ = 0;
 };

@@ -27,7 +27,8 @@ absl::Status Unreadable(const std::string& path) {
 }  // namespace
 
 absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
+  // With O_NONBLOCK, opening a named pipe returns at once; without it, the server would wait for a
+  // writer.
   const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   if (file < 0) return Unreadable(path);
   const absl::Cleanup closed = [file] { close(file); };

@@ -11,15 +11,15 @@
 
 namespace wan::server {
 
-// Returns the file's text. NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a
-// regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT if it is not
-// UTF-8. `danger` is a clause for the error of a file that everybody can write: "who could let
-// themselves in".
+// Returns the file's text. Errors: NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is
+// not a regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT if it is
+// not UTF-8. `danger` ends the message about a file that everybody can write, for example "who
+// could let themselves in".
 absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger);
 
-// Calls `read` with every line of `text`, without surrounding spaces, except empty lines and
-// comments (#); `read` returns what is wrong with the line. INVALID_ARGUMENT with one line
-// "SOURCE:LINE: PROBLEM" in the message for each wrong line.
+// Calls `read` with every line of `text` except empty lines and comments (#), without surrounding
+// spaces; `read` returns what is wrong with the line, or nothing. If lines are wrong, returns
+// INVALID_ARGUMENT, whose message has "SOURCE:LINE: PROBLEM" for each of them.
 absl::Status ReadLines(std::string_view text, std::string_view source,
                        absl::FunctionRef<std::optional<std::string>(std::string_view line)> read);
 

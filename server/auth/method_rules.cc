@@ -46,14 +46,15 @@ const std::vector<MethodRule>& MethodRules() {
        kNotAudited},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kViewer, kQuick,
        kNotAudited},
-      // A file that is the same on every server.
+      // Everybody may read the page, because it is the same file on every server.
       {.path = "GET /", .least = Role::kViewer, .audited = kNotAudited, .open = true},
       {"POST /v1/videos", Role::kUser, kPlans, kAudited},
       {"GET /v1/videos", Role::kViewer, kStore, kNotAudited},
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/content", Role::kViewer, kFiles, kAudited, "id", kOwned},
       {"DELETE /v1/videos/{id}", Role::kUser, kStore, kAudited, "id", kOwned},
-      // The answer has only the names of READY models, so a viewer may see it.
+      // A viewer may list the models, because the answer has only the names of those that are
+      // READY.
       {"GET /v1/models", Role::kViewer, kQuick, kNotAudited},
       {"GET /v1/models/{id}", Role::kViewer, kQuick, kNotAudited},
   };

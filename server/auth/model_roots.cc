@@ -24,11 +24,11 @@ constexpr std::string_view kSynthetic = "synthetic:";
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
-// A folder with more entries is refused; no checkpoint has as many.
+// Most entries of a model's folder; a larger folder is refused, and no checkpoint has as many.
 constexpr int kMostEntries = 10'000;
 
-// Returns the real path of a file, read from the opened descriptor, so that the file cannot be
-// replaced between check and use. Empty if it cannot be opened.
+// Returns the real path of a file, as the kernel knows it for the opened descriptor, so that nobody
+// can replace the file between check and use. Returns an empty path if the file cannot be opened.
 std::string RealPathOf(const std::string& path, struct stat* facts) {
   const int fd = open(path.c_str(), O_PATH | O_CLOEXEC);
   if (fd < 0) return {};
@@ -39,10 +39,11 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
   return real.string();
 }
 
-// Returns why a path below a root cannot be opened, without naming the path.
+// Returns why the server cannot open a path below a root, without naming the path.
 std::string ProblemOf(const std::string& path) {
   const absl::Status status = CheckPath(path, PathKind::kFile);
-  if (status.ok()) return "does not exist";  // the file has appeared meanwhile
+  // The file was created after the first attempt to open it.
+  if (status.ok()) return "does not exist";
   const std::string text(status.message());
   const std::string prefix = path + ": ";
   return text.starts_with(prefix) ? text.substr(prefix.size()) : text;
@@ -60,7 +61,7 @@ std::string Normal(const std::string& path) {
   return normal;
 }
 
-// Calls `visit` with every path of the spec and the field that it is in.
+// Calls `visit` with every path of the spec and the name of the field that holds the path.
 void ForEachPath(ModelSpec& spec,
                  const std::function<void(const std::string& field, std::string& path)>& visit) {
   if (!spec.path.starts_with(kSynthetic)) visit("path", spec.path);
@@ -122,8 +123,8 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
   int entries = 0;
   std::error_code error;
-  // The iterator does not follow links to folders, so it cannot loop; the loop below checks that
-  // their targets are below a root.
+  // The iterator does not follow links to folders, so it cannot loop; the code below checks that
+  // the targets of links are below a root.
   for (fs::recursive_directory_iterator entry(*real, error), end; !error && entry != end;
        entry.increment(error)) {
     if (++entries > kMostEntries) {
@@ -132,7 +133,7 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
     }
     const std::string target = RealPathOf(entry->path().string(), &facts);
     const std::string name = entry->path().lexically_relative(*real).string();
-    if (target.empty()) continue;  // a dangling link; the engine's error names it
+    if (target.empty()) continue;  // ignore a dangling link: the engine's error names it
     if (!Contain(target)) {
       return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");
     }

@@ -11,31 +11,33 @@
 
 namespace wan::server {
 
-// Thread-safe, immutable.
+// Thread-safe and immutable.
 class ModelRoots {
  public:
   // Allows every path.
   ModelRoots() = default;
-  // Allows paths below these folders; an empty list allows none.
+  // Allows only paths below these folders; an empty list allows none.
   explicit ModelRoots(std::vector<std::string> roots);
 
-  // Returns a violation for each path whose text is not below a root. Does not access files, so the
-  // result reveals nothing about them. "synthetic:FAMILY" is not a path and always allowed.
+  // Returns a violation for each path of the spec that, as written, is not below a root. Does not
+  // access files, so the result tells the caller nothing about them. "synthetic:FAMILY" is not a
+  // path, and always allowed.
   std::vector<FieldViolation> Check(const ModelSpec& spec) const;
 
-  // Returns the spec with every path replaced by its real path, so that links on the way cannot be
-  // replaced later. INVALID_ARGUMENT with a violation for each path that Check refuses, that does
-  // not exist, or that leads out of the roots through a link; also if a folder contains a link out
-  // of the roots, or anything but folders and regular files. Blocks, because it reads folders.
+  // Returns the spec with every path replaced by its real path, so that nobody can redirect a link
+  // of the path later. Returns INVALID_ARGUMENT with a violation for each path that Check refuses,
+  // that does not exist, or that leads out of the roots through a link; also if a folder contains a
+  // link out of the roots, or anything but folders and regular files. Blocks while it reads the
+  // folders.
   absl::StatusOr<ModelSpec> Resolve(ModelSpec spec) const;
 
  private:
   bool Contain(const std::string& path) const;
-  // Returns what is wrong with the path; if nothing, sets `real`.
+  // Returns what is wrong with the path; if nothing is wrong, stores its real path in `real`.
   std::optional<std::string> ResolvePath(const std::string& path, std::string* real) const;
 
   bool anywhere_ = true;
-  std::vector<std::string> roots_;  // the roots as given, and their real paths
+  std::vector<std::string> roots_;  // the configured roots and their real paths
 };
 
 }  // namespace wan::server

@@ -7,11 +7,11 @@
 
 namespace wan::server {
 
-// Each role includes the rights of the roles before it.
+// Each role has its own rights and those of all roles above it in this list.
 enum class Role {
-  kViewer,  // reads: the jobs of its own principal, devices, the server's facts
+  kViewer,  // sees the jobs of its own principal, the devices and the server's facts
   kUser,    // also creates and cancels jobs of its own principal
-  kAdmin,   // also sees and cancels all jobs, and manages models
+  kAdmin,   // also sees and cancels jobs of all principals, and manages models
 };
 
 // Returns "viewer", "user" or "admin".
@@ -20,7 +20,7 @@ std::optional<Role> ParseRole(std::string_view name);
 
 struct Principal {
   // The name of a token, or the subject of a client certificate. Empty on a server that does not
-  // authenticate its callers, who are then all administrators.
+  // authenticate its callers; then every caller is an administrator.
   std::string name;
   Role role = Role::kAdmin;
 

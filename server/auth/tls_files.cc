@@ -43,7 +43,8 @@ struct Named {
 };
 
 absl::StatusOr<std::string> Read(const Named& file) {
-  // O_NONBLOCK: opening a pipe must not wait for a writer.
+  // With O_NONBLOCK, opening a named pipe returns at once; without it, the server would wait for a
+  // writer.
   const int fd = open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
   const absl::Cleanup closed = [fd] {
     if (fd >= 0) close(fd);
@@ -86,7 +87,8 @@ absl::StatusOr<absl::Time> ToTime(const ASN1_TIME* time) {
   return absl::FromTM(parts, absl::UTCTimeZone());
 }
 
-// Returns the end of the certificate, or an error if it is not valid at `now`.
+// Returns the time at which the certificate expires, or an error if the certificate is not valid at
+// `now`.
 absl::StatusOr<absl::Time> CheckValidity(const Named& file, const X509& certificate,
                                          absl::Time now) {
   const auto begin = ToTime(X509_get0_notBefore(&certificate));
@@ -153,7 +155,8 @@ absl::StatusOr<std::unique_ptr<TlsFiles>> TlsFiles::Open(
   std::unique_ptr<TlsFiles> files(
       new TlsFiles(std::move(paths), clock, std::move(on_problem), std::move(on_change)));
   absl::MutexLock lock(&files->mutex_);
-  // Before the files are read, so that a change meanwhile is seen later.
+  // Take the stamps before reading the files, so that a change during the read is noticed next
+  // time.
   files->stamps_ = files->StampsNow();
   absl::StatusOr<TlsMaterial> read = ReadTlsFiles(files->paths_, clock.Now());
   if (!read.ok()) return read.status();
@@ -203,7 +206,8 @@ absl::Status TlsFiles::Reload() {
 }
 
 absl::Status TlsFiles::ReadAgain() {
-  // Before the files are read, so that a change meanwhile is seen later.
+  // Take the stamps before reading the files, so that a change during the read is noticed next
+  // time.
   stamps_ = StampsNow();
   absl::StatusOr<TlsMaterial> read = ReadTlsFiles(paths_, clock_.Now());
   if (!read.ok()) {

@@ -16,14 +16,14 @@
 
 namespace wan::server {
 
-// Paths of PEM files.
+// Paths of the PEM files.
 struct TlsPaths {
-  std::string certificate;  // with the chain after it
-  std::string key;          // must have no passphrase
-  std::string client_ca;    // authorities of clients; empty: no client certificates
+  std::string certificate;  // the server's certificate, followed by its chain
+  std::string key;          // the certificate's key, without a passphrase
+  std::string client_ca;    // authorities of client certificates; empty: TLS asks for none
 };
 
-// The contents of the files; key and certificate belong together.
+// The contents of the files; the key belongs to the certificate.
 struct TlsMaterial {
   std::string certificate;
   std::string key;
@@ -32,24 +32,25 @@ struct TlsMaterial {
   absl::Time expiry;
 };
 
-// Reads the files and checks that a server can use them at `now`. Error messages begin with the
-// setting and the file. NOT_FOUND or another code for unreadable files; INVALID_ARGUMENT for files
-// that are not PEM or a key that does not fit the certificate; FAILED_PRECONDITION for a
-// certificate that has expired or is not valid yet.
+// Reads the files and checks that a server can use them at `now`. An error message begins with the
+// names of the setting and the file. Errors: NOT_FOUND or another code for unreadable files;
+// INVALID_ARGUMENT for files that are not PEM or a key that does not fit the certificate;
+// FAILED_PRECONDITION for a certificate that has expired or is not valid yet.
 absl::StatusOr<TlsMaterial> ReadTlsFiles(const TlsPaths& paths, absl::Time now);
 
 // Thread-safe.
 class TlsFiles {
  public:
-  // Reads the files. Returns ReadTlsFiles' errors. `on_problem` is called with the error when
-  // changed files are invalid, `on_change` when new ones are in use; both with no lock held. The
-  // clock must outlive the object.
+  // Reads the files for the first time. Returns ReadTlsFiles' errors. The object calls `on_problem`
+  // with the error when changed files are invalid, and `on_change` when new ones are in use; both
+  // with no lock held. The clock must outlive the object.
   static absl::StatusOr<std::unique_ptr<TlsFiles>> Open(
       TlsPaths paths, const Clock& clock, std::function<void(const absl::Status&)> on_problem,
       std::function<void(const TlsMaterial&)> on_change);
 
-  // Returns the material for new connections. Each call checks whether a file has changed, and if
-  // so reads all files. If the new files do not fit each other, the old material stays in use.
+  // Returns the certificate, key and authorities for new connections. Each call checks whether a
+  // file has changed, and if so reads all files. If the new files do not fit each other, the old
+  // material stays in use.
   std::shared_ptr<const TlsMaterial> Current();
 
   // Reads the files again even if they have not changed, and calls `on_change`. Returns an error if

@@ -69,9 +69,9 @@ bool IsHash(std::string_view text) {
          });
 }
 
-// Parses one line; returns what is wrong with it, or nothing.
+// Parses one line of the token file; returns what is wrong with it, or nothing.
 std::optional<std::string> ParseLine(std::string_view line, Credential* credential) {
-  // The last column may contain spaces.
+  // The last column is the rest of the line: a certificate's subject may contain spaces.
   const std::vector<std::string> columns = absl::StrSplit(
       absl::string_view(line.data(), line.size()), absl::MaxSplits(' ', kColumns - 1));
   if (columns.size() != kColumns) {
@@ -103,10 +103,10 @@ std::optional<std::string> ParseLine(std::string_view line, Credential* credenti
   return std::nullopt;
 }
 
-// Changes the file under a lock against other processes.
+// Changes the token file; a lock keeps other processes from changing it meanwhile.
 absl::Status Change(const std::string& path,
                     const std::function<absl::Status(std::vector<Credential>&)>& change) {
-  // The lock is a separate file, because the token file itself is replaced.
+  // The lock is a separate file, because a change replaces the token file itself.
   const std::string lock_path = path + ".lock";
   const OpenFile lock(lock_path, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW);
   if (lock.fd() < 0 || flock(lock.fd(), LOCK_EX) != 0) return Errno(lock_path, "locked");
@@ -121,8 +121,8 @@ absl::Status Change(const std::string& path,
 
 std::string NewToken() {
   std::array<unsigned char, kTokenBytes> bytes{};
-  // OpenSSL 3's generator fails only without any source of entropy. Abort rather than make a weak
-  // token.
+  // OpenSSL 3's generator fails only if the machine has no source of entropy. Abort the process
+  // then, rather than make a weak token.
   if (RAND_priv_bytes(bytes.data(), static_cast<int>(bytes.size())) != 1) std::abort();
   return absl::StrCat(std::string(kTokenPrefix), Hex(bytes.data(), bytes.size()));
 }
@@ -178,7 +178,7 @@ absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path) {
 absl::Status WriteTokenFile(const std::string& path, const std::vector<Credential>& credentials) {
   const std::string text = TokenFileText(credentials);
   const std::string staged = path + ".new";
-  unlink(staged.c_str());  // left by a process that was killed here
+  unlink(staged.c_str());  // remove what a process left that was killed here
   {
     const OpenFile file(staged, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
     if (file.fd() < 0) return Errno(staged, "written");

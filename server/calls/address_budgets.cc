@@ -13,7 +13,7 @@ constexpr absl::Duration kLogAgain = absl::Minutes(1);
 
 }  // namespace
 
-// Guarded by AddressBudgets::mutex_.
+// All members are guarded by AddressBudgets::mutex_.
 struct AddressBudgets::Address {
   int unanswered = 0;
   TokenBucket resets;

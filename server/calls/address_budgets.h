@@ -1,5 +1,5 @@
-// Limits what all connections of one address together ask of gRPC. The limits of one connection
-// (Http2Limits) do not suffice: an address may have many connections.
+// Limits the gRPC calls that all connections of one network address together may make. The limits
+// of one connection (Http2Limits) do not suffice: an address may have many connections.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,15 @@
 namespace wan::server {
 
 struct AddressLimits {
-  // Most unanswered calls of all connections; gRPC uses 11 KiB or more for each. One address may
-  // have at most as many as it leaves for others, so at most half.
+  // Most unanswered calls of all connections together; each call costs gRPC 11 KiB of memory or
+  // more. One address may have no more unanswered calls than are left for the other addresses, so
+  // at most half of all.
   int unanswered = 32'768;
-  // Most calls of an address that are reset, or lost with their connection, before they are
-  // answered. `most` allows all streams of a server (docs/operate/limits.md) to end at once; gRPC
-  // on two cores cleans up several times `per_second`. An address in debt gets its next connection
-  // when the debt is paid, after at most 4 seconds.
+  // Most calls of one address that end before they are answered, because they are reset or their
+  // connection is lost. `most` is large enough for all streams of a server (docs/operate/limits.md)
+  // to end at once; on two cores gRPC can clean up several times `per_second`. An address that
+  // exceeds the limit is in debt; its next connection waits until the debt is paid, at most 4
+  // seconds.
   TokenBucket::Options resets{.most = 16'384, .per_second = 2'000, .debt = 8'000};
 };
 
@@ -37,8 +39,8 @@ class AddressBudgets {
   AddressBudgets(const AddressBudgets&) = delete;
   AddressBudgets& operator=(const AddressBudgets&) = delete;
 
-  // The account of one connection. Destroy it before the budgets. Calls that are unanswered at its
-  // destruction count as reset.
+  // The calls of one connection, which are charged to its address. Destroy it before the
+  // AddressBudgets object. Calls that are still unanswered when it is destroyed count as reset.
   class Part {
    public:
     Part(AddressBudgets& budgets, std::shared_ptr<Address> address);
@@ -47,10 +49,10 @@ class AddressBudgets {
     ~Part();
 
     // Reports the connection's unanswered calls, and its resets since the last report. Returns "",
-    // or a sentence for the client's author about the exceeded limit.
+    // or a sentence that tells the author of the client which limit was exceeded.
     std::string Tell(int unanswered, int resets);
 
-    // Whether the log may get a line about this address: at most one a minute.
+    // Whether to log a line about this address now; true at most once a minute.
     bool MayLog();
 
    private:
@@ -58,13 +60,13 @@ class AddressBudgets {
     const std::shared_ptr<Address> address_;
     int unanswered_ = 0;
   };
-  // `address` is the result of NetworkOf.
+  // Registers a new connection; `address` is the result of NetworkOf.
   std::unique_ptr<Part> Join(const std::string& address);
 
-  // Returns the time until the address may have its next connection.
+  // Returns how long the next connection of the address must wait.
   absl::Duration DebtOf(const std::string& address);
 
-  // Number of remembered addresses.
+  // Number of addresses that have an entry.
   size_t size() const;
 
  private:

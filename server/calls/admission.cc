@@ -9,12 +9,13 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kTryAgain = absl::Seconds(1);
-// Bytes charged for a download: one chunk as a message, and once more in the transport.
+// Bytes charged for a download: one chunk of the file as a message, and a second copy in the
+// transport.
 constexpr int64_t kDownloadBytes = int64_t{512} << 10;
-// Room required for the answer to a change; larger than any job.
+// Bytes that must be free for the answer before a change is admitted; larger than any job's answer.
 constexpr int64_t kOwedBytes = int64_t{256} << 10;
 
-// Words for the messages about a budget: what it counts, and how to make room.
+// Words for the messages about a budget: what the budget counts, and how a caller makes room.
 struct Words {
   const char* places;
   const char* remedy;
@@ -74,7 +75,8 @@ absl::StatusOr<Admission::Lease> Admission::Request(const Party& party, int64_t 
 }
 
 absl::StatusOr<Admission::Lease> Admission::Answer(Lease request, int64_t bytes) {
-  if (request.admission_ == nullptr) return request;  // the request was not admitted
+  // The lease is empty: the request was not admitted.
+  if (request.admission_ == nullptr) return request;
   const Party party{request.holder_->first, request.front_, request.side_ == &everybody_};
   Wish wish{.bytes = bytes, .asked = request.effect_ == Effect::kReads};
   wish.places[kRequests] = request.places_[kRequests];
@@ -110,7 +112,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     Side& side = party.everybody ? everybody_ : callers_;
     const auto [entry, added] = side.holders.try_emplace(std::move(name));
     Holder& holder = entry->second;
-    // Ask as if the exchanged lease were already released.
+    // Ask the budgets as if the exchanged lease were already released.
     const bool exchanges = old.admission_ != nullptr;
     if (exchanges) Count(old, -1);
     if (wish.asked) refusal = Ask(party, wish, exchanges ? old.places_ : Places{}, holder);
@@ -136,7 +138,7 @@ absl::StatusOr<Admission::Lease> Admission::Take(const Party& party, Wish wish, 
     if (exchanges) Count(old, 1);
     if (holder.leases == 0) side.holders.erase(entry);
   }
-  // The destructor of `old` reports its own bytes.
+  // The destructor of `old` reports the bytes of `old`.
   Freed(wish.bytes - old.bytes_);
   return refusal;
 }
@@ -154,7 +156,8 @@ absl::Status Admission::Ask(const Party& party, const Wish& wish, const Places& 
   if (wish.effect == Effect::kReads) return absl::OkStatus();
   const int64_t unread = holder.held[kAnswerBytes];
   const Budget::Verdict verdict = budgets[kAnswerBytes].Ask(unread, party.front, kOwedBytes);
-  // kFull is allowed, so that a party that has read all its answers can always make changes.
+  // Allow the answer even if the budget is full, so that a party that has read all its answers can
+  // always make changes.
   if (verdict != Budget::Verdict::kPartyFull) return absl::OkStatus();
   return Refused(party, kAnswerBytes, verdict, unread, kOwedBytes);
 }

@@ -16,23 +16,24 @@
 
 namespace wan::server {
 
-// Limits of each kind, which callers share by the rule of Budget.
+// Limits of each kind; the callers share them by the rule of class Budget.
 struct PlaceLimits {
-  // Open streams of all kinds: watchers, downloads, Generate.
+  // Most open streams of all kinds: watches, downloads and calls of Generate.
   int64_t streams = 16'384;
-  // Open downloads.
+  // Most open downloads.
   int64_t downloads = 256;
-  // Requests that are worked on or whose answer is not sent yet.
+  // Most requests that the server works on or has not answered completely.
   int64_t requests = 8'192;
-  // Bytes of requests that are arriving or worked on, except small ones.
+  // Most bytes of requests that are arriving or being worked on; small requests do not count.
   int64_t request_bytes = int64_t{256} << 20;
-  // Bytes of answers that are not sent yet, except small ones.
+  // Most bytes of answers that are not sent yet; small answers do not count.
   int64_t answer_bytes = int64_t{128} << 20;
 };
 
 struct AdmissionLimits {
   PlaceLimits callers;
-  // Separate limits for public calls, which need no credentials; they use nothing of `callers`.
+  // The limits of public calls, which need no credentials; public calls count only here, not in
+  // `callers`.
   PlaceLimits everybody{.streams = 1'024,
                         .downloads = 0,
                         .requests = 1'024,
@@ -42,33 +43,32 @@ struct AdmissionLimits {
   // that cancels and watches get through beside large ones.
   int64_t small_request_bytes = int64_t{64} << 10;
   int64_t small_answer_bytes = int64_t{16} << 10;
-  // Most open downloads over one connection.
+  // Most open downloads over one connection, of either protocol.
   int downloads_per_connection = 64;
 };
 
-// Whether a request only reads or also changes something. The answer to a change must not be
-// refused.
+// Whether a request only reads or also changes something. The answer to a change is never refused.
 enum class Effect { kReads, kChanges };
 
 struct AdmissionStats {
-  // What is held now, without public calls.
+  // What all leases hold now, without those of public calls.
   int64_t request_bytes = 0;
   int64_t answer_bytes = 0;
   int64_t requests = 0;
   int64_t streams = 0;
   int64_t downloads = 0;
-  // Counts since the start.
+  // Counts of refusals since the server started.
   int64_t refused_requests = 0;
   int64_t refused_answers = 0;
   int64_t refused_streams = 0;
   int64_t refused_downloads = 0;
-  int64_t refused_public = 0;  // of all kinds, public calls only
+  int64_t refused_public = 0;  // refused public calls of all kinds
 };
 
-// Thread-safe. Excess is refused at once and never queued, so memory stays within the limits. The
-// refusal (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and whether the caller itself
-// holds too much. A call takes constant time. Parties that hold nothing are forgotten. (Party: the
-// principal, or the connection of an unidentified caller.)
+// Thread-safe. What exceeds a limit is refused at once and never queued, so memory stays within the
+// limits. The error (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and whether the
+// caller itself holds too much. Every function takes constant time. The object forgets parties that
+// hold nothing. A party is a principal, or the connection of an unidentified caller.
 class Admission {
   enum Kind { kStreams, kDownloads, kRequests, kRequestBytes, kAnswerBytes, kKinds };
   using Places = std::array<int64_t, kKinds>;
@@ -81,12 +81,12 @@ class Admission {
   struct Side {
     explicit Side(const PlaceLimits& limits);
     std::array<Budget, kKinds> budgets;
-    Holders holders;  // by name; leases keep pointers to the entries
+    Holders holders;  // the key is a party's name; leases keep pointers to the entries
   };
 
  public:
-  // What a request, answer or stream has taken; given back at destruction. Must not outlive the
-  // admission.
+  // What a request, answer or stream has taken from the limits; its destructor gives that back. A
+  // lease must not outlive the Admission object.
   class Lease {
    public:
     Lease() = default;
@@ -99,41 +99,42 @@ class Admission {
    private:
     friend class Admission;
 
-    Admission* admission_ = nullptr;  // null: holds nothing
+    Admission* admission_ = nullptr;  // null: the lease holds nothing
     Side* side_ = nullptr;
     Holders::value_type* holder_ = nullptr;
     Front front_ = Front::kGrpc;
     Places places_{};
-    int64_t bytes_ = 0;  // of the request or answer, small or not
+    int64_t bytes_ = 0;  // size of the request or answer, even if it is small
     Effect effect_ = Effect::kReads;
-    std::string connection_;  // downloads only
+    std::string connection_;  // set for downloads only
   };
 
-  // `freed` is called with the size of requests and answers that are no longer needed, refused ones
-  // included. It is called on any thread with no lock held.
+  // Calls `freed` with the size of each request and answer that is no longer needed, refused ones
+  // included. The call may come on any thread; no lock is held.
   explicit Admission(const AdmissionLimits& limits, std::function<void(int64_t bytes)> freed = {});
   Admission(const Admission&) = delete;
   Admission& operator=(const Admission&) = delete;
 
-  // Admits a part of a request: `bytes` have arrived so far. `so_far` is the lease of the earlier
-  // parts; it is released on an error.
+  // Admits a part of a request; `bytes` is the size of all parts so far. `so_far` is the lease of
+  // the earlier parts; an error releases it.
   absl::StatusOr<Lease> Arriving(const Party& party, int64_t bytes, Lease so_far);
 
-  // Admits a complete request. `arrived` is the lease of Arriving. A kChanges request is also
-  // refused if the party's unread answers leave no room for another 256 KiB, because a change must
-  // be answered.
+  // Admits a complete request, before the server works on it. `arrived` is the lease that Arriving
+  // returned. A request that changes something is also refused if the party's unread answers leave
+  // no room for another 256 KiB, because the server must be able to answer a change.
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect, Lease arrived);
   absl::StatusOr<Lease> Request(const Party& party, int64_t bytes, Effect effect);
 
   // Exchanges the lease of a request for that of its answer, before the answer is sent. Never
-  // refused for a request that changed something.
+  // refuses the answer to a request that changed something.
   absl::StatusOr<Lease> Answer(Lease request, int64_t bytes);
 
-  // Admits a message of a stream before it is sent. A small message takes nothing. Never refused
-  // with kChanges, because ending the stream would undo the change.
+  // Admits a message of a stream before it is sent. A small message takes nothing from the limits.
+  // Never refuses a message of a stream with kChanges, because ending such a stream would undo the
+  // change.
   absl::StatusOr<Lease> Message(const Party& party, int64_t bytes, Effect effect);
 
-  // Admits a stream.
+  // Admits a stream that is not a download.
   absl::StatusOr<Lease> Stream(const Party& party);
 
   // Admits a download over the connection of `peer` (grpc::ServerContext::peer, or HttpHead::peer).
@@ -145,19 +146,19 @@ class Admission {
   size_t PartiesNow() const;
 
  private:
-  // What to take.
+  // What a lease should hold.
   struct Wish {
     Places places{};
     int64_t bytes = 0;
     Effect effect = Effect::kReads;
-    bool asked = true;            // false: take it without asking the budgets
-    std::string connection = {};  // downloads only
+    bool asked = true;            // false: the budgets cannot refuse it
+    std::string connection = {};  // set for downloads only
   };
 
-  // Takes the wish in exchange for `old`, a lease of the same party or an empty one.
+  // Takes what `wish` asks for and releases `old`, a lease of the same party or an empty one.
   absl::StatusOr<Lease> Take(const Party& party, Wish wish, Lease old);
-  // Returns OK, or why the wish cannot be taken. What the party `had` in the exchanged lease is
-  // always allowed again.
+  // Returns OK, or the reason why the wish cannot be granted. The party may always keep as much as
+  // it `had` in the exchanged lease.
   absl::Status Ask(const Party& party, const Wish& wish, const Places& had, const Holder& holder)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeOfConnection(const std::string& connection)
@@ -176,7 +177,8 @@ class Admission {
   mutable absl::Mutex mutex_;
   Side callers_ ABSL_GUARDED_BY(mutex_);
   Side everybody_ ABSL_GUARDED_BY(mutex_);
-  AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);  // only its refused_ fields are used
+  // Holds the refused_ fields; the others are not used.
+  AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> downloads_by_connection_ ABSL_GUARDED_BY(mutex_);
 };
 

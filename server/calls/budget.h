@@ -21,11 +21,12 @@ struct Party {
   bool everybody = false;
 };
 
-// Not thread-safe. A place may be a stream, a request or a byte. The rule: - A party may take more
-// while its total stays at most the number of free places. So one party gets at most half of the
-// places, two get a third each, and so on. - The last eighth is only for parties that hold nothing,
-// at most a 64th for each, so that a new party finds room. - One eighth is kept for gRPC and one
-// for HTTP; the other protocol cannot take it.
+// Shares out places; a place may be a stream, a request or a byte. Not thread-safe. The rules:
+// - A party may take more while its total stays at most the number of free places. So one party
+//   gets at most half of the places, two parties get a third each, and so on.
+// - The last eighth is only for parties that hold nothing, at most a 64th for each, so that a new
+//   party finds room.
+// - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it.
 class Budget {
  public:
   explicit Budget(int64_t limit) : limit_(limit), reserve_(limit / 8) {}
@@ -46,7 +47,7 @@ class Budget {
     return held == 0 ? Verdict::kFull : Verdict::kPartyFull;
   }
 
-  // Negative `places` are given back.
+  // Gives places back if `places` is negative.
   void Take(Front front, int64_t places) { taken_[static_cast<size_t>(front)] += places; }
 
   int64_t limit() const { return limit_; }

@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Returns a PostTask for the call's class of work and party. Tasks run even if the caller has gone
-// or the server stops. The pool must outlive the result.
+// Returns a PostTask that posts to the pool with the call's class of work and party. The tasks run
+// even if the caller has gone or the server stops. The pool must outlive the result.
 inline PostTask PostOf(WorkerPool& pool, std::shared_ptr<const Call> call) {
   return [&pool, call = std::move(call)](std::function<void()> task) {
     pool.Post(call->work(), call->party(), /*gone=*/nullptr,
@@ -21,8 +21,9 @@ inline PostTask PostOf(WorkerPool& pool, std::shared_ptr<const Call> call) {
   };
 }
 
-// Returns a PostStep for decoding images, in the class kDecoding. `gone` says whether the caller
-// has gone; it may be called on any thread. The pool must outlive the result.
+// Returns a PostStep that posts the decoding of images to the pool, in the class kDecoding. `gone`
+// says whether the caller has gone; it may be called on any thread. The pool must outlive the
+// result.
 inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
                            std::function<bool()> gone) {
   return [&pool, call = std::move(call),
@@ -31,8 +32,8 @@ inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
   };
 }
 
-// Runs a task that answers a call after a wait. Use it instead of answering on the thread that
-// completed the wait, for example the store's, which other calls need.
+// Runs a task that answers a call after a wait. Use it after asynchronous waits: the thread that
+// completed the wait, for example the store's, is needed by other calls.
 inline void PostAnswer(WorkerPool& pool, const Call& call, std::function<void()> task) {
   pool.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
             [task = std::move(task)](const absl::Status& /*turn*/) { task(); });

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-constexpr size_t kMappedAt = 12;  // offset of the IPv4 address in a mapped IPv6 one
+constexpr size_t kMappedAt = 12;  // offset of the IPv4 address inside an IPv4-mapped IPv6 address
 constexpr size_t kNetworkBytes = 8;
 
 const char* BytesOf(const sockaddr_in6& address) {
@@ -36,7 +36,8 @@ std::string PeerText(const sockaddr_storage& peer) {
     return absl::StrCat("ipv4:", text, ":", ntohs(v6.sin6_port));
   }
   inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof(text));
-  // gRPC percent-encodes the brackets, and the '%' before the interface of a link-local address.
+  // gRPC percent-encodes the brackets, and the '%' before the interface name of a link-local
+  // address.
   const std::string scope = v6.sin6_scope_id == 0 ? "" : absl::StrCat("%25", v6.sin6_scope_id);
   return absl::StrCat("ipv6:%5B", text, scope, "%5D:", ntohs(v6.sin6_port));
 }

@@ -18,7 +18,7 @@ SslConnection AcceptTls(SSL_CTX* context, int socket) {
   SslConnection tls(SSL_new(context));
   if (tls == nullptr || SSL_set_fd(tls.get(), socket) != 1) return nullptr;
   SSL_set_accept_state(tls.get());
-  // Idle connections hold no buffers.
+  // SSL_MODE_RELEASE_BUFFERS: an idle connection holds no buffers.
   SSL_set_mode(tls.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
   return tls;

@@ -8,7 +8,7 @@
 namespace wan::server {
 namespace {
 
-// All processes of the machine share the namespace; 64 random bits keep their names apart.
+// All processes of the machine share the abstract namespace; 64 random bits keep their names apart.
 std::string NewPrefix() {
   std::random_device random;
   return absl::StrCat("wanserve-", absl::Hex(random(), absl::kZeroPad8),

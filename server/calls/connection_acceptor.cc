@@ -19,7 +19,7 @@
 namespace wan::server {
 namespace {
 
-// Interval at which the acceptor looks for room after a refusal.
+// After a refusal the acceptor looks for room at this interval.
 constexpr int kLookAgainMillis = 200;
 constexpr uint64_t kNoSocket = 0;
 
@@ -68,7 +68,7 @@ bool SetOption(int socket, int level, int option, int value) {
   return setsockopt(socket, level, option, &value, sizeof(value)) == 0;
 }
 
-// Returns a listening socket, or -1. Accepted sockets inherit its options.
+// Returns a listening socket, or -1 on failure. Accepted sockets inherit the options set here.
 int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
   auto* const address = reinterpret_cast<sockaddr*>(&candidate.address);
   const bool v6 = candidate.address.ss_family == AF_INET6;
@@ -89,7 +89,7 @@ int ListenOn(Candidate candidate, int port, const ConnectionLimits& limits) {
     close(socket);
     return -1;
   }
-  // A failure is ignored: gRPC's keepalive also notices a vanished peer.
+  // Ignore a failure of this option: gRPC's keepalive also notices a peer that has vanished.
   SetOption(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, static_cast<int>(limits.unacknowledged.count()));
   return socket;
 }
@@ -131,7 +131,8 @@ absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> ConnectionAcceptor::Listen(
     return true;
   };
   const bool wildcard = address.host == "0.0.0.0" || address.host == "::";
-  // An IPv6 wildcard socket also accepts IPv4, so add others only if the machine has no IPv6.
+  // The IPv6 wildcard socket also accepts IPv4, so listen on the other addresses only if the
+  // machine has no IPv6.
   if (!wildcard || !add(Wildcard6())) {
     for (const Candidate& candidate : Resolve(address.host)) add(candidate);
   }
@@ -170,7 +171,7 @@ void ConnectionAcceptor::Stop() {
   const uint64_t one = 1;
   if (write(stop_event_, &one, sizeof(one)) < 0) return;
   if (thread_.joinable()) thread_.join();
-  // Close connections that were not accepted now, not only at the end of the process.
+  // Close the connections that nobody has accepted now, not only at the end of the process.
   for (const int listener : listeners_) shutdown(listener, SHUT_RDWR);
 }
 
@@ -187,8 +188,9 @@ void ConnectionAcceptor::Loop() {
   std::vector<pollfd> waited = {{stop_event_, POLLIN, 0}};
   for (const int listener : listeners_) waited.push_back({listener, POLLIN, 0});
   for (;;) {
-    // Without the reserve a waiting connection cannot be refused, and poll would return at once in
-    // a busy loop. So wait without the listeners then.
+    // Without a spare descriptor the acceptor cannot refuse a waiting connection, and poll would
+    // return at once in a busy loop. So wait without polling the listeners until a descriptor is
+    // free.
     if (reserve_ < 0) reserve_ = OpenReserve();
     const nfds_t count = reserve_ < 0 ? 1 : waited.size();
     for (pollfd& entry : waited) entry.revents = 0;
@@ -214,7 +216,7 @@ bool ConnectionAcceptor::AcceptOne(int listener) {
       SetAccepting(false);
       return false;
     }
-    // Other errors concern only this connection, for example a reset.
+    // Other errors of accept concern only this connection, for example that it was reset.
     return errno != EAGAIN && errno != EWOULDBLOCK && errno != EBADF && errno != EINVAL;
   }
   if (Admit(socket, peer)) {
@@ -239,7 +241,7 @@ bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
   bool full = false;
   {
     absl::MutexLock lock(&mutex_);
-    Forget(socket);  // the descriptor is new, so its former socket was closed
+    Forget(socket);  // the number is new to the process, so its former socket was closed
     const auto too_many = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
       const auto found = by_address_.find(address);
       full = static_cast<int>(open_.size()) >= limits_.total;
@@ -278,7 +280,7 @@ void ConnectionAcceptor::SetAccepting(bool accepting) {
 }
 
 bool ConnectionAcceptor::HasRoom() {
-  // Test whether there is a descriptor besides the reserve.
+  // Try to open a descriptor; the reserve does not count as room.
   const int probe = OpenReserve();
   if (probe < 0) return false;
   close(probe);

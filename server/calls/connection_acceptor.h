@@ -1,4 +1,5 @@
-// Accepts the connections of a port within limits, and hands them over (gRPC's to ConnectionRelay).
+// Accepts the connections of a port within limits, and hands their sockets over, for gRPC's port to
+// ConnectionRelay.
 //
 // Replaces the listener of gRPC 1.51, which stops listening for good when accept fails for lack of
 // file descriptors, and has no limits, so that one address can take every descriptor.
@@ -25,7 +26,7 @@
 namespace wan::server {
 
 struct ConnectionLimits {
-  // Most open connections, in total and from one address (NetworkOf).
+  // Most open connections, in total and from one address (as NetworkOf counts addresses).
   int total = 1;
   int per_address = 1;
   // How long sent data may stay unacknowledged before the connection is closed (TCP_USER_TIMEOUT).
@@ -35,7 +36,7 @@ struct ConnectionLimits {
 struct ConnectionStats {
   int open = 0;
   int limit = 0;
-  // Connections closed on arrival since the start, by the exceeded limit.
+  // Connections that were closed on arrival since the start, by the limit that they exceeded.
   int64_t refused_address = 0;
   int64_t refused_total = 0;
   int64_t refused_descriptors = 0;
@@ -50,32 +51,35 @@ struct ConnectionStats {
 // (UNAVAILABLE) instead of waiting.
 class ConnectionAcceptor {
  public:
-  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
-  // "0.0.0.0" and "::" both listen on IPv4 and IPv6, as gRPC's listener does.
+  // Listens on the address, but does not accept yet. Returns UNAVAILABLE, with a message that
+  // begins with `setting`, if it cannot listen. "0.0.0.0" and "::" both listen on IPv4 and IPv6, as
+  // gRPC's listener does.
   static absl::StatusOr<std::unique_ptr<ConnectionAcceptor>> Listen(
       const HostPort& address, const ConnectionLimits& limits, std::string_view setting = "listen");
   ConnectionAcceptor(const ConnectionAcceptor&) = delete;
   ConnectionAcceptor& operator=(const ConnectionAcceptor&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~ConnectionAcceptor();
 
   // The port on which the object listens.
   int port() const { return port_; }
 
-  // Begins to accept, on a thread of its own. Call it once. `hand_over` receives and owns a
-  // connected, non-blocking socket. `accepting` is called with false when a connection was refused
-  // because of the total limit or a lack of descriptors, and with true within 0.2 s when there is
-  // room again. Both are called on the acceptor's thread with no lock held.
+  // Starts the thread that accepts connections. Call it at most once. Calls `hand_over` with a
+  // connected, non-blocking socket, which then belongs to `hand_over`. Calls `accepting` with false
+  // when a connection was refused because of the total limit or a lack of descriptors, and with
+  // true within 0.2 s after there is room again. Both functions are called on the acceptor's thread
+  // with no lock held.
   void Start(std::function<void(int socket)> hand_over, std::function<void(bool)> accepting);
 
-  // Stops listening. `hand_over` is not called after this returns. Idempotent.
+  // Stops listening and ends the thread. `hand_over` is not called after Stop has returned. Later
+  // calls do nothing.
   void Stop();
 
   ConnectionStats Stats();
 
  private:
-  // A socket that was handed over. Its new owner closes it without telling; comparing the identity
-  // shows whether the descriptor still is this socket.
+  // A socket that the acceptor has handed over. Its new owner closes it without telling the
+  // acceptor; comparing `identity` shows whether the descriptor is still this socket.
   struct Connection {
     std::string address;
     uint64_t identity = 0;
@@ -84,13 +88,14 @@ class ConnectionAcceptor {
   ConnectionAcceptor(std::vector<int> listeners, int port, const ConnectionLimits& limits);
 
   void Loop();
-  // Accepts one connection. Returns false if no connection waits or no descriptor is left.
+  // Accepts one connection and hands it over, or closes it if a limit is reached. Returns false if
+  // no connection waits or no descriptor is left.
   bool AcceptOne(int listener);
-  // Accepts and closes one connection, with the reserved descriptor.
+  // Accepts and closes one connection, for which it frees the reserved descriptor.
   void RefuseOne(int listener);
-  // Counts the connection and returns true, or returns false if a limit is reached.
+  // Counts the connection and returns true, or returns false if that would exceed a limit.
   bool Admit(int socket, const sockaddr_storage& peer);
-  // Removes sockets that have been closed from the counts.
+  // Removes sockets from the counts that their owners have closed.
   void Sweep() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Forget(int socket) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void SetAccepting(bool accepting);
@@ -100,16 +105,18 @@ class ConnectionAcceptor {
   const int port_;
   const ConnectionLimits limits_;
   const int stop_event_;
-  int reserve_;            // a spare descriptor; -1: none; acceptor's thread only
-  bool accepting_ = true;  // the acceptor's thread only
+  int reserve_;            // a spare descriptor; -1: none; used on the acceptor's thread only
+  bool accepting_ = true;  // used on the acceptor's thread only
   std::function<void(int)> hand_over_;
   std::function<void(bool)> on_accepting_;
   std::thread thread_;
 
   absl::Mutex mutex_;
-  std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);  // by descriptor
+  // Handed-over sockets; the key is the descriptor.
+  std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mutex_);
-  ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);  // only its refused_ fields are used
+  // Holds the refused_ fields; the others are not used.
+  ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::server

@@ -35,12 +35,12 @@ using Outcome = CallerChannel::Outcome;
 constexpr size_t kReadBytes = size_t{64} << 10;
 constexpr std::chrono::milliseconds kLastBytes{1'000};
 
-// Passing bytes on costs little compared with serving the calls, so few threads suffice.
+// Relaying bytes costs little compared with serving the calls, so few threads suffice.
 int ThreadCount() {
   return std::clamp(static_cast<int>(std::thread::hardware_concurrency()) / 4, 1, 4);
 }
 
-// OpenSSL writes without MSG_NOSIGNAL, so a closed connection would raise SIGPIPE.
+// OpenSSL writes without MSG_NOSIGNAL, so writing to a closed connection would raise SIGPIPE.
 void BlockSigpipe() {
   sigset_t signals;
   sigemptyset(&signals);
@@ -77,7 +77,7 @@ class Loop {
   std::thread thread_;
 };
 
-// A loop that passes bytes for its connections, and the data of its thread.
+// A thread with its event loop, the connections that it relays, and their shared read buffer.
 struct RelayLoop {
   std::vector<char> room = std::vector<char>(kReadBytes);
   bool finishing = false;
@@ -90,7 +90,7 @@ struct RelayLoop {
   }
 };
 
-// Returns two connected sockets and binds the first to the name; -1 and -1 on failure.
+// Returns two connected sockets, the first bound to `name`; both are -1 on failure.
 std::array<int, 2> MakeLocalSockets(const std::string& name) {
   std::array<int, 2> ends = {-1, -1};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()) != 0) {
@@ -110,8 +110,8 @@ std::array<int, 2> MakeLocalSockets(const std::string& name) {
   return {-1, -1};
 }
 
-// Whether HTTP/2 was negotiated in the handshake. Returns true for plain text, where Http2Guard
-// checks the first bytes.
+// Returns whether the TLS handshake negotiated HTTP/2. For plain text returns true, because
+// Http2Guard checks the first bytes there.
 bool SpeaksHttp2(const SSL* connection) {
   if (connection == nullptr) return true;
   const unsigned char* protocol = nullptr;
@@ -123,8 +123,8 @@ bool SpeaksHttp2(const SSL* connection) {
 }  // namespace
 
 struct ConnectionRelay::State {
-  // An accepted connection that waits until the debt of its address is paid, and then makes its TLS
-  // handshake. Runs on the thread of `door`.
+  // An accepted connection before its TLS handshake is complete; first it waits until the debt of
+  // its address is paid. All of its work runs on the thread of `door`.
   class Newcomer;
 
   State(const RelayOptions& relay_options, Callbacks relay_callbacks)
@@ -135,9 +135,10 @@ struct ConnectionRelay::State {
     for (int i = 0; i < ThreadCount(); ++i) loops.push_back(std::make_unique<RelayLoop>());
   }
 
-  // Gives a connection to gRPC and to a loop, after its handshake. Runs on the thread of `door`.
+  // Gives a connection to gRPC and to one of the loops, after its TLS handshake. Runs on the thread
+  // of `door`.
   void Enter(int socket, const sockaddr_storage& peer, std::unique_ptr<CallerChannel> channel);
-  // Begins to pass the connection's bytes. Runs on the loop's thread.
+  // Begins to relay the connection's bytes. Runs on the loop's thread.
   void Begin(RelayLoop& loop, RelayedConnection::Ends ends, const std::string& name,
              const std::string& peer);
 
@@ -146,10 +147,10 @@ struct ConnectionRelay::State {
   AddressBudgets budgets;
   std::array<std::atomic<int64_t>, kHttp2Rules.size()> misused{};
   std::atomic<int64_t> no_descriptor = 0;
-  std::optional<TlsContexts> tls;  // nullopt: plain text
+  std::optional<TlsContexts> tls;  // nullopt: the relay speaks plain text
   std::vector<std::unique_ptr<RelayLoop>> loops;
   size_t next_loop = 0;  // used on the thread of `door` only
-  Loop door;             // last: its thread uses the others
+  Loop door;             // declared last: its thread uses the members above
 };
 
 class ConnectionRelay::State::Newcomer : public std::enable_shared_from_this<Newcomer> {
@@ -225,7 +226,7 @@ void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
   ends.server = local[0];
   ends.part = budgets.Join(NetworkOf(peer));
   RelayLoop& loop = *loops[next_loop++ % loops.size()];
-  // In a shared_ptr because tasks must be copyable.
+  // Keep it in a shared_ptr, because asio tasks must be copyable.
   auto held = std::make_shared<RelayedConnection::Ends>(std::move(ends));
   loop.loop.Post(
       [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });
@@ -233,7 +234,7 @@ void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
 
 void ConnectionRelay::State::Begin(RelayLoop& loop, RelayedConnection::Ends ends,
                                    const std::string& name, const std::string& peer) {
-  // Set below, when the connection exists.
+  // The pointer is set below, when the connection exists.
   auto connection = std::make_shared<std::weak_ptr<RelayedConnection>>();
   RelayedConnection::Options relayed{options.clock, options.connection, loop.room};
   relayed.on_refused = [this, name, peer](const Http2Violation& violation, bool log) {
@@ -278,7 +279,7 @@ void ConnectionRelay::Stop() {
   for (const auto& loop : state_->loops) {
     loop->loop.Post([&relay = *loop] {
       relay.finishing = true;
-      // Iterate over a copy: a connection removes itself from `open` when it is closed.
+      // Iterate over a copy: a connection that is closed removes itself from `open`.
       const std::vector<std::shared_ptr<RelayedConnection>> open(relay.open.begin(),
                                                                  relay.open.end());
       for (const auto& connection : open) connection->Finish();

@@ -1,8 +1,8 @@
 // A proxy in front of gRPC: terminates TLS, reads the HTTP/2 frames of both directions, and passes
 // them on as long as the caller keeps to the rules of Http2Guard and AddressBudgets.
 //
-// gRPC gets one end of a local socket pair for each connection, over which it speaks plain text.
-// CallerDirectory maps the other end to the caller.
+// For each connection gRPC gets one end of a local socket pair, over which it speaks plain text.
+// CallerDirectory knows which caller is at the other end.
 #pragma once
 
 #include <chrono>
@@ -22,23 +22,24 @@ namespace wan::server {
 
 struct RelayOptions {
   Clock& clock;
-  TlsFiles* tls = nullptr;  // null: plain text
+  TlsFiles* tls = nullptr;  // null: the callers speak plain text
   CallerDirectory& callers;
-  // Most time for the TLS handshake. It starts when the connection is accepted, or when the debt of
-  // its address is paid (AddressBudgets::DebtOf).
+  // Most time for the TLS handshake. The time runs from the moment when the connection is accepted,
+  // or when the debt of its address is paid (AddressBudgets::DebtOf).
   std::chrono::milliseconds handshake{10'000};
   Http2Limits connection{};
   AddressLimits address{};
 };
 
 struct RelayStats {
-  // Connections that were closed because their caller broke a rule, by NameOf(Http2Rule).
+  // Connections that the relay closed because their caller broke a rule, by NameOf(Http2Rule).
   std::map<std::string, int64_t> misused;
-  // Connections that were closed because the process had no descriptor for their local sockets.
+  // Connections that the relay closed because the process had no descriptor for their local
+  // sockets.
   int64_t no_descriptor = 0;
 };
 
-// A caller whose connection is closed because it broke a rule.
+// A caller whose connection the relay closes because the caller broke a rule.
 struct RefusedCaller {
   std::string peer;
   Http2Violation violation;
@@ -48,11 +49,11 @@ struct RefusedCaller {
 class ConnectionRelay {
  public:
   struct Callbacks {
-    // Receives gRPC's end, a connected, non-blocking socket, and owns it. Called by one thread at a
-    // time.
+    // Receives gRPC's end of the socket pair, connected and non-blocking, and owns it. Only one
+    // thread at a time calls it.
     std::function<void(int socket)> hand_over;
-    // Called for refused callers, at most once a minute for each address. Called on the relay's
-    // threads, so it must not block.
+    // The relay calls it for refused callers, at most once a minute for each address. It runs on
+    // the relay's threads, so it must not block.
     std::function<void(const RefusedCaller&)> on_refused;
   };
 
@@ -60,17 +61,17 @@ class ConnectionRelay {
   ConnectionRelay(const RelayOptions& options, Callbacks callbacks);
   ConnectionRelay(const ConnectionRelay&) = delete;
   ConnectionRelay& operator=(const ConnectionRelay&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~ConnectionRelay();
 
-  // Takes ownership of an accepted, non-blocking socket.
+  // Relays an accepted, non-blocking socket, which then belongs to the relay.
   void Add(int socket);
 
-  // `hand_over` is not called after this returns. Idempotent.
+  // `hand_over` is not called after StopHandingOver has returned. Later calls do nothing.
   void StopHandingOver();
 
-  // Sends gRPC's pending bytes to callers, for at most a second, and closes all connections.
-  // Idempotent.
+  // Sends callers the bytes that gRPC has already written, for at most a second, and closes all
+  // connections. Later calls do nothing.
   void Stop();
 
   RelayStats Stats() const;

@@ -1,4 +1,4 @@
-// The stream of an accepted connection, in plain text or over TLS.
+// Makes the stream of an accepted connection, in plain text or over TLS.
 #pragma once
 
 #include <boost/asio/ip/tcp.hpp>
@@ -20,7 +20,8 @@ using TlsStream = boost::beast::ssl_stream<boost::beast::tcp_stream>;
 template <typename Stream>
 inline constexpr bool kIsTls = std::is_same_v<Stream, TlsStream>;
 
-// Makes the stream over an accepted socket. `context` must outlive it, and is null for PlainStream.
+// Makes the stream over an accepted socket. `context` is null for PlainStream; otherwise it must
+// outlive the stream.
 template <typename Stream>
 Stream MakeStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context* context) {
   if constexpr (kIsTls<Stream>) {
@@ -31,9 +32,9 @@ Stream MakeStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context
 }
 
 // Chooses the stream of a new connection and calls `begin(std::type_identity<Stream>(), context)`,
-// with the context that the connection keeps (null for PlainStream). `tls` is empty where a server
-// speaks plain text. If OpenSSL refuses the certificate, nothing is called, and the socket's owner
-// closes it. Called on the thread of `tls`.
+// with the context that the connection keeps (null for PlainStream). `tls` is empty if the server
+// speaks plain text. If OpenSSL refuses the server's certificate, nothing is called, and the owner
+// of the socket closes it. Call it on the thread that uses `tls`.
 template <typename Begin>
 void ChooseStream(std::optional<TlsContexts>& tls, Begin begin) {
   if (!tls.has_value()) {

@@ -45,7 +45,7 @@ absl::Status RoleRequired(const Principal& principal, std::string_view what, Rol
   return WithMetadata(status, "role", NameOf(principal.role));
 }
 
-// Returns the error without the server's file paths.
+// Returns the error without paths of the server's files.
 absl::Status WithoutFiles(const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
     return WithMessage(status,
@@ -84,7 +84,7 @@ Call::Call(const MethodRule& rule, Principal caller, bool everybody, std::string
 Call::~Call() { End(absl::CancelledError("the caller is gone")).IgnoreError(); }
 
 Effect Call::effect() const {
-  // The audit log also has reads of files, which change nothing.
+  // Reads of files are audited as well, but they change nothing.
   const bool changes = rule_.audited && rule_.work != WorkClass::kFiles;
   return changes ? Effect::kChanges : Effect::kReads;
 }
@@ -125,7 +125,7 @@ absl::Status Call::CheckResource() const {
   }
   const absl::StatusOr<std::string> owner = owner_of_(job, rule_.resource_field);
   if (!owner.ok()) return owner.status();
-  // Use the same message as for an unknown job, so that callers cannot probe for jobs.
+  // Use the message for an unknown job, so that callers cannot find out which jobs of others exist.
   return *owner == *visible ? absl::OkStatus() : JobNotFoundError(job);
 }
 

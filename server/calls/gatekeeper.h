@@ -27,14 +27,14 @@
 
 namespace wan::server {
 
-// Returns the owner of a job. NOT_FOUND; INVALID_ARGUMENT if `job` does not have the form
-// "jobs/ID".
+// Returns the principal that owns a job. Errors: NOT_FOUND; INVALID_ARGUMENT if `job` does not have
+// the form "jobs/ID".
 using OwnerOf =
     std::function<absl::StatusOr<std::string>(std::string_view job, std::string_view field)>;
 
-// `on_end` is called at the end of every call, refused ones included, with the path of the method's
-// rule (empty if there is none), the status and the call's duration. It is called on any thread and
-// must not block.
+// The gatekeeper calls `on_end` at the end of every call, refused ones included, with the path of
+// the method's rule (empty if the method has none), the status and the call's duration. The
+// function runs on any thread and must not block.
 struct CallWatch {
   Clock& clock;
   std::function<void(std::string_view path, const absl::Status& status, absl::Duration taken)>
@@ -44,31 +44,31 @@ struct CallWatch {
 // A call that Gatekeeper::Enter has admitted. Thread-safe.
 class Call {
  public:
-  // `audit` and `watch` must outlive the call. `everybody`: the call needs no credentials.
+  // `audit` and `watch` must outlive the call. `everybody` says that the call needs no credentials.
   Call(const MethodRule& rule, Principal caller, bool everybody, std::string peer, OwnerOf owner_of,
        AuditLog& audit, const CallWatch& watch);
   Call(const Call&) = delete;
   Call& operator=(const Call&) = delete;
-  // Calls End with CANCELLED (the caller has gone) if End was not called.
+  // If nobody has called End, ends the call with CANCELLED, because the caller has gone.
   ~Call();
 
   const Principal& caller() const { return caller_; }
-  // The name that is charged for the call: the principal, or the connection of an unidentified
-  // caller. Calls with one name share budgets and their turn in WorkerPool.
+  // The party that is charged for the call: a principal, or the connection of an unidentified
+  // caller. Calls of one party share budgets, and take turns as one in WorkerPool.
   const std::string& party() const { return party_; }
-  // The argument for Admission; `front` is the protocol by which the call came.
+  // Returns the party for Admission; `front` is the protocol over which the call came.
   Party TakerOf(Front front) const { return {party_, front, everybody_}; }
   Effect effect() const;
-  // The class of worker threads that runs the call.
+  // Says which class of worker threads runs the call.
   WorkClass work() const { return rule_.work; }
-  // The trace that the caller sent; an empty ID if the caller sent none. Set it before other
-  // threads see the call.
+  // The trace that the caller sent with the call; its ID is empty if the caller sent none. Set the
+  // trace before other threads see the call.
   const wan::v1::TraceContext& trace() const { return trace_; }
   void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
-  // The owner whose jobs the caller may see; nullopt: all owners.
+  // Returns the principal whose jobs the caller may see; nullopt: the jobs of all.
   std::optional<std::string> VisibleOwner() const;
 
-  // Returns `asked`, or the caller's own principal if `asked` is empty. PERMISSION_DENIED
+  // Returns `asked`, or the caller's own principal if `asked` is empty. Returns PERMISSION_DENIED
   // (ROLE_REQUIRED) if `asked` is another principal and the caller is not an administrator.
   absl::StatusOr<std::string> PrincipalOrSelf(const std::string& asked) const;
 
@@ -76,16 +76,17 @@ class Call {
   // it once, before CheckResource.
   void Read(const google::protobuf::Message& request);
 
-  // Set the name of the object if the request does not contain it.
+  // Sets the name of the object for calls whose request does not contain it.
   void About(std::string_view resource);
   void AboutMessage(const google::protobuf::Message& response);
 
   // Returns NOT_FOUND, as for an unknown job, if the call is about a job that the caller may not
-  // see. May read the store.
+  // see; otherwise OK. May block, because it reads the job's owner from the store.
   absl::Status CheckResource() const;
 
-  // Writes the call's entry in the audit log if its method is audited. Returns the status to send.
-  // File paths are removed unless the caller is an administrator.
+  // Writes the call's entry in the audit log if the method is audited. Returns the status to send
+  // to the caller. Paths of files are removed from the status unless the caller is an
+  // administrator.
   absl::Status End(const absl::Status& status);
 
  private:
@@ -113,7 +114,7 @@ struct PublicServices {
 // Thread-safe.
 class Gatekeeper {
  public:
-  // All must outlive the gatekeeper and its calls.
+  // All arguments must outlive the gatekeeper and its calls.
   Gatekeeper(Authenticator& authenticator, AuditLog& audit, OwnerOf owner_of,
              PublicServices public_services, Quotas& quotas, CallRates& rates,
              const CallerDirectory& callers, CallWatch watch);
@@ -122,11 +123,11 @@ class Gatekeeper {
 
   // Decides whether a caller with these credentials may call `path`
   // ("/wan.v1.VideoGeneration/GetJob"). Does not block. `peer` is the caller's address as gRPC
-  // writes it: "ipv4:192.0.2.7:41234". UNAUTHENTICATED; PERMISSION_DENIED if the principal's role
-  // is too low or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the principal
-  // exceeds its quota of calls per second. The quota does not apply to administrators of a server
-  // that authenticates its callers, so that an operator can always act. Refusals are written to the
-  // audit log; those for calling too often at most once a minute for each principal.
+  // writes it: "ipv4:192.0.2.7:41234". Errors: UNAUTHENTICATED; PERMISSION_DENIED if the
+  // principal's role is too low or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if
+  // the principal exceeds its quota of calls per second. The quota does not apply to administrators
+  // of a server that authenticates its callers, so that an operator can always act. The audit log
+  // gets an entry for every refusal; for calling too often at most one a minute for each principal.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 

@@ -25,22 +25,22 @@ inline constexpr uint8_t kHttp2EndHeaders = 0x4;
 inline constexpr size_t kHttp2HeadBytes = 9;
 
 struct Http2Frame {
-  uint32_t length = 0;  // of the payload, bytes
-  Http2Type type{};     // may have values that the enum does not name
+  uint32_t length = 0;  // bytes of payload
+  Http2Type type{};     // frame types that the enum does not name are possible
   uint8_t flags = 0;
   uint32_t stream = 0;
-  uint32_t error_code = 0;  // only of a kReset with 4 bytes of payload
+  uint32_t error_code = 0;  // set only for a kReset frame with 4 bytes of payload
 
   bool Has(uint8_t flag) const { return (flags & flag) != 0; }
 };
 
-// Reads the bytes of one direction of a connection. Stores no payload, so its memory does not
-// depend on the lengths that a peer announces.
+// Reads the bytes that travel in one direction of a connection. Stores no payload, so a peer that
+// announces long frames costs no memory.
 class Http2FrameReader {
  public:
-  // Reads the next bytes. Calls `on_frame(const Http2Frame&)` for each frame as soon as its header
-  // is complete (for a kReset also its error code). If `on_frame` returns false, stops and returns
-  // false; do not call it again then.
+  // Reads the bytes that have arrived next. Calls `on_frame(const Http2Frame&)` for each frame as
+  // soon as its header is complete (for a kReset also its error code). If `on_frame` returns false,
+  // stops and returns false; then do not call Read again.
   template <typename OnFrame>
   bool Read(std::string_view bytes, OnFrame on_frame) {
     while (!bytes.empty()) {
@@ -64,7 +64,7 @@ class Http2FrameReader {
     return true;
   }
 
-  // Number of bytes read of an incomplete frame; 0 between two frames.
+  // Number of bytes of an incomplete frame that were read; 0 between two frames.
   size_t unfinished() const {
     if (rest_ == 0) return have_;
     return kHttp2HeadBytes + Length() - rest_;
@@ -82,7 +82,7 @@ class Http2FrameReader {
   bool HasCode() const {
     return static_cast<Http2Type>(head_[3]) == Http2Type::kReset && Length() == kCodeBytes;
   }
-  // Number of bytes to read before the frame is reported.
+  // Number of bytes that must be read before the current frame can be reported.
   size_t Wanted() const {
     return have_ >= kHttp2HeadBytes && HasCode() ? kHttp2HeadBytes + kCodeBytes : kHttp2HeadBytes;
   }
@@ -92,8 +92,8 @@ class Http2FrameReader {
   }
 
   std::array<uint8_t, kHttp2HeadBytes + kCodeBytes> head_{};
-  size_t have_ = 0;    // bytes in head_
-  uint32_t rest_ = 0;  // payload bytes that are still to come
+  size_t have_ = 0;    // number of bytes in head_
+  uint32_t rest_ = 0;  // payload bytes of the current frame that have not arrived yet
 };
 
 }  // namespace wan::server

@@ -52,7 +52,7 @@ std::optional<Http2Violation> Http2Guard::FromCaller(std::string_view bytes) {
 std::optional<Http2Violation> Http2Guard::FromServer(std::string_view bytes) {
   server_.Read(bytes, [this](const Http2Frame& frame) {
     OnServerFrame(frame);
-    return true;  // go on: GOAWAY must be sent between two frames
+    return true;  // do not stop here: the GOAWAY frame must be sent between two frames
   });
   return violation_;
 }
@@ -71,7 +71,8 @@ std::string Http2Guard::GoAway(const Http2Violation& violation) const {
   return frame + violation.text;
 }
 
-// Removes the preface from `bytes`; returns false if it is wrong.
+// Removes the connection preface ("PRI * HTTP/2.0 ...") from `bytes`; returns false if the preface
+// is wrong.
 bool Http2Guard::ReadPreface(std::string_view& bytes) {
   const size_t compared = std::min(kPreface.size() - preface_bytes_, bytes.size());
   if (bytes.substr(0, compared) != kPreface.substr(preface_bytes_, compared)) {
@@ -104,7 +105,7 @@ bool Http2Guard::OnCallerFrame(const Http2Frame& frame) {
     case Http2Type::kPushPromise:
       return Break(Http2Rule::kProtocol, "only a server may send PUSH_PROMISE");
     default:
-      // gRPC itself limits the cost of other frames.
+      // gRPC itself limits what frames of other types cost.
       return true;
   }
 }
@@ -126,7 +127,8 @@ bool Http2Guard::OnHeaders(const Http2Frame& frame) {
     streams_.emplace(frame.stream, Stream());
     ++unanswered_;
   } else if (!CountReset()) {
-    // gRPC clients send no trailers, and further headers on a stream cost gRPC as much as a reset.
+    // Refuse trailers: gRPC clients send none, and more headers on a stream cost gRPC as much as a
+    // reset.
     return false;
   }
   if (frame.Has(kHttp2EndStream)) EndOf(frame.stream, &Stream::caller_ended);

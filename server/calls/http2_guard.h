@@ -21,52 +21,53 @@
 namespace wan::server {
 
 struct Http2Limits {
-  // Most open streams, as announced in gRPC's SETTINGS, whether acknowledged or not. A stream is
-  // open until both sides have ended it or one has reset it. The guard sees each end before the
-  // caller does, so an honest caller never exceeds the limit.
+  // Most open streams of the connection, which gRPC's SETTINGS announce; the limit holds even
+  // before the caller acknowledges them. A stream is open until both sides have ended it or one has
+  // reset it. The guard sees the end of each stream before the caller does, so an honest caller
+  // never exceeds the limit.
   int open_streams = 1'000;
-  // Most bytes of one encoded header block, padding included. Exceeding it closes the connection.
-  // It is higher than gRPC's limit of 8 KiB for the decoded block, so that an honest caller gets
-  // gRPC's error for the call instead.
+  // Most bytes of one encoded header block, padding included. A connection that exceeds it is
+  // closed. The limit is higher than gRPC's of 8 KiB for the decoded block, so that an honest
+  // caller gets gRPC's error for the call instead.
   int header_block_bytes = 16 << 10;
-  // Most CONTINUATION frames of one block, as in nghttp2. A block of 16 KiB fits into the HEADERS
-  // frame alone.
+  // Most CONTINUATION frames of one header block; nghttp2 has the same limit. A header block of 16
+  // KiB fits into the HEADERS frame alone.
   int continuations = 8;
-  // Most calls that are reset before they are answered, at once and per second: twice open_streams,
-  // so that a caller can cancel all its calls twice. (nghttp2 allows 1,000 and 33 a second; Envoy
-  // allows 500 early resets per connection.) Resets by the server count as well, because a caller
-  // can provoke them by breaking a rule on a stream.
+  // Most calls that are reset before they are answered: `most` at once, then `per_second`. `most`
+  // is twice open_streams, so that a caller can cancel all its calls twice. (nghttp2 allows 1,000
+  // and 33 a second; Envoy allows 500 early resets per connection.) Resets by the server count as
+  // well, because a caller can provoke them by breaking a rule on a stream.
   TokenBucket::Options resets{.most = 2'000, .per_second = 100};
 };
 
-// Why a connection is closed.
+// Why the guard closes a connection.
 enum class Http2Rule { kProtocol, kHeaderBlock, kOpenStreams, kResets, kAddress };
 
 inline constexpr std::array kHttp2Rules = {Http2Rule::kProtocol, Http2Rule::kHeaderBlock,
                                            Http2Rule::kOpenStreams, Http2Rule::kResets,
                                            Http2Rule::kAddress};
 
-// Returns the name for metrics and logs: "protocol", "header_block", "streams", "resets",
+// Returns the rule's name in metrics and logs: "protocol", "header_block", "streams", "resets",
 // "address".
 std::string_view NameOf(Http2Rule rule);
 
 struct Http2Violation {
   Http2Rule rule = Http2Rule::kProtocol;
-  std::string text;  // a sentence for the author of the client
+  std::string text;  // a sentence for the author of the caller's program
 };
 
-// Reads the frames of both directions in the order of their arrival. Does no I/O and stores no
-// payload; its memory is bounded by the limits. Use it on one thread.
+// Checks the frames of both directions of a connection, in the order in which they arrive. Does no
+// I/O and stores no payload; its memory is bounded by the limits. Use it on one thread.
 class Http2Guard {
  public:
   // The clock must outlive the guard.
   Http2Guard(const Http2Limits& limits, Clock& clock);
 
-  // Reads the caller's next bytes. After a violation do not pass these bytes to gRPC and do not
-  // call this again.
+  // Reads the next bytes that the caller sent. After a violation, do not pass these bytes to gRPC,
+  // and do not call FromCaller again.
   std::optional<Http2Violation> FromCaller(std::string_view bytes);
-  // Reads gRPC's next bytes; may be called after a violation. Returns the caller's violation if
-  // there is one; the bytes may be passed to the caller in any case.
+  // Reads the next bytes that gRPC sent; may be called even after a violation. Returns a violation
+  // if the caller has committed one; pass the bytes to the caller in any case.
   std::optional<Http2Violation> FromServer(std::string_view bytes);
 
   // Number of streams whose answer has not ended.
@@ -74,10 +75,10 @@ class Http2Guard {
   // Returns the number of resets since the last call of this function.
   int TakeResets();
 
-  // Number of bytes that FromServer has read of an incomplete frame.
+  // Number of bytes of an incomplete frame that FromServer has read.
   size_t unfinished_to_caller() const { return server_.unfinished(); }
 
-  // Returns a GOAWAY frame that tells the caller the violation.
+  // Returns a GOAWAY frame whose text tells the caller the violation.
   std::string GoAway(const Http2Violation& violation) const;
 
  private:
@@ -95,7 +96,7 @@ class Http2Guard {
   void EndOf(uint32_t stream, bool Stream::*side);
   bool OnReset(const Http2Frame& frame, bool by_caller);
   bool CountReset();
-  // Records the violation; returns false.
+  // Records the violation; always returns false.
   bool Break(Http2Rule rule, std::string text);
 
   const Http2Limits limits_;
@@ -106,7 +107,7 @@ class Http2Guard {
   uint32_t last_stream_ = 0;
   std::unordered_map<uint32_t, Stream> streams_;
   int unanswered_ = 0;
-  // The stream whose header block has not ended; 0: none.
+  // The stream whose header block has begun and not ended; 0: none.
   uint32_t block_stream_ = 0;
   uint32_t block_bytes_ = 0;
   int block_continuations_ = 0;

@@ -1,4 +1,5 @@
-// Returns freed memory to the system after bursts, because the allocator would keep it.
+// Returns freed memory to the operating system after bursts, because the C library's allocator
+// would keep it.
 #pragma once
 
 #include <cstdint>
@@ -12,34 +13,34 @@
 
 namespace wan::server {
 
-// Thread-safe. Trims once, a second after `kWorthIt` bytes were freed, so that a burst costs one
-// trim (some milliseconds, during which other threads can allocate).
+// Thread-safe. One second after `kWorthIt` bytes were freed, trims the heap once, so that a burst
+// costs one trim (some milliseconds, during which other threads can allocate).
 class MemoryTrimmer final : public StateListener {
  public:
   static constexpr int64_t kWorthIt = int64_t{64} << 20;
 
-  // `trim` runs on the trimmer's thread. The clock must outlive the trimmer.
+  // Calls `trim` on the trimmer's thread. The clock must outlive the trimmer.
   MemoryTrimmer(Clock& clock, std::function<void()> trim);
 
   // Calls the C library's malloc_trim.
   static void TrimHeap();
 
-  // Call it when `bytes` are no longer needed.
+  // Call it when the process no longer needs `bytes` bytes of memory.
   void Freed(int64_t bytes);
 
-  // Counts the memory of a job as freed after its run. On a CPU the next job is checked against the
-  // system's free memory.
+  // When a job's run ends, counts its memory as freed. The trim matters on a CPU, where the next
+  // job is checked against the system's free memory.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
-  // Counts the memory of a load as freed when the model is ready, has failed or is unloaded.
+  // When a model is ready, has failed or is unloaded, counts the memory of its load as freed.
   void OnModelState(const wan::v1::Model& model) override;
 
  private:
   Clock& clock_;
   absl::Mutex mutex_;
-  int64_t freed_ ABSL_GUARDED_BY(mutex_) = 0;  // since the last trim
+  int64_t freed_ ABSL_GUARDED_BY(mutex_) = 0;  // bytes freed since the last trim
   bool due_ ABSL_GUARDED_BY(mutex_) = false;
-  DeadlineTimer timer_;  // last: its thread uses the others
+  DeadlineTimer timer_;  // declared last: its thread uses the members above
 };
 
 }  // namespace wan::server

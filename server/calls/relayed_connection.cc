@@ -12,13 +12,13 @@ namespace {
 using boost::system::error_code;
 using Outcome = CallerChannel::Outcome;
 
-// Most reads of one direction before the thread serves other connections.
+// Most reads of one direction in a row; then the thread serves other connections.
 constexpr int kReadsInTurn = 4;
-// Most time for sending the last bytes of gRPC, and of a refusal.
+// Most time for sending gRPC's last bytes or a refusal to the caller.
 constexpr std::chrono::milliseconds kLastBytes{10'000};
 constexpr std::chrono::milliseconds kLastBytesOfRefused{1'000};
 // Closing a socket with unread bytes resets the connection, and the last bytes sent may be lost. So
-// read and drop the caller's bytes before closing, but at most this many.
+// before closing, read and drop the caller's bytes, but at most this many.
 constexpr size_t kMostDropped = size_t{1} << 20;
 
 bool WouldBlock(int error) { return error == EAGAIN || error == EWOULDBLOCK || error == EINTR; }
@@ -85,7 +85,7 @@ bool RelayedConnection::SendUp() {
       Wait(server_, Descriptor::wait_write, &RelayedConnection::Up);
       return false;
     } else {
-      // gRPC has closed its end; Down still reads what it sent before.
+      // gRPC has closed its end; Down still reads what gRPC sent before.
       caller_ended_ = true;
       return false;
     }
@@ -202,10 +202,10 @@ void RelayedConnection::Refuse(const Http2Violation& violation) {
     }
   }
   error_code ignored;
-  server_.close(ignored);  // makes gRPC cancel the calls
+  server_.close(ignored);  // closing gRPC's end makes gRPC cancel the calls
   part_.reset();
   server_ended_ = true;
-  // GOAWAY must be sent between two frames. gRPC will not complete the frame that it has begun, so
+  // GOAWAY must be sent between two frames. gRPC will not complete the frame that it has begun; so
   // remove that frame's bytes if none of them has been sent.
   const size_t unfinished = guard_.unfinished_to_caller();
   if (!sealed_ && down_.left().size() >= unfinished) {

@@ -20,25 +20,25 @@
 
 namespace wan::server {
 
-// Runs on the thread of the io_context, which keeps the connection alive until it is closed.
+// Runs on the thread of its io_context, which keeps the connection alive until it is closed.
 class RelayedConnection : public std::enable_shared_from_this<RelayedConnection> {
  public:
   struct Ends {
-    // Both sockets are non-blocking, and the connection owns them.
+    // Both sockets are non-blocking; the connection closes them.
     int caller = -1;
-    std::unique_ptr<CallerChannel> channel;  // over `caller`, after its handshake
+    std::unique_ptr<CallerChannel> channel;  // reads and writes `caller`, after the TLS handshake
     int server = -1;                         // the relay's end of the local socket to gRPC
     std::unique_ptr<AddressBudgets::Part> part;
   };
   struct Options {
     Clock& clock;
     const Http2Limits& limits;
-    // The read buffer, shared by all connections of the thread. If one side does not take the bytes
-    // at once, the connection copies them and reads no more until they are sent.
+    // The read buffer, which all connections of the thread share. If one side does not take all
+    // bytes at once, the connection copies the rest and reads no more until they are sent.
     std::span<char> room;
-    // Called once if the caller breaks a rule; `log` says whether to log it.
+    // The connection calls it once if the caller breaks a rule; `log` says whether to log that.
     std::function<void(const Http2Violation& violation, bool log)> on_refused;
-    // Called once, when both sockets are closed.
+    // The connection calls it once, when both sockets are closed.
     std::function<void()> on_closed;
   };
 
@@ -47,14 +47,14 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   RelayedConnection& operator=(const RelayedConnection&) = delete;
 
   void Begin();
-  // Sends the bytes that gRPC has written so far to the caller, and closes.
+  // Sends the caller what gRPC has written so far, and closes the connection.
   void Finish();
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
   enum class State { kPassing, kLeaving, kClosed };
 
-  // Bytes read from one side and not yet sent to the other.
+  // Bytes that were read from one side and are not yet sent to the other.
   struct Rest {
     std::string bytes;
     size_t sent = 0;
@@ -67,21 +67,23 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   // Pass bytes to gRPC (Up) and to the caller (Down) until a socket would block.
   void Up();
   void Down();
-  // Send the kept bytes. Return false if the socket blocks (Up or Down then runs again later) or
-  // the connection has ended.
+  // Send the bytes kept from an earlier read. Return false if the socket would block (then Up or
+  // Down runs again later) or if the connection has ended.
   bool SendUp();
   bool SendDown();
-  // Read from one side and send to the other. Return false as above.
+  // Read from one side and send to the other, as long as neither socket blocks. Return false like
+  // SendUp and SendDown.
   bool PassUp();
   bool PassDown();
 
   void Wait(Descriptor& descriptor, Descriptor::wait_type what, void (RelayedConnection::*next)());
   void WaitFor(CallerChannel::Outcome outcome, void (RelayedConnection::*next)());
-  // Returns `own`, or a violation of the limits that all connections of the address share.
+  // Returns `own`; if it is empty, a violation of the limits that all connections of the address
+  // share.
   std::optional<Http2Violation> Judge(std::optional<Http2Violation> own);
   void Refuse(const Http2Violation& violation);
-  // Call it when all bytes are sent: waits for the caller to close, so that it can read the last
-  // bytes.
+  // Call it when all bytes are sent: it waits until the caller closes, so that the caller can read
+  // the last bytes.
   void Part();
   void Drop();
   void CloseWithin(std::chrono::milliseconds time);
@@ -97,7 +99,7 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   State state_ = State::kPassing;
   Rest up_;
   Rest down_;
-  // Whether TLS has begun to write `down_`; the next write must then begin with the same bytes.
+  // Whether TLS has begun to write `down_`; then the next write must begin with the same bytes.
   bool sealed_ = false;
   bool caller_ended_ = false;
   bool server_ended_ = false;

@@ -8,19 +8,20 @@
 
 namespace wan::server {
 
-// A separate object because the timer's thread may use it after the watch is destroyed.
+// The state is a separate object because the timer's thread may use it after the watch is
+// destroyed.
 struct StallWatch::State {
   State(const Options& watch_options, std::function<void()> on_stalled)
       : options(watch_options), stalled(std::move(on_stalled)) {}
 
   const Options options;
   const std::function<void()> stalled;
-  std::string timer_key;  // set before the first WakeAt
+  std::string timer_key;  // set before the first call of WakeAt
   absl::Mutex mutex;
-  // Start of the write in progress; infinite future: none.
+  // Start of the write in progress; infinite future: no write is in progress.
   absl::Time since ABSL_GUARDED_BY(mutex) = absl::InfiniteFuture();
-  // Whether the timer is set. It stays set when a write ends, because setting it for every short
-  // write would cost more.
+  // Whether the timer has a time to wake at. The timer stays set when a write ends, because setting
+  // it again for every short write would cost more.
   bool armed ABSL_GUARDED_BY(mutex) = false;
   bool stopped ABSL_GUARDED_BY(mutex) = false;
 

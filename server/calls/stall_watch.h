@@ -10,29 +10,29 @@
 
 namespace wan::server {
 
-// Watches one stream. Calls of Begin, End and Stop must not overlap.
+// Watches the writes of one stream. Calls of Begin, End and Stop must not overlap.
 class StallWatch {
  public:
   struct Options {
-    // Both must outlive the watch.
+    // Clock and timer must outlive the watch.
     Clock& clock;
     WakeTimer& timer;
-    // Most time for one write.
+    // Most time that one write may take.
     absl::Duration longest;
   };
-  // `stalled` is called on the timer's thread, once or twice, when a write has taken too long. It
-  // must be quick and must not call the watch.
+  // The watch calls `stalled` on the timer's thread, once or twice, when a write has taken too
+  // long. The function must be quick and must not call the watch.
   StallWatch(const Options& options, std::function<void()> stalled);
   StallWatch(const StallWatch&) = delete;
   StallWatch& operator=(const StallWatch&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~StallWatch();
 
-  // Call them before and after each write.
+  // Call Begin before and End after each write.
   void Begin();
   void End();
 
-  // `stalled` is not called after this returns.
+  // `stalled` is not called after Stop has returned.
   void Stop();
 
  private:

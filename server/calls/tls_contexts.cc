@@ -8,7 +8,7 @@ namespace {
 
 namespace ssl = boost::asio::ssl;
 
-// ALPN callback: chooses HTTP/2 if the caller offers it.
+// ALPN callback of OpenSSL: chooses HTTP/2 if the caller offers it.
 int ChooseHttp2(SSL*, const unsigned char** chosen, unsigned char* chosen_size,
                 const unsigned char* offered, unsigned offered_size, void*) {
   static constexpr unsigned char kHttp2[] = {2, 'h', '2'};
@@ -27,8 +27,8 @@ std::shared_ptr<ssl::context> MakeContext(const TlsMaterial& material, TlsProtoc
   if (protocol == TlsProtocol::kHttp2) {
     SSL_CTX_set_alpn_select_cb(context->native_handle(), &ChooseHttp2, nullptr);
   }
-  // Without a session ID context, OpenSSL fails resumed handshakes when client certificates are
-  // requested.
+  // A session ID context is needed: without one, OpenSSL fails resumed handshakes when the server
+  // asks for client certificates.
   static constexpr unsigned char kSessions[] = "wanserve";
   SSL_CTX_set_session_id_context(context->native_handle(), kSessions, sizeof(kSessions) - 1);
   boost::system::error_code error;

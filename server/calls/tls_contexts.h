@@ -8,8 +8,9 @@
 
 namespace wan::server {
 
-// The protocol inside TLS. With kHttp2 the handshake fails if the caller offers only other
-// protocols (ALPN); if it offers none, check after the handshake.
+// The protocol that callers speak inside TLS. With kHttp2 the handshake fails if the caller offers
+// only other protocols (ALPN); if the caller offers none, the user of the context must check the
+// result of the handshake.
 enum class TlsProtocol { kHttp1, kHttp2 };
 
 // Use it on one thread.
@@ -19,15 +20,15 @@ class TlsContexts {
   explicit TlsContexts(TlsFiles& files, TlsProtocol protocol = TlsProtocol::kHttp1)
       : files_(files), protocol_(protocol) {}
 
-  // Returns the context for a new connection, with TLS 1.2 and 1.3 and the current content of the
-  // files; the connection must keep it. Null if OpenSSL refuses the files, for example a key that
-  // is too short for its security level.
+  // Returns the context for a new connection, with TLS 1.2 and 1.3 and the current certificate, key
+  // and authorities; the connection must keep the returned pointer. Null if OpenSSL refuses the
+  // files, for example a key that is too short for its security level.
   std::shared_ptr<boost::asio::ssl::context> Current();
 
  private:
   TlsFiles& files_;
   const TlsProtocol protocol_;
-  std::shared_ptr<const TlsMaterial> material_;  // the content in context_
+  std::shared_ptr<const TlsMaterial> material_;  // the files' content from which context_ was made
   std::shared_ptr<boost::asio::ssl::context> context_;
 };
 

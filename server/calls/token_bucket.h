@@ -1,4 +1,4 @@
-// A rate limit that allows bursts.
+// Limits a rate, but allows bursts.
 #pragma once
 
 #include "absl/time/time.h"
@@ -17,9 +17,9 @@ class TokenBucket {
   TokenBucket(const Options& options, absl::Time now)
       : options_(options), tokens_(options.most), at_(now) {}
 
-  // Takes the tokens. Returns whether the bucket had them; if not, it goes into debt.
+  // Takes `count` tokens. Returns whether the bucket had them; if not, the bucket goes into debt.
   bool Take(double count, absl::Time now);
-  // Returns zero unless the bucket is in debt.
+  // Returns how long the bucket takes to refill to zero; zero unless it is in debt.
   absl::Duration UntilDebtIsPaid(absl::Time now);
   bool IsFull(absl::Time now);
 

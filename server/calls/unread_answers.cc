@@ -9,19 +9,20 @@
 
 namespace wan::server {
 
-// A separate object because the timer's thread may use it after UnreadAnswers is destroyed.
+// The state is a separate object because the timer's thread may use it after UnreadAnswers is
+// destroyed.
 struct UnreadAnswers::State {
   explicit State(const StallWatch::Options& watch_options) : options(watch_options) {}
 
   const StallWatch::Options options;
-  std::string timer_key;  // set before the first WakeAt
+  std::string timer_key;  // set before the first call of WakeAt
   absl::Mutex mutex;
-  // Oldest first, so the first entry has the earliest `end`.
+  // The oldest answer comes first, so the first entry has the earliest `end`.
   std::list<Answer> waiting ABSL_GUARDED_BY(mutex);
   // Answers that were reported as stalled and wait for End.
   std::list<Answer> told ABSL_GUARDED_BY(mutex);
-  // Whether the timer is set. It stays set when the oldest answer was read, because others will
-  // follow.
+  // Whether the timer has a time to wake at. The timer stays set when the oldest answer was read,
+  // because others will follow.
   bool armed ABSL_GUARDED_BY(mutex) = false;
 
   void Look() {

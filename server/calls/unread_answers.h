@@ -11,9 +11,9 @@
 
 namespace wan::server {
 
-// Watches many calls with one answer each. Most answers are read at once, so an answer costs only a
-// list entry, and the timer is set only for the oldest one. Thread-safe. Clock and timer must
-// outlive the watched answers.
+// Watches many calls, each with one answer. Most callers read an answer at once, so watching one
+// costs only a list entry, and the timer is set only for the oldest. Thread-safe. Clock and timer
+// must outlive the watched answers.
 class UnreadAnswers {
   struct Answer {
     absl::Time end;
@@ -28,11 +28,13 @@ class UnreadAnswers {
   UnreadAnswers(const UnreadAnswers&) = delete;
   UnreadAnswers& operator=(const UnreadAnswers&) = delete;
 
-  // Call it when an answer is being sent. `stalled` is called once, on the timer's thread, if End
-  // is not called within Options::longest. It must be quick and must not call this object.
+  // Call it when the server begins to send an answer. Calls `stalled` once, on the timer's thread,
+  // if End is not called within Options::longest. `stalled` must be quick and must not call this
+  // object.
   Entry Begin(std::function<void()> stalled);
 
-  // Call it when the answer was read or given up. `stalled` is not called after this returns.
+  // Call it when the caller has read the answer, or when the server gives it up. `stalled` is not
+  // called after End has returned.
   void End(Entry entry);
 
  private:

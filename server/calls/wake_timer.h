@@ -1,4 +1,4 @@
-// Calls functions of streams at given times.
+// Wakes streams at given times.
 #pragma once
 
 #include <cstdint>
@@ -21,15 +21,15 @@ class WakeTimer {
 
   explicit WakeTimer(Clock& clock);
 
-  // Returns a key for a stream. `wake` is called on the timer's thread with no lock held, until
-  // Remove.
+  // Registers a stream and returns its key. From then until Remove, the timer calls `wake` on its
+  // thread with no lock held.
   std::string Add(Wake wake);
 
-  // Sets the time of the next `wake` in place of an earlier one; a time in the past means at once.
-  // `time` is of the clock's Steady().
+  // Sets the time of the stream's next `wake` and forgets the time set before; a time in the past
+  // means at once. `time` is a time of the clock's Steady().
   void WakeAt(const std::string& key, absl::Time time);
 
-  // A running `wake` may end after this returns.
+  // A call of `wake` that is already running may end after Remove has returned.
   void Remove(const std::string& key);
 
  private:
@@ -38,7 +38,7 @@ class WakeTimer {
   absl::Mutex mutex_;
   int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
   std::unordered_map<std::string, Wake> streams_ ABSL_GUARDED_BY(mutex_);
-  DeadlineTimer timer_;  // last: its thread uses the others
+  DeadlineTimer timer_;  // declared last: its thread uses the members above
 };
 
 }  // namespace wan::server

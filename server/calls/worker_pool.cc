@@ -22,10 +22,11 @@ WorkLimits WorkLimits::Standard() {
   WorkLimits limits;
   limits[WorkClass::kQuick] = {2, 1};
   limits[WorkClass::kPlans] = {2, 1};
-  // Only one thread, because decoding an image may take 400 MiB.
+  // Decode with one thread only, because decoding an image may take 400 MiB.
   limits[WorkClass::kDecoding] = {1, 1};
   limits[WorkClass::kStore] = {2, 1};
-  // Several threads, because a slow file system serves parallel reads as fast as one.
+  // Read files with several threads, because a slow file system serves parallel reads as fast as
+  // one.
   limits[WorkClass::kFiles] = {4, 2};
   return limits;
 }
@@ -55,7 +56,7 @@ class WorkerPool::Line {
     stopping_ = true;
   }
 
-  // Ends the threads after the last task. Do not post after this.
+  // Ends the threads when all tasks are done. Post no tasks afterwards.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;
@@ -73,7 +74,7 @@ class WorkerPool::Line {
   struct Party {
     std::deque<Item> waiting;
     int running = 0;
-    bool in_line = false;  // is in turns_
+    bool in_line = false;  // whether the party is in turns_
   };
 
   void TakeTurn(const std::string& name, Party& party) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
@@ -102,14 +103,14 @@ class WorkerPool::Line {
       mutex_.Unlock();
       Run(std::move(item), stopping);
       mutex_.Lock();
-      // `party` is still valid: an entry is erased only when none of its tasks runs.
+      // `party` is still valid: an entry is erased only when none of its tasks is running.
       --party.running;
       TakeTurn(name, party);
       if (party.running == 0 && party.waiting.empty()) parties_.erase(name);
     }
   }
 
-  // Takes the item by value, so that the task is destroyed before this returns.
+  // Takes the item by value, so that the task is destroyed before Run returns.
   static void Run(Item item, bool stopping) {
     absl::Status turn;
     if (item.gone != nullptr && stopping) {
@@ -124,7 +125,8 @@ class WorkerPool::Line {
   const ClassLimits limits_;
   absl::Mutex mutex_;
   std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
-  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);  // parties that may run a task, each once
+  // The parties that may run a task now, each at most once.
+  std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
@@ -138,7 +140,8 @@ WorkerPool::WorkerPool(const WorkLimits& limits) {
 
 WorkerPool::~WorkerPool() {
   {
-    // Wait for all classes before closing any, because a task may post to another class.
+    // Wait for the tasks of all classes before closing any class, because a task may post to
+    // another class.
     absl::MutexLock lock(&mutex_);
     const auto idle = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return unfinished_ == 0; };
     mutex_.Await(absl::Condition(&idle));
@@ -176,7 +179,7 @@ void WorkerPool::PostAt(Place place, WorkClass work, const std::string& party,
       place, party, std::move(gone),
       [this, task = std::move(task)](const absl::Status& turn) mutable {
         task(turn);
-        task = nullptr;  // destroy it before the pool, which its captures use
+        task = nullptr;  // destroy the task before the pool, which its captures use
         absl::MutexLock lock(&mutex_);
         --unfinished_;
       });

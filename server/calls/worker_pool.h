@@ -1,5 +1,5 @@
-// Threads for the blocking work of calls (planning, durable writes, reads of the store and of
-// files), so that the threads of gRPC and of the HTTP server do not block.
+// Runs the blocking work of calls (planning, durable writes, reads of the store and of files), so
+// that the threads of gRPC and of the HTTP server do not block.
 #pragma once
 
 #include <array>
@@ -15,19 +15,20 @@
 
 namespace wan::server {
 
-// Most tasks of a class that run at a time, one per thread.
+// Most tasks of a class that run at a time; each has its own thread.
 struct ClassLimits {
   int threads = 1;
-  // Most of these for one party (Call::party), so that it cannot take every thread.
+  // Most tasks of one party (Call::party) that run at a time, so that no party can take every
+  // thread.
   int per_party = 1;
 };
 
 struct WorkLimits {
   ClassLimits& operator[](WorkClass work) { return classes[static_cast<size_t>(work)]; }
   const ClassLimits& operator[](WorkClass work) const { return classes[static_cast<size_t>(work)]; }
-  // The same number of threads for every class, with no limit per party.
+  // Returns the same number of threads for every class, with no limit per party.
   static WorkLimits Same(int threads);
-  // The limits of a server (docs/operate/limits.md).
+  // Returns the limits of a real server (docs/operate/limits.md).
   static WorkLimits Standard();
 
   std::array<ClassLimits, kWorkClasses> classes;
@@ -39,7 +40,8 @@ struct WorkLimits {
 class WorkerPool {
  public:
   // A task receives OK if it must do its work, CANCELLED if its caller has gone, and UNAVAILABLE
-  // (SERVER_STOPPING) after Stop. In the last two cases it must only end its call with that status.
+  // (SERVER_STOPPING) after Stop. In the last two cases the task must only end its call with that
+  // status.
   using Task = std::function<void(const absl::Status& turn)>;
 
   explicit WorkerPool(const WorkLimits& limits);
@@ -48,21 +50,22 @@ class WorkerPool {
   // Runs all posted tasks, including those that running tasks post, and joins the threads.
   ~WorkerPool();
 
-  // Posts a task of `party` (Call::party). `gone` is called before the task runs and says whether
-  // the caller has gone; if it is null, the task always receives OK, even after Stop.
+  // Posts a task that is charged to `party` (Call::party). Before the task runs, a thread of the
+  // pool calls `gone`, which says whether the caller has gone; if `gone` is null, the task always
+  // receives OK, even after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
-  // Like Post, but puts the task before the party's waiting ones. Use it for the next step of a
-  // task that works in steps: other parties run between two steps, but this party finishes one task
-  // before it begins another, so that only one holds intermediate results.
+  // Like Post, but puts the task before all waiting tasks of the party. Use it for the next step of
+  // a task that works in steps: other parties run between two steps, but this party finishes one
+  // task before it begins another, so that only one holds intermediate results.
   void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
   // The pool's destructor waits until the returned object is destroyed. Use it for calls that wait
   // for the disk and then continue on the pool.
   std::shared_ptr<const void> Keep();
 
-  // Waiting tasks and those posted later receive UNAVAILABLE (SERVER_STOPPING), unless their `gone`
-  // is null. Does not wait for running tasks. Idempotent.
+  // Tasks that wait and tasks that are posted later receive UNAVAILABLE (SERVER_STOPPING), unless
+  // their `gone` is null. Does not wait for running tasks. Later calls do nothing.
   void Stop();
 
  private:
@@ -74,7 +77,7 @@ class WorkerPool {
 
   absl::Mutex mutex_;
   int64_t unfinished_ ABSL_GUARDED_BY(mutex_) =
-      0;  // waiting and running tasks, and results of Keep
+      0;  // number of waiting and running tasks, and of living results of Keep
   std::array<std::unique_ptr<Line>, kWorkClasses> lines_;
 };
 

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// Refuses settings of a collector if otlp_endpoint is not set.
+// Refuses the settings of a collector of traces if otlp_endpoint is not set.
 absl::Status CheckOtlp(const ServerConfig& config) {
   if (!config.otlp_endpoint.empty()) return absl::OkStatus();
   for (const auto& [key, value] :
@@ -54,7 +54,7 @@ absl::Status CheckAccess(const ServerConfig& config) {
   return absl::OkStatus();
 }
 
-// Fills in `device` from `groups`, or with the CPU, and checks that the two agree.
+// Fills in `device` from `groups`, or with the CPU, and checks that the two settings agree.
 absl::Status CompleteGroups(ServerConfig& config) {
   const std::vector<std::string> devices = DevicesOf(config);
   if (config.devices.empty()) config.devices = devices;
@@ -79,7 +79,7 @@ absl::Status CompleteGroups(ServerConfig& config) {
                      "', which no list of groups names; add it to one, or have a group without a "
                      "list"));
   }
-  // Without models the server loads the demo model, whose name is not known here.
+  // If no model is set, the server loads the demo model, whose name this function does not know.
   if (config.models.empty()) return absl::OkStatus();
   for (const DeviceGroup& group : groups) {
     for (const std::string& model : group.models) {

@@ -8,14 +8,14 @@
 
 namespace wan::server {
 
-// Keys of settings, in the order of the table.
+// Keys of the settings that have changed, in the order of the table of settings.
 struct ConfigChange {
-  std::vector<std::string> reloaded;       // changed and applied
-  std::vector<std::string> needs_restart;  // changed but not applied
+  std::vector<std::string> reloaded;       // settings that were changed and applied
+  std::vector<std::string> needs_restart;  // settings that were changed but not applied
 };
 
 // Copies the settings that may change while a server runs (Setting::reloads) from `next` into
-// `config`. Complete must have been called for both.
+// `config`. Both must have been completed (Complete).
 ConfigChange TakeOver(const ServerConfig& next, ServerConfig& config);
 
 }  // namespace wan::server

@@ -22,8 +22,8 @@ absl::Status NotDevices(std::string_view text) {
                 "cpu or cuda:N, with N from 0, or several devices of one group, as in cuda:0,1");
 }
 
-// Returns the name of a device; "1" means "cuda:1" if `behind_cuda`. Nullopt if the text is not a
-// device.
+// Returns the name of a device; "1" means "cuda:1" if `behind_cuda` is true. Returns nullopt if the
+// text names no device.
 std::optional<std::string> NameOfDevice(std::string_view part, bool behind_cuda) {
   if (part == kCpu) return std::string(part);
   const bool cuda = IsCuda(part);

@@ -9,7 +9,7 @@
 namespace wan::server {
 
 struct HostPort {
-  std::string host;  // a name, "127.0.0.1" or "::1" (without brackets)
+  std::string host;  // a name, an IPv4 address or an IPv6 address without brackets, such as "::1"
   int port = 0;      // 0: the system chooses a free port
 
   friend bool operator==(const HostPort&, const HostPort&) = default;
@@ -20,11 +20,11 @@ struct HostPort {
 // must be ...". Does not resolve names.
 absl::StatusOr<HostPort> ParseHostPort(std::string_view text);
 
-// Returns whether only this machine can reach the address: localhost, 127.0.0.0/8 and ::1. Returns
-// false for other names, which it does not resolve.
+// Returns true if only this machine can reach the address: localhost, 127.0.0.0/8 and ::1. Does not
+// resolve other names, and returns false for them.
 bool IsLoopback(const HostPort& address);
 
-// Inverse of ParseHostPort: "127.0.0.1:80", "[::1]:80".
+// The inverse of ParseHostPort: "127.0.0.1:80", "[::1]:80".
 std::string ToString(const HostPort& address);
 
 }  // namespace wan::server

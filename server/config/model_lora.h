@@ -1,4 +1,4 @@
-// Parses and writes LoRAs in the form of the settings: "[MODEL/]NAME[@EXPERT]=PATH".
+// Parses LoRAs in the form of the settings, "[MODEL/]NAME[@EXPERT]=PATH", and writes them.
 #pragma once
 
 #include <string>
@@ -12,9 +12,9 @@
 
 namespace wan::server {
 
-// A LoRA and the name of its model; AssignLoras checks that the model exists.
+// A LoRA and the name of the model that it belongs to; AssignLoras checks that the model exists.
 struct ModelLora {
-  std::string model;  // empty: the only model
+  std::string model;  // empty: the LoRA belongs to the only model
   LoraSource source;
 };
 
@@ -26,8 +26,8 @@ bool IsName(std::string_view name);
 absl::StatusOr<ModelLora> ParseModelLora(std::string_view text);
 std::string ToString(const ModelLora& lora);
 
-// Sets ModelSpec::loras of every model to those of `loras` that belong to it. INVALID_ARGUMENT if a
-// LoRA names an unknown model, or names none while there are several.
+// Sets ModelSpec::loras of every model to those of `loras` that belong to the model. Fails with
+// INVALID_ARGUMENT if a LoRA names an unknown model, or names none while there are several.
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models);
 
 }  // namespace wan::server

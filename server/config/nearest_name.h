@@ -1,4 +1,4 @@
-// Guesses which name a mistyped name means.
+// Guesses which of several names a mistyped name means.
 #pragma once
 
 #include <string_view>
@@ -6,8 +6,8 @@
 
 namespace wan::server {
 
-// Returns the first name with the smallest edit distance to `wrong`; empty if none is near. A name
-// that has no character in common with `wrong` is never near.
+// Returns the first of the names with the smallest edit distance to `wrong`; empty if none of them
+// is near. A name that shares no character with `wrong` is never near.
 std::string_view NearestName(std::string_view wrong, const std::vector<std::string_view>& names);
 
 }  // namespace wan::server

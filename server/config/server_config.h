@@ -1,5 +1,6 @@
-// The settings of wanserve. Every member, and every member of `engine`, is a key of the YAML file
-// and a flag (table in server/config/settings.h; docs/operate/operations.md explains each).
+// The settings of the program wanserve. Every member, and every member of `engine`, is a key of the
+// YAML file and a flag (the table in server/config/settings.h lists them;
+// docs/operate/operations.md explains them).
 #pragma once
 
 #include <cstdint>
@@ -21,40 +22,42 @@ namespace wan::server {
 enum class ClientCertificateRole { kNone, kViewer, kUser, kAdmin };
 
 enum class ServiceAccess {
-  kPublic,         // everybody
-  kAuthenticated,  // every principal
-  kOff,            // nobody: the service is not served
+  kPublic,         // everybody may use the service
+  kAuthenticated,  // every principal may use it
+  kOff,            // nobody may use it: the server does not offer it
 };
 
 struct ServerConfig {
-  // Where gRPC listens. Addresses other than loopback need authentication or `insecure`.
+  // The address on which gRPC listens. Addresses other than loopback need authentication or
+  // `insecure`.
   HostPort listen{"127.0.0.1", 50051};
-  // Separate address for ModelManagement and Administration, which `listen` then does not serve.
+  // A separate address for ModelManagement and Administration; `listen` then does not serve these
+  // two.
   std::optional<HostPort> admin_listen;
-  // Where the OpenAI video API listens; nullopt: off.
+  // The address on which the OpenAI video API listens; nullopt: the API is off.
   std::optional<HostPort> http_listen;
-  // Whether it answers GET / with the page for browsers.
+  // Whether the OpenAI video API answers GET / with the page for browsers.
   bool http_page = true;
-  // PEM files of the server's certificate and its key; empty: no TLS.
+  // PEM files of the server's certificate and its key; empty: connections have no TLS.
   std::string tls_cert;
   std::string tls_key;
-  // PEM file of the authorities of client certificates; if set, every connection needs a
-  // certificate.
+  // PEM file of the authorities of client certificates; if it is set, every connection needs a
+  // client certificate.
   std::string tls_client_ca;
   // The file of principals (server/auth/token_file.h).
   std::string auth_tokens;
-  // The quota file (server/quota/quota_file.h); empty: no limits.
+  // The quota file (server/quota/quota_file.h); empty: principals have no limits.
   std::string quotas;
   // The role of client certificates whose subject `auth_tokens` does not name.
   ClientCertificateRole client_certificate_role = ClientCertificateRole::kUser;
-  // Allows to listen on any address without authentication.
+  // Allows the server to listen on any address without authentication.
   bool insecure = false;
-  // Who may use health and reflection if callers are authenticated.
+  // Who may use the services for health and reflection if callers are authenticated.
   ServiceAccess health_access = ServiceAccess::kPublic;
   ServiceAccess reflection_access = ServiceAccess::kAuthenticated;
   // File of the audit log; empty: entries go to the server's log.
   std::string audit_log;
-  // LoadModel may read only below these folders.
+  // LoadModel may read files only below these folders.
   std::vector<std::string> model_roots;
   // Hosts that may receive webhooks, "HOST" or "HOST:PORT"; empty: webhooks are off.
   std::vector<std::string> webhook_hosts;
@@ -65,75 +68,76 @@ struct ServerConfig {
   // Whether webhooks may go over http, and to addresses of private networks and this machine.
   bool webhook_http = false;
   bool webhook_private = false;
-  // URL of the collector to which traces are exported; /v1/traces is added unless it ends with
-  // that. Empty: traces are off.
+  // URL of the collector to which the server sends traces; the server adds /v1/traces unless the
+  // URL ends with that. Empty: the server sends no traces.
   std::string otlp_endpoint;
-  // File of HTTP header fields for the collector: "NAME: VALUE" in each line.
+  // File of HTTP header fields for the collector: each line has one, "NAME: VALUE".
   std::string otlp_headers;
   // PEM file of the authorities with which the collector is verified; empty: the system's.
   std::string otlp_ca;
-  // Attributes of the server in traces, "KEY=VALUE", in addition to the built-in ones or replacing
-  // them.
+  // Attributes of the server in traces, "KEY=VALUE", which are added to the built-in ones or
+  // replace them.
   std::vector<std::string> otlp_attributes;
-  // The share of jobs to trace, from 0 to 1, among those whose callers sent no trace.
+  // The share of jobs to trace, from 0 to 1; jobs whose callers sent a trace do not count.
   double otlp_sampling_ratio = 1;
-  // Where the HTTP endpoint /metrics listens.
+  // The address on which the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
-  // The folder of jobs, events and artifacts. Required.
+  // The folder for jobs, events and artifacts. The setting is required.
   std::string data_dir;
-  // Bytes of the data folder's disk to keep free in addition to the needs of accepted jobs.
+  // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;
-  // Which ended jobs and files are removed; by default none.
+  // Says which ended jobs and files are removed; by default none are.
   RetentionPolicy retention;
-  // The models to load at the start, in this order. If empty, the demo model is loaded
-  // (default_models.h).
+  // The models to load when the server starts, in this order. If the list is empty, the server
+  // loads the demo model (default_models.h).
   std::vector<ModelSpec> models;
-  // The LoRAs. Complete (complete_config.h) copies them into `models`.
+  // The LoRAs of all models. Complete (complete_config.h) copies them into `models`.
   std::vector<ModelLora> loras;
-  // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". If empty, Complete sets it to those
-  // of `groups`, or to the CPU.
+  // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". If the list is empty, Complete sets
+  // it to the devices of `groups`, or to the CPU.
   std::vector<std::string> devices;
-  // The groups with the models that each may load; empty: every group may load every model.
+  // The device groups with the models that each may load; empty: every group may load every model.
   std::vector<DeviceGroup> groups;
-  // How the engines of all groups compute. If unset, Complete sets the dtype that suits the devices
-  // and the autoencoder's precision.
+  // How the engines of all groups compute. If `dtype` is unset, Complete sets the one that suits
+  // the devices; if the precision of the autoencoder is unset, the one that suits the dtype.
   EngineOptions engine;
   // Most open connections of the gRPC port; 0: a quarter of the process's limit of file
   // descriptors.
   int max_connections = 0;
   // Most open gRPC connections from one address; never more than half of all connections.
   int max_connections_per_address = 4096;
-  // Seconds without a message after which a stream gets a heartbeat; 0: never.
+  // A stream that has sent nothing for this many seconds gets a heartbeat; 0: never.
   double heartbeat_interval = 15;
-  // Seconds for which a job of Generate with a request_id continues without its caller.
+  // A job of Generate with a request_id continues without its caller for this many seconds.
   double caller_grace = 30;
-  // Most jobs that may wait in the queue.
+  // Most jobs that may wait in the queue at a time.
   int queue_capacity = 100;
   // A job ends as FAILED after this many attempts were lost with the process or the device.
   int max_attempts = 3;
-  // Least seconds between two savepoints of a job, from which it is resumed after a restart; 0: one
-  // after every step.
+  // Least seconds between two savepoints of a job, from which the job is resumed after a restart;
+  // 0: the job keeps one after every step.
   double checkpoint_interval = 30;
   // A waiting job preempts a running one, at the end of a step, if its priority is higher by this
   // much or more; 0: never.
   int preempt_priority_gap = 0;
-  // Whether each model runs once after loading, before it counts as ready.
+  // Whether the server runs each model once after loading it, before the model counts as ready.
   bool warm_up = true;
-  // Sizes of these runs; empty: one small video.
+  // Video sizes of these runs; empty: one small video.
   std::vector<VideoShape> warm_up_shapes;
   StopMode shutdown_mode = StopMode::kAuto;
-  // Most seconds for which kAuto and kFinish let running jobs continue.
+  // Most seconds for which a stop with kAuto or kFinish lets running jobs continue.
   double shutdown_grace_seconds = 25;
-  // Seconds for which a server that has lost its last device still answers before it exits with 75.
+  // A server that has lost its last device still answers for this many seconds; then it exits with
+  // 75.
   double device_lost_grace_seconds = 10;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kJson;
 };
 
-// Returns the device groups of these settings, at least one.
+// Returns the device groups that the settings define, at least one.
 std::vector<DeviceGroup> GroupsOf(const ServerConfig& config);
 
-// Returns the devices of each group, as text: "cuda:0,1".
+// Returns the devices of each group as text: "cuda:0,1".
 std::vector<std::string> DevicesOf(const ServerConfig& config);
 
 }  // namespace wan::server

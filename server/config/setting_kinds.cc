@@ -21,10 +21,10 @@ namespace {
 
 using Values = std::vector<std::string>;
 
-// 1,024 TiB, so that sums of several settings do not overflow.
+// At most 1,024 TiB, so that sums of several settings do not overflow.
 constexpr uint64_t kMostBytes = uint64_t{1} << 50;
 
-// Returns the shortest text that reads back as the same number.
+// Returns the shortest text that is parsed to the same number.
 std::string Shortest(double number) {
   char text[32];
   const auto [end, error] = std::to_chars(text, text + sizeof(text), number);

@@ -1,6 +1,6 @@
 // Functions that make the rows of the settings table, one for each kind of value.
 //
-// The value of a row is one member of ServerConfig.
+// Each row stands for one member of ServerConfig.
 #pragma once
 
 #include <charconv>
@@ -23,10 +23,10 @@ using SettingValues = std::vector<std::string>;
 // Returns INVALID_ARGUMENT: "is 'VALUE'; must be RIGHT".
 absl::Status MustBe(std::string_view value, std::string_view right);
 
-// Joins words: "a", "a or b", "a, b or c". There must be at least one.
+// Joins words: "a", "a or b", "a, b or c". The list must not be empty.
 std::string OneOf(std::vector<std::string> words);
 
-// Parses the whole text as a number; nothing if it is not one.
+// Parses the whole text as a number; returns nothing if the text is not a number.
 template <typename Number>
 std::optional<Number> Parsed(std::string_view text) {
   Number number{};
@@ -39,7 +39,8 @@ std::optional<Number> Parsed(std::string_view text) {
 template <typename T>
 class Field {
  public:
-  // Implicit, so that a row can simply name the member: &EngineOptions::cpu_threads.
+  // The conversion is implicit, so that a row can simply name the member:
+  // &EngineOptions::cpu_threads.
   Field(T ServerConfig::*member) : of_server_(member) {}   // NOLINT(google-explicit-constructor)
   Field(T EngineOptions::*member) : of_engine_(member) {}  // NOLINT(google-explicit-constructor)
   Field(T H264Options::*member) : of_h264_(member) {}      // NOLINT(google-explicit-constructor)
@@ -58,43 +59,45 @@ class Field {
   T H264Options::*of_h264_ = nullptr;
 };
 
-// A text that `check` accepts. The message of the error of `check` continues "SETTING ".
+// The value is a text that `check` accepts. The message of an error of `check` continues a sentence
+// that begins with the setting's name.
 Setting TextSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                     Field<std::string> member,
                     std::function<absl::Status(const std::string&)> check);
 
 Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPort> member);
 
-// An address; an empty text means none.
+// The value is an address; an empty text means that there is none.
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
                                Field<std::optional<HostPort>> member);
 
-// A whole number from `least` to `most`.
+// The value is a whole number from `least` to `most`.
 Setting IntegerSetting(std::string_view key, std::string_view help, Field<int> member, int least,
                        int most);
 
-// A time from 0 to `most` seconds: "90", or with a unit as in "15m".
+// The value is a time from 0 to `most` seconds: "90", or with a unit as in "15m".
 Setting SecondsSetting(std::string_view key, std::string_view help, Field<double> member,
                        double most);
 
-// A number from 0 to 1.
+// The value is a number from 0 to 1.
 Setting RatioSetting(std::string_view key, std::string_view help, Field<double> member);
 
-// A number of bytes, or with a unit as in "24GiB".
+// The value is a number of bytes, or a number with a unit as in "24GiB".
 Setting BytesSetting(std::string_view key, std::string_view help, Field<uint64_t> member);
 
-// A list of non-empty texts. The error for an empty one says that it must name `what`.
+// The value is a list of texts, none of them empty. The error for an empty text says that it must
+// name `what`.
 Setting TextsSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                      std::string_view what, Field<std::vector<std::string>> member);
 
 Setting RetentionSetting(std::string_view key, std::string_view help,
                          RetentionRule RetentionPolicy::*rule);
 
-// true or false.
+// The value is true or false.
 Setting SwitchSetting(std::string_view key, std::string_view help, Field<bool> member);
 
-// A setting whose value is one of a few words. If the member has none of their values, the setting
-// counts as unset.
+// The value is one of a few words. If the member has a value without a word, the setting counts as
+// unset.
 template <typename Value>
 Setting ChoiceSetting(std::string_view key, std::string_view placeholder, std::string_view help,
                       Setting::Form form, Field<Value> member,

@@ -15,7 +15,7 @@
 namespace wan::server {
 namespace {
 
-// An empty text stands for no file.
+// Accepts every text: an empty one stands for no file.
 absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
 
 absl::Status CheckDataDir(const std::string& folder) {
@@ -70,14 +70,14 @@ std::vector<std::pair<std::string, ServiceAccess>> ServiceAccessWords() {
           {"off", ServiceAccess::kOff}};
 }
 
-// A setting whose new value a server takes over while it runs.
+// Marks a setting whose new value a running server takes over.
 Setting Reloading(Setting setting) {
   setting.reloads = true;
   return setting;
 }
 
-// How the server is reached, whom it tells what, and what it keeps.
-// A table: one row for each setting.
+// Returns the settings that say how callers reach the server, what it tells whom, and what it
+// keeps. The function is a table: one row for each setting.
 // NOLINTNEXTLINE(readability-function-size)
 std::vector<Setting> ServiceSettings() {
   using C = ServerConfig;
@@ -198,7 +198,7 @@ std::vector<Setting> ServiceSettings() {
   };
 }
 
-// How jobs run, and how the server ends.
+// Returns the settings that say how jobs run, and how the server ends.
 std::vector<Setting> JobSettings() {
   using C = ServerConfig;
   return {
@@ -299,7 +299,7 @@ absl::Status Apply(const Setting& setting, const std::vector<std::string>& value
 }
 
 std::string FlagOf(const Setting& setting) {
-  // A flag is repeated for each entry of a list, so its name is the singular.
+  // A flag is given once for each entry of a list, so its name is the singular.
   std::string name(setting.key);
   if (IsMany(setting.form) && setting.form != Setting::Form::kTexts) {
     name = name.ends_with("ies") ? name.substr(0, name.size() - 3) + "y"

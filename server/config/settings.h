@@ -14,7 +14,7 @@
 namespace wan::server {
 
 struct Setting {
-  // How the YAML file writes the value.
+  // Says how the YAML file writes the value.
   enum class Form {
     kText,    // a scalar
     kNumber,  // a scalar without quotes: a number, true or false
@@ -24,34 +24,34 @@ struct Setting {
     kGroups,  // a sequence of device groups; each is the value "DEVICE=MODEL,MODEL"
   };
 
-  std::string_view key;          // "queue_capacity"
-  std::string_view placeholder;  // the value in help texts: "N"
-  std::string_view help;         // one line for --help
+  std::string_view key;          // for example "queue_capacity"
+  std::string_view placeholder;  // stands for the value in help texts, for example "N"
+  std::string_view help;         // one line of text for --help
   Form form;
-  // Sets the member from texts: any number of them if IsMany(form), else exactly one. The message
-  // of INVALID_ARGUMENT continues a sentence that begins with the setting's key or flag: "is 'x';
-  // must be ...".
+  // Sets the member from texts: any number of them if IsMany(form), otherwise exactly one. The
+  // message of INVALID_ARGUMENT continues a sentence that begins with the setting's key or flag:
+  // "is 'x'; must be ...".
   std::function<absl::Status(const std::vector<std::string>& values, ServerConfig& config)> set;
-  // Inverse of `set`.
+  // The inverse of `set`.
   std::function<std::vector<std::string>(const ServerConfig& config)> get;
   // Whether a new value takes effect when the server reads its settings again (SIGHUP).
   bool reloads = false;
 };
 
-// Whether a setting of this form may have several values, so that its flag may be repeated.
+// Whether a setting of this form may have several values; then its flag may be repeated.
 bool IsMany(Setting::Form form);
 
 // Returns all settings, in the order of --help and docs/operate/operations.md.
 const std::vector<Setting>& Settings();
 
-// Returns null if no setting has this key.
+// Returns the setting with this key; null if there is none.
 const Setting* FindSetting(std::string_view key);
 
-// Returns the setting that a mistyped key probably means (NearestName), or null.
+// Returns the setting that a mistyped key probably means (NearestName); null if none is near.
 const Setting* NearestSetting(std::string_view key);
 
-// Calls Setting::set. Also INVALID_ARGUMENT for a value that is not UTF-8; its message continues
-// the same sentence.
+// Calls Setting::set with the values. Fails with INVALID_ARGUMENT also for a value that is not
+// UTF-8; the message continues the same sentence.
 absl::Status Apply(const Setting& setting, const std::vector<std::string>& values,
                    ServerConfig& config);
 

@@ -43,10 +43,10 @@ std::string KindOf(const YAML::Node& node) {
   return absl::StrCat("'", node.Scalar(), "'");
 }
 
-// yaml-cpp marks a quoted scalar with this tag.
+// Returns true for a quoted scalar, which yaml-cpp marks with this tag.
 bool IsQuoted(const YAML::Node& node) { return node.Tag() == "!"; }
 
-// Records where the documents of a file begin.
+// Records at which positions the documents of a file begin.
 class DocumentStarts final : public YAML::EventHandler {
  public:
   const std::vector<YAML::Mark>& marks() const { return marks_; }
@@ -68,8 +68,8 @@ class DocumentStarts final : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;
 };
 
-// Returns the positions of the first two documents. YAML::LoadAll is not used because it loops
-// forever at an unmatched comma or closing bracket.
+// Returns the positions of the first two documents in the text. It does not use YAML::LoadAll,
+// which loops forever at an unmatched comma or closing bracket.
 std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -79,7 +79,7 @@ std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
   return starts.marks();
 }
 
-// Reads one file and collects all problems, so that the user sees them at once.
+// Reads one file and collects all its problems, so that the user sees them at once.
 class Reader {
  public:
   Reader(std::string_view source, ServerConfig& config) : source_(source), config_(config) {}
@@ -107,7 +107,7 @@ class Reader {
         Problem(entry.first, key, UnknownKey(key));
         continue;
       }
-      // yaml-cpp has no line for a missing value, so use that of the key.
+      // yaml-cpp knows no line for a missing value, so use the line of the key.
       const YAML::Node& where = entry.second.IsNull() ? entry.first : entry.second;
       const std::optional<Values> values = ValuesOf(*setting, where, entry.second);
       if (!values.has_value()) continue;
@@ -183,7 +183,7 @@ class Reader {
     return values;
   }
 
-  // Converts an entry of `groups` to the text of ParseDeviceGroup.
+  // Converts an entry of `groups` to a text in the form that ParseDeviceGroup reads.
   std::optional<std::string> GroupOf(const Setting& setting, const YAML::Node& node) {
     const auto refuse = [&](std::string_view what) {
       Problem(node, setting.key,
@@ -250,7 +250,7 @@ std::string ToYaml(const ServerConfig& config) {
     const Values values = setting.get(config);
     switch (setting.form) {
       case Setting::Form::kText:
-        // Quoted, so that no value is taken for a number, a null or a tag.
+        // Quote the value, so that no reader takes it for a number, a null or a tag.
         out << YAML::DoubleQuoted << values.front();
         break;
       case Setting::Form::kNumber:

@@ -1,4 +1,4 @@
-// Converts colours from and to the contract's form "#rrggbb", in hexadecimal digits.
+// Parses and writes colours in the contract's form "#rrggbb", in hexadecimal digits.
 #pragma once
 
 #include <optional>
@@ -9,10 +9,10 @@
 
 namespace wan::server {
 
-// Accepts capital and small digits. Returns nothing for other texts.
+// Accepts capital and small letters as digits. Returns nothing for other texts.
 std::optional<Color> ParseColor(std::string_view text);
 
-// Returns the text in small digits: "#ffffff".
+// Returns the text with small letters: "#ffffff".
 std::string ColorText(const Color& color);
 
 }  // namespace wan::server

@@ -35,10 +35,10 @@ const OutputFacts& FactsOf(OutputKind kind) {
   return kOutputs.front();
 }
 
-// The limit that the contract states.
+// The contract states the same limit.
 constexpr size_t kMostLeftOutTensors = 100;
 
-// Sets an optional field if the value is known.
+// Sets an optional field of the message if the value is known.
 template <typename T, typename Message>
 void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
   if (value.has_value()) (message.*set)(*value);
@@ -104,7 +104,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
   if (request.has_shift()) result.shift = request.shift();
   result.solver = std::string(WordOf(request.solver()));
-  // A negative or unset seed means a random one.
+  // A seed that is negative or unset means a random seed.
   if (request.has_seed() && request.seed() >= 0) result.seed = request.seed();
   for (const int output : request.outputs()) {
     for (const OutputFacts& facts : kOutputs) {
@@ -349,7 +349,7 @@ wan::v1::Shape ToProto(const VideoShape& shape) {
 }
 
 google::protobuf::Timestamp ToProto(absl::Time time) {
-  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds down
+  const int64_t seconds = absl::ToUnixSeconds(time);  // rounds the time down to whole seconds
   google::protobuf::Timestamp timestamp;
   timestamp.set_seconds(seconds);
   timestamp.set_nanos(

@@ -20,12 +20,12 @@
 
 namespace wan::server {
 
-// Domain of google.rpc.ErrorInfo.
+// The domain of every google.rpc.ErrorInfo that the server sends.
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
-// Converts a request of the contract. Leaves out enum values that the engine does not know;
-// ValidateRequest (server/conversion/validation.h) refuses them. `image` is used instead of the
-// message's own image; null means no image.
+// Converts a request of the contract. Leaves out enum values that the engine does not know, because
+// ValidateRequest (server/conversion/validation.h) refuses them. Takes `image` instead of the
+// message's own image; null means that there is no image.
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
                                   std::shared_ptr<const std::string> image);
 
@@ -36,24 +36,26 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 wan::v1::InputImage ToProto(const InputImage& image);
 wan::v1::OutputKind ToProto(OutputKind kind);
 wan::v1::Omission ToProto(const Omission& omission);
-// Leaves server_version unset.
+// Sets all fields except server_version.
 wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescription& device);
 
-// The file name of an artifact of this kind, for example "video.mp4", and its content type.
+// Returns the file name of an artifact of this kind, for example "video.mp4"; the next function
+// returns its content type.
 std::string_view ArtifactFileName(OutputKind kind);
 std::string_view ArtifactContentType(OutputKind kind);
 
 wan::v1::StageReport ToProto(const SpanRecord& record);
 
-// Returns the progress after a finished step. Leaves `eta_seconds` unset.
+// Returns the progress after the step that `record` describes. Sets all fields except
+// `eta_seconds`.
 wan::v1::StepProgress ToStepProgress(const SpanRecord& record);
 
 wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 
-// Leaves state and error unset.
+// Sets all fields except state and error.
 wan::v1::Model ToProto(const ModelDescription& description);
 
-// INVALID_ARGUMENT with a violation for each LoRA whose expert does not exist.
+// Fails with INVALID_ARGUMENT and a violation for each LoRA whose expert does not exist.
 absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request);
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape);
@@ -62,13 +64,13 @@ wan::v1::Shape ToProto(const VideoShape& shape);
 google::protobuf::Timestamp ToProto(absl::Time time);
 absl::Time ToTime(const google::protobuf::Timestamp& timestamp);
 
-// Converts an error with its details: BadRequest (from FieldViolationsOf), QuotaFailure
-// (QuotaFailureOf), RetryInfo (RetryDelayOf), and ErrorInfo with the status' reason, or else the
-// name of its code.
+// Converts an error with its details: BadRequest (from FieldViolationsOf), QuotaFailure (from
+// QuotaFailureOf), RetryInfo (from RetryDelayOf), and ErrorInfo with the status' reason; without a
+// reason ErrorInfo has the name of the code.
 google::rpc::Status ToProto(const absl::Status& status);
 
-// Returns the reason in the status' ErrorInfo, one of the constants in errors.h, or the name of its
-// code.
+// Returns the reason in the status' ErrorInfo, which is one of the constants in errors.h or the
+// name of the status' code.
 std::string ErrorReasonOf(const google::rpc::Status& status);
 
 // Converts code and message, and drops the details.

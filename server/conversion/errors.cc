@@ -14,15 +14,17 @@ namespace wan::server {
 namespace {
 
 constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
-constexpr char kMetadataUrl[] = "wanserve/error_metadata";  // value: lines "KEY=VALUE"
+// The payload's value has lines "KEY=VALUE".
+constexpr char kMetadataUrl[] = "wanserve/error_metadata";
 constexpr char kQuotaUrl[] = "wanserve/quota_subject";
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
-// Short, so that watchers reconnect within 2 s after a restart; failed attempts are cheap.
+// The delay is short, so that watchers reconnect within 2 s after a restart; failed attempts cost
+// little.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
-// About the time to start a process and load a model.
+// About as long as a process takes to start and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
 
-// UNAVAILABLE, STORAGE_UNAVAILABLE: `what` cannot be done because of `cause`.
+// Returns UNAVAILABLE (STORAGE_UNAVAILABLE): `what` cannot be done because of `cause`.
 absl::Status StorageRefused(std::string_view what, const absl::Status& cause) {
   return WithRetryDelay(
       WithReason(absl::UnavailableError(absl::StrCat(std::string(what), ": ", cause.message())),

@@ -1,4 +1,5 @@
-// Reasons and payloads of the server's statuses, in addition to those of engine/api/errors.h.
+// Defines the reasons and payloads of the server's statuses, in addition to those of
+// engine/api/errors.h.
 #pragma once
 
 #include <map>
@@ -15,8 +16,8 @@ namespace wan::server {
 inline constexpr std::string_view kReasonQueueFull = "QUEUE_FULL";
 // FAILED_PRECONDITION: the model is known, but it is neither loaded nor being loaded.
 inline constexpr std::string_view kReasonModelNotReady = "MODEL_NOT_READY";
-// The model is being loaded: UNAVAILABLE with a retry delay for generation requests,
-// FAILED_PRECONDITION for calls of ModelManagement.
+// The model is being loaded; generation requests get UNAVAILABLE with a retry delay, calls of
+// ModelManagement get FAILED_PRECONDITION.
 inline constexpr std::string_view kReasonModelLoading = "MODEL_LOADING";
 // FAILED_PRECONDITION: jobs for the model wait or run.
 inline constexpr std::string_view kReasonModelInUse = "MODEL_IN_USE";
@@ -30,7 +31,7 @@ inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND"
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
 // NOT_FOUND: the object existed and was removed.
 inline constexpr std::string_view kReasonExpired = "EXPIRED";
-// FAILED_PRECONDITION: the job waits or runs.
+// FAILED_PRECONDITION: the job is still waiting or running.
 inline constexpr std::string_view kReasonJobNotEnded = "JOB_NOT_ENDED";
 // FAILED_PRECONDITION: the job has ended, so the field can no longer change.
 inline constexpr std::string_view kReasonJobEnded = "JOB_ENDED";
@@ -38,68 +39,70 @@ inline constexpr std::string_view kReasonJobEnded = "JOB_ENDED";
 inline constexpr std::string_view kReasonRequestIdReused = "REQUEST_ID_REUSED";
 // DATA_LOSS: the job's row in the store cannot be read.
 inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
-// The data folder is full, read-only or missing. Callers get UNAVAILABLE with a retry delay.
+// The data folder is full, read-only or missing, and cannot be written. Callers get the code
+// UNAVAILABLE and a retry delay.
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
 // RESOURCE_EXHAUSTED with a retry delay: the disk has too little space for another job's files.
 inline constexpr std::string_view kReasonDiskReserve = "DISK_RESERVE";
-// INTERNAL, the error of a job that lost too many attempts with the process or the device.
+// INTERNAL: the job has lost too many attempts with the process or the device.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.
 inline constexpr std::string_view kReasonServerBusy = "SERVER_BUSY";
-// RESOURCE_EXHAUSTED: the principal's quota (server/quota) is exceeded. With a retry delay if
-// waiting helps.
+// RESOURCE_EXHAUSTED: the principal's quota (server/quota) is exceeded. The error has a retry delay
+// if waiting helps.
 inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 // UNAVAILABLE with a retry delay: the server is stopping.
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 // UNAVAILABLE with a retry delay: the server is being drained or is drained.
 inline constexpr std::string_view kReasonServerDraining = "SERVER_DRAINING";
-// FAILED_PRECONDITION: there is no drain to revert.
+// FAILED_PRECONDITION: there is no drain to take back.
 inline constexpr std::string_view kReasonNotDraining = "NOT_DRAINING";
-// ABORTED: the drain that the call waited for was reverted.
+// ABORTED: the drain that the call waited for was taken back.
 inline constexpr std::string_view kReasonDrainTakenBack = "DRAIN_TAKEN_BACK";
 
-// Returns the error with its code and payloads, but with another message.
+// Returns a copy of the error with another message and the same code and payloads.
 absl::Status WithMessage(const absl::Status& status, std::string_view message);
 
 // Attaches the time after which the caller should retry.
 absl::Status WithRetryDelay(absl::Status status, absl::Duration delay);
 
-// Returns the delay that WithRetryDelay attached, if any.
+// Returns the delay that WithRetryDelay has attached; nothing if there is none.
 std::optional<absl::Duration> RetryDelayOf(const absl::Status& status);
 
-// Attaches an entry to the status' google.rpc.ErrorInfo. Neither text may contain a newline, nor
-// the key '='.
+// Attaches an entry to the google.rpc.ErrorInfo of the status. Neither key nor value may contain a
+// newline, and the key may not contain '='.
 absl::Status WithMetadata(absl::Status status, std::string_view key, std::string_view value);
 
-// Returns the entries that WithMetadata has attached, by key.
+// Returns the entries that WithMetadata has attached to the status.
 std::map<std::string, std::string> MetadataOf(const absl::Status& status);
 
-// RESOURCE_EXHAUSTED, QUEUE_FULL.
+// Returns RESOURCE_EXHAUSTED (QUEUE_FULL).
 absl::Status QueueFullError(int capacity, absl::Duration retry_delay);
 
-// NOT_FOUND, JOB_NOT_FOUND.
+// Returns NOT_FOUND (JOB_NOT_FOUND).
 absl::Status JobNotFoundError(std::string_view job_name);
 
-// NOT_FOUND, EXPIRED.
+// Returns NOT_FOUND (EXPIRED).
 absl::Status ExpiredError(std::string_view name);
 
-// FAILED_PRECONDITION, JOB_NOT_ENDED.
+// Returns FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status JobNotEndedError(std::string_view job_name);
 
-// UNAVAILABLE, DEVICE_LOST (engine/api/errors.h), with a retry delay, for calls after the server
-// has lost its last device.
+// Returns UNAVAILABLE (DEVICE_LOST of engine/api/errors.h) with a retry delay, for calls after the
+// server has lost its last device.
 absl::Status DeviceGoneError();
 
-// RESOURCE_EXHAUSTED, SERVER_BUSY. `what` is a clause that says which limit was reached.
+// Returns RESOURCE_EXHAUSTED (SERVER_BUSY). `what` is a clause that says which limit was reached.
 absl::Status ServerBusyError(std::string_view what, absl::Duration retry_delay);
 
-// Describes how a call would exceed a principal's quota.
+// Says how a call would exceed a principal's quota.
 struct QuotaExcess {
-  std::string principal;  // empty on a server that does not authenticate its callers
-  std::string quota;      // the field of wan.v1.Quota
-  std::string used;       // a number, as text
+  // Name of the principal; empty on a server that does not authenticate its callers.
+  std::string principal;
+  std::string quota;  // name of the field of wan.v1.Quota
+  std::string used;   // what is used now, a number as text
   std::string limit;
-  // A clause after the principal: "has 3 queued jobs and asks for 2 more".
+  // What the principal does, for the message: "has 3 queued jobs and asks for 2 more".
   std::string what;
   // Time after which the same call would be accepted; nullopt if waiting does not help (see
   // `remedy`).
@@ -107,32 +110,33 @@ struct QuotaExcess {
   std::string remedy;
 };
 
-// RESOURCE_EXHAUSTED, QUOTA_EXCEEDED. QuotaFailureOf returns its google.rpc.QuotaFailure.
+// Returns RESOURCE_EXHAUSTED (QUOTA_EXCEEDED). QuotaFailureOf returns the error's
+// google.rpc.QuotaFailure.
 absl::Status QuotaExceededError(const QuotaExcess& excess);
 
 struct QuotaFailure {
-  std::string subject;  // "principal:NAME"
+  std::string subject;  // the principal, as "principal:NAME"
   std::string description;
 };
 std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status);
 
-// UNAVAILABLE, STORAGE_UNAVAILABLE, with a retry delay and the cause's message. For calls that ask
-// for a new job.
+// Returns UNAVAILABLE (STORAGE_UNAVAILABLE) with a retry delay and the cause's message. Use it for
+// calls that ask for a new job.
 absl::Status StorageUnavailableError(const absl::Status& cause);
 
-// The same for calls that change or remove existing objects.
+// Returns the same error, but with a message for calls that change or remove existing objects.
 absl::Status ChangeNotStoredError(const absl::Status& cause);
 
-// UNAVAILABLE, SERVER_STOPPING.
+// Returns UNAVAILABLE (SERVER_STOPPING).
 absl::Status ServerStoppingError();
 
-// UNAVAILABLE, SERVER_DRAINING.
+// Returns UNAVAILABLE (SERVER_DRAINING).
 absl::Status ServerDrainingError();
 
-// FAILED_PRECONDITION, NOT_DRAINING.
+// Returns FAILED_PRECONDITION (NOT_DRAINING).
 absl::Status NotDrainingError(bool stopping);
 
-// ABORTED, DRAIN_TAKEN_BACK.
+// Returns ABORTED (DRAIN_TAKEN_BACK).
 absl::Status DrainTakenBackError();
 
 }  // namespace wan::server

@@ -26,7 +26,7 @@ constexpr char kStates[] = "QUEUED, RUNNING, COMPLETED, FAILED or CANCELLED";
 struct FieldFacts {
   std::string_view name;
   JobField field;
-  bool ordered;  // may be compared with < and >
+  bool ordered;  // whether the field can be compared with < and >
 };
 
 constexpr std::array<FieldFacts, 6> kFieldFacts = {{
@@ -41,7 +41,7 @@ constexpr std::array<FieldFacts, 6> kFieldFacts = {{
 struct Token {
   enum class Kind { kEnd, kWord, kString, kOpen, kClose, kDot, kMinus, kOperator };
   Kind kind = Kind::kEnd;
-  std::string text;  // set for words, strings (unescaped) and operators
+  std::string text;  // the text of a word, a string (unescaped) or an operator
   size_t position = 0;
 };
 
@@ -68,7 +68,7 @@ absl::Status Wrong(size_t position, std::string_view what) {
       {{"filter", absl::StrCat("at character ", position + 1, " ", std::string(what))}});
 }
 
-// Whether the character ends an unquoted value or name.
+// Whether the character ends a value or name that is not quoted.
 bool EndsWord(char c) {
   constexpr std::string_view kSpecial = "()<>=!:\"'";
   return absl::ascii_isspace(static_cast<unsigned char>(c)) ||
@@ -155,7 +155,7 @@ class Parser {
     return true;
   }
 
-  // Parses conditions connected by AND or nothing.
+  // Parses conditions between which there is AND or nothing.
   absl::StatusOr<JobFilter> Expression(int depth) {
     JobFilter all{JobFilter::Kind::kAnd};
     for (;;) {
@@ -168,7 +168,7 @@ class Parser {
     return Simplified(std::move(all));
   }
 
-  // Parses conditions connected by OR.
+  // Parses conditions between which there is OR.
   absl::StatusOr<JobFilter> Factor(int depth) {
     JobFilter any{JobFilter::Kind::kOr};
     do {
@@ -244,7 +244,7 @@ class Parser {
     return comparison;
   }
 
-  // Parses "FIELD" or "labels.KEY"; returns whether it can be compared with < and >.
+  // Parses "FIELD" or "labels.KEY"; returns whether the field can be compared with < and >.
   absl::StatusOr<bool> ReadField(JobFilter& comparison) {
     constexpr std::string_view kLabels = "labels";
     const Token field = Next();
@@ -256,9 +256,9 @@ class Parser {
         return facts.ordered;
       }
       comparison.field = JobField::kLabel;
-      if (field.text == kLabels) return false;  // labels:KEY
+      if (field.text == kLabels) return false;  // the text has the form labels:KEY
       if (field.text == "labels.") {
-        // labels."KEY"
+        // The text has the form labels."KEY".
         if (Next().kind == Token::Kind::kString) {
           comparison.label = Next().text;
           ++at_;
@@ -272,7 +272,7 @@ class Parser {
     return Wrong(field.position, absl::StrCat(Shown(field), "; must be a field: ", kFields));
   }
 
-  // Parses the rest of "labels:KEY".
+  // Parses what follows "labels" in "labels:KEY".
   absl::StatusOr<JobFilter> Has(JobFilter comparison, size_t position) {
     if (comparison.field != JobField::kLabel || !comparison.label.empty()) {
       return Wrong(position, "is ':', which is only for labels:KEY, the jobs that have the label");

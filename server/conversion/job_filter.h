@@ -14,21 +14,22 @@ enum class JobField { kState, kModel, kOwner, kPriority, kCreateTime, kEndTime, 
 
 enum class FilterOperator { kEqual, kLess, kLessOrEqual, kGreater, kGreaterOrEqual, kHas };
 
-// A condition on a job; a tree.
+// A condition on a job, as a tree of smaller conditions.
 struct JobFilter {
   enum class Kind {
-    kAll,      // every job
-    kAnd,      // all of `operands`
-    kOr,       // one of `operands`
-    kNot,      // not `operands[0]`
-    kCompare,  // `field` `op` value
+    kAll,      // true for every job
+    kAnd,      // all of `operands` must be true
+    kOr,       // one of `operands` must be true
+    kNot,      // `operands[0]` must be false
+    kCompare,  // compares `field` by `op` with a value
   };
   Kind kind = Kind::kAll;
   std::vector<JobFilter> operands;
 
-  // The following members are for kCompare. State, priority and times (microseconds since the
-  // epoch) are compared with `number`, others with `text`. A job without an end_time, or without
-  // the label `label`, matches no comparison of it. kHas (labels only) ignores the value.
+  // Only kCompare uses the following members. State, priority and times (microseconds since the
+  // epoch) are compared with `number`, the other fields with `text`. A job that has no end_time, or
+  // not the label `label`, is never accepted by a comparison of it. kHas, which is for labels only,
+  // ignores the value.
   JobField field = JobField::kState;
   std::string label;
   FilterOperator op = FilterOperator::kEqual;
@@ -38,12 +39,12 @@ struct JobFilter {
 
 // Parses a filter; an empty one accepts every job:
 //
-//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video) AND create_time >=
-//   "2026-01-01T00:00:00Z"
+//   state = RUNNING AND (model = "ti2v-5b" OR labels.team = video)
+//   AND create_time >= "2026-01-01T00:00:00Z"
 //
 // OR binds more tightly than AND, as in AIP-160; two conditions without an operator mean AND; NOT
-// or '-' precedes a condition. INVALID_ARGUMENT with a violation of `filter` that names the
-// position, the text there, and what would be right.
+// or '-' precedes a condition. Fails with INVALID_ARGUMENT and a violation of `filter` that names
+// the position, the text there, and what would be right.
 absl::StatusOr<JobFilter> ParseJobFilter(std::string_view text);
 
 enum class JobOrderField { kCreateTime, kEndTime, kPriority };
@@ -54,8 +55,8 @@ struct ListOrder {
 };
 
 // Parses "FIELD", "FIELD asc" or "FIELD desc", where FIELD is create_time, end_time or priority;
-// empty: newest first. Unfinished jobs sort after all end times. INVALID_ARGUMENT with a violation
-// of `order_by`.
+// empty: newest first. Unfinished jobs sort after all end times. Fails with INVALID_ARGUMENT and a
+// violation of `order_by`.
 absl::StatusOr<ListOrder> ParseJobOrder(std::string_view text);
 
 }  // namespace wan::server

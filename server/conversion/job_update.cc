@@ -11,7 +11,7 @@
 namespace wan::server {
 namespace {
 
-// More than there are paths, because a caller may name one twice.
+// Allows more paths than there are, because a caller may name one twice.
 constexpr int kMaxPaths = 16;
 
 }  // namespace
@@ -49,7 +49,7 @@ absl::StatusOr<JobUpdate> ParseJobUpdate(const wan::v1::UpdateJobRequest& reques
       }
     }
   }
-  // Read and check only the fields that can be updated.
+  // Read and check only those fields that can be updated.
   const wan::v1::GenerationRequest& given = request.job().request();
   wan::v1::GenerationRequest checked;
   checked.set_model("any");

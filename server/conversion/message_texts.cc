@@ -23,7 +23,7 @@ std::vector<const FieldDescriptor*> FieldsOf(const Message& message) {
   return fields;
 }
 
-// Returns the index of an entry of a repeated field, or the key of an entry of a map.
+// Returns the index of an entry of a repeated field, or the key of an entry of a map field.
 std::string PlaceOf(const FieldDescriptor& field, const Message& entry, int at) {
   const FieldDescriptor* const key = field.is_map() ? field.message_type()->map_key() : nullptr;
   if (key == nullptr || key->type() != FieldDescriptor::TYPE_STRING) return absl::StrCat(at);
@@ -34,7 +34,7 @@ std::optional<std::string> NotUtf8Below(const FieldDescriptor& field, const Mess
                                         const std::string& name) {
   const std::optional<std::string> found = FieldNotUtf8(inner);
   if (!found.has_value()) return std::nullopt;
-  // Leave out "key" and "value", names of map entries that callers do not know.
+  // Leave out the names "key" and "value" of map entries, because callers do not know them.
   return field.is_map() ? name : absl::StrCat(name, ".", *found);
 }
 

@@ -1,5 +1,5 @@
 // Finds and mends texts in messages that are not UTF-8: protobuf serializes such a `string`, but
-// refuses to parse it. All functions are pure.
+// then refuses to parse it. All functions are pure.
 #pragma once
 
 #include <google/protobuf/message.h>
@@ -10,12 +10,13 @@
 
 namespace wan::server {
 
-// Returns whether the serialized message can be parsed again. Takes about as long as serializing
-// and parsing it. FieldNotUtf8 finds the wrong field.
+// Returns whether the message, when serialized, can be parsed again. The function takes about as
+// long as serializing and parsing the message. If it returns false, FieldNotUtf8 finds the wrong
+// field.
 bool ReadsBack(const google::protobuf::Message& message);
 
 // Returns the path of the first field that is not UTF-8, such as "request.labels[team]"; nothing if
-// there is none. Does not look into google.protobuf.Any.
+// there is none. Does not look into fields of type google.protobuf.Any.
 std::optional<std::string> FieldNotUtf8(const google::protobuf::Message& message);
 
 // Applies ToUtf8 to every text of the message. Use it only if no program depends on the exact

@@ -17,7 +17,7 @@ constexpr size_t kIdBytes = 10;
 constexpr size_t kMaxIdLength = 63;
 constexpr size_t kMaxQuotedBytes = 200;
 
-// Quotes a text for a message: escaped, and cut if it is longer than any name.
+// Puts a text into quotes for a message: escaped, and cut if it is longer than any valid name.
 std::string Quoted(std::string_view text) {
   const bool cut = text.size() > kMaxQuotedBytes;
   text = text.substr(0, kMaxQuotedBytes);

@@ -14,8 +14,8 @@ namespace {
 constexpr absl::string_view kVersion = "2";
 constexpr size_t kMaxTokenBytes = 256;
 
-// FNV-1a, to detect tokens of other lists. It need not be secure, because a forged token gains
-// nothing.
+// Returns the FNV-1a hash of the list's name, to detect tokens of other lists. The hash need not be
+// secure, because a forged token gains nothing.
 std::string SealOf(std::string_view list) {
   uint64_t hash = 0xcbf29ce484222325;
   for (const char c : list) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3;

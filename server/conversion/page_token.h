@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// Returns an opaque token that contains `place`, the end of a page. `list` identifies the list,
-// that is method, filter and order.
+// Returns an opaque token that contains `place`, which says where a page has ended. `list`
+// identifies the list: the method, filter and order of the request.
 std::string MakePageToken(std::string_view place, std::string_view list);
 
-// Returns the place in a token. INVALID_ARGUMENT with a violation of `page_token` if MakePageToken
-// did not make it, or made it for another list.
+// Returns the place that a token contains. Fails with INVALID_ARGUMENT and a violation of
+// `page_token` if MakePageToken has not made the token, or has made it for another list.
 absl::StatusOr<std::string> ParsePageToken(const std::string& token, std::string_view list);
 
 }  // namespace wan::server

@@ -9,7 +9,7 @@ namespace {
 constexpr std::string_view kBefore = " \t\n'\"`([{<=,;";
 constexpr std::string_view kBehind = " \t\n'\"`)]}>,;:";
 
-// Returns the end of the path that begins at `begin`.
+// Returns where the path ends that begins at `begin`.
 size_t EndOfPath(std::string_view text, size_t begin) {
   const size_t end = text.find_first_of(kBehind, begin);
   return end == std::string_view::npos ? text.size() : end;
@@ -20,7 +20,7 @@ size_t EndOfPath(std::string_view text, size_t begin) {
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders) {
   std::string known(text);
   for (const std::string& folder : folders) {
-    // The rest of the path is relative, so the loop below skips it.
+    // Removing the folder leaves a relative path, which the loop below skips.
     if (folder.size() > 1 && folder.front() == '/')
       absl::StrReplaceAll({{folder + "/", ""}}, &known);
   }

@@ -1,5 +1,5 @@
-// Removes folders from file paths in messages for job owners, who must not see the server's file
-// system. All functions are pure.
+// Removes the folders from file paths in messages for job owners, who must not see the server's
+// file system. All functions are pure.
 #pragma once
 
 #include <span>
@@ -11,11 +11,11 @@
 namespace wan::server {
 
 // Shortens every absolute path in the text to its last part: "/models/wan/vae.pth: cannot read"
-// becomes "vae.pth: cannot read". A path ends at a space, a quote, a comma or a bracket; `folders`
-// may contain such characters.
+// becomes "vae.pth: cannot read". A path ends at a space, a quote, a comma or a bracket, except
+// within one of `folders`.
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders = {});
 
-// Does the same with the status' message, and keeps its payloads.
+// Does the same with the message of the status, and keeps the payloads of the status.
 absl::Status WithoutFolders(const absl::Status& status, std::span<const std::string> folders);
 
 }  // namespace wan::server

@@ -13,7 +13,7 @@ namespace {
 
 struct Unit {
   std::string_view name;
-  uint64_t size;  // bytes or seconds
+  uint64_t size;  // how many bytes or seconds the unit has
 };
 
 // BytesText uses only the binary units.
@@ -29,7 +29,7 @@ constexpr Unit kDecimalUnits[] = {{"TB", 1'000'000'000'000},
                                   {"KB", 1'000}};
 constexpr Unit kTimeUnits[] = {{"d", 86'400}, {"h", 3'600}, {"m", 60}, {"s", 1}};
 
-// "1.5 TiB" split into "1.5" and "TiB".
+// A number and its unit: "1.5 TiB" is split into "1.5" and "TiB".
 struct Quantity {
   std::string_view number;
   std::string_view unit;
@@ -70,14 +70,14 @@ std::string Text(uint64_t number, std::span<const Unit> units) {
       return absl::StrCat(number / unit.size, std::string(unit.name));
     }
   }
-  return "";  // the last unit is 1
+  return "";  // never reached, because the last unit has size 1
 }
 
 }  // namespace
 
 std::optional<uint64_t> ParseBytes(std::string_view text, uint64_t most) {
-  // Compute with integers, because a double cannot hold every number of bytes. More decimals than
-  // these are less than a byte.
+  // Compute with integers, because a double cannot hold every number of bytes. A decimal beyond
+  // these is worth less than a byte.
   constexpr size_t kMostDecimals = 12;
   const Quantity quantity = Split(text);
   const std::optional<uint64_t> size = quantity.unit.empty() ? 1 : BytesOf(quantity.unit);
@@ -123,7 +123,7 @@ std::string SecondsText(int64_t seconds) {
 }
 
 std::string SecondsRule(double most) {
-  // As an integer, because StrCat would write 1e+09.
+  // Write it as an integer, because StrCat would write 1e+09.
   return absl::StrCat("a number of seconds from 0 to ", static_cast<int64_t>(most),
                       ", with or without a unit (s, m, h, d), for example 90 or 1.5h");
 }

@@ -1,4 +1,4 @@
-// Converts the parts of a job's report other than its stages.
+// Converts the parts of a job's report, except its stages.
 #pragma once
 
 #include <span>
@@ -13,10 +13,10 @@
 
 namespace wan::server {
 
-// Leaves server_version and server_revision unset.
+// Sets all fields except server_version and server_revision.
 wan::v1::SystemDescription ToProto(const SystemFacts& facts);
 
-// `model` is the model of the plan.
+// `model` describes the model of the plan.
 wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription& model);
 
 google::protobuf::RepeatedPtrField<wan::v1::DeviceSample> ToProto(

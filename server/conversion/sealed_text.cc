@@ -37,11 +37,11 @@ std::string Seal(std::string_view key, std::string_view text) {
           1 &&
       EVP_EncryptUpdate(context.get(), Bytes(hidden), &size, Bytes(text),
                         static_cast<int>(text.size())) == 1 &&
-      EVP_EncryptFinal_ex(context.get(), Bytes(tag), &size) == 1 &&  // GCM writes nothing here
+      EVP_EncryptFinal_ex(context.get(), Bytes(tag), &size) == 1 &&  // GCM adds no bytes here
       EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_GCM_GET_TAG, static_cast<int>(tag.size()),
                           tag.data()) == 1;
-  // OpenSSL 3 fails only without memory or entropy. Abort then, because plain text must not leave
-  // the server.
+  // OpenSSL 3 fails here only without memory or entropy. Abort the process then, because plain text
+  // must not leave the server.
   if (!sealed) std::abort();
   return nonce + hidden + tag;
 }

@@ -1,5 +1,5 @@
-// Encrypts texts that callers keep for the server but must neither read nor forge, with
-// AES-256-GCM.
+// Encrypts texts that the server gives to callers and gets back, so that callers can neither read
+// nor forge them, with AES-256-GCM.
 #pragma once
 
 #include <optional>
@@ -10,11 +10,11 @@ namespace wan::server {
 
 inline constexpr size_t kSealKeyBytes = 32;
 
-// Returns `text` encrypted, with different bytes on every call. `key` must have kSealKeyBytes
+// Returns `text` encrypted; the bytes are different on every call. `key` must have kSealKeyBytes
 // bytes.
 std::string Seal(std::string_view key, std::string_view text);
 
-// Inverse of Seal with the same key; returns nothing for other bytes.
+// The inverse of Seal with the same key; returns nothing for bytes that Seal has not made.
 std::optional<std::string> Unseal(std::string_view key, std::string_view sealed);
 
 }  // namespace wan::server

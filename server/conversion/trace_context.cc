@@ -14,7 +14,7 @@
 namespace wan::server {
 namespace {
 
-// VERSION-TRACE_ID-PARENT_ID-FLAGS in hexadecimal digits.
+// The length of VERSION-TRACE_ID-PARENT_ID-FLAGS in hexadecimal digits.
 constexpr size_t kParentBytes = 55;
 constexpr size_t kTraceIdAt = 3;
 constexpr size_t kTraceIdBytes = 32;
@@ -27,10 +27,10 @@ constexpr int kSampledFlag = 1;
 constexpr size_t kMostMembers = 32;
 constexpr size_t kMostMemberPart = 256;  // most characters of a key or a value
 constexpr size_t kMostStateBytes = 512;
-// Members longer than this are removed first when a state is shortened.
+// When a state must be shortened, members longer than this are removed first.
 constexpr size_t kLongMember = 128;
 
-// Whether all characters are hexadecimal digits; capital letters are not allowed.
+// Whether all characters are hexadecimal digits, without capital letters.
 bool IsHex(std::string_view text) {
   return std::all_of(text.begin(), text.end(),
                      [](char c) { return absl::ascii_isdigit(c) || (c >= 'a' && c <= 'f'); });
@@ -45,7 +45,7 @@ bool IsParent(std::string_view text) {
   }
   const std::string_view version = text.substr(0, 2);
   if (!IsHex(version) || version == "ff") return false;
-  // Later versions may append more after another dash.
+  // Later versions of the standard may append more after another dash.
   if (text.size() > kParentBytes && (version == "00" || text[kParentBytes] != '-')) return false;
   const std::string_view trace = text.substr(kTraceIdAt, kTraceIdBytes);
   const std::string_view parent = text.substr(kParentIdAt, kParentIdBytes);
@@ -71,7 +71,7 @@ bool IsValue(std::string_view value) {
                      [](char c) { return c >= ' ' && c <= '~' && c != ',' && c != '='; });
 }
 
-// Returns the members of all values; nothing if any member is invalid.
+// Returns the members of all header values; nothing if any member is invalid.
 std::optional<std::vector<std::string>> MembersOf(const std::vector<std::string_view>& values) {
   std::vector<std::string> members;
   std::set<std::string> keys;

@@ -25,7 +25,7 @@ constexpr size_t kMaxRequestId = 128;
 constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
-constexpr size_t kMostBytesOfCharacter = 4;  // of UTF-8
+constexpr size_t kMostBytesOfCharacter = 4;  // most bytes that a character takes in UTF-8
 // Most bytes of all labels of a request together.
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
@@ -34,16 +34,16 @@ constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
 constexpr size_t kMaxBackgroundBytes = 64;
 constexpr size_t kMaxLoraNameBytes = 1024;
-// One for each expert, of which a model has one or two.
+// One scale for each expert; a model has one or two.
 constexpr size_t kMaxGuidanceScales = 2;
-// Each kind once.
+// Every kind of output may be named once.
 constexpr size_t kMaxOutputs = wan::v1::OutputKind_ARRAYSIZE - 1;
-// The range of google.protobuf.Timestamp, years 1 to 9999.
+// The earliest time of google.protobuf.Timestamp, whose range is the years 1 to 9999.
 constexpr int64_t kMinTimestampSeconds = -62'135'596'800;
 constexpr int64_t kMaxTimestampSeconds = 253'402'300'799;
 constexpr int kMaxTimestampNanos = 999'999'999;
 
-// Returns the number of UTF-8 characters: all bytes except continuation bytes.
+// Returns the number of UTF-8 characters, that is, of all bytes except continuation bytes.
 size_t Characters(std::string_view text) {
   return static_cast<size_t>(std::count_if(
       text.begin(), text.end(), [](unsigned char byte) { return (byte & 0xC0U) != 0x80U; }));

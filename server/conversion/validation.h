@@ -9,20 +9,21 @@
 
 namespace wan::server {
 
-// Returns a violation for each field that is longer, or has more elements, than in any valid
-// request: texts, image, URL, outputs, guidance_scale, loras and labels. Inspects no elements, so
-// that a huge request costs little. If there is no violation, returns one for the first text that
-// is not UTF-8, which the store could not read back. Call it before a request is hashed, copied or
-// validated.
+// Returns a violation for each field that is longer, or has more elements, than a valid request can
+// have: texts, image, URL, outputs, guidance_scale, loras and labels. Does not look at the elements
+// themselves, so that a huge request costs little. If there is no violation, returns one for the
+// first text that is not UTF-8, because the store could not read the text back. Call it before a
+// request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);
 
 // Returns every violation of background, priority, deadline, request_id, labels, outputs and
-// solver, and violations for an empty model or an image that is set but empty. Engine::Plan checks
-// the other fields. `request` must have passed ValidateSizes. The deadline must be after `now`.
+// solver; also a violation for an empty model, and for an image that is set but empty. Engine::Plan
+// checks the other fields. `request` must have passed ValidateSizes. The deadline must be after
+// `now`.
 std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& request,
                                             absl::Time now);
 
-// Checks only request_id, which is looked up before the other checks.
+// Checks only request_id, which the server looks up before it makes the other checks.
 std::vector<FieldViolation> ValidateRequestId(const wan::v1::GenerationRequest& request);
 
 }  // namespace wan::server

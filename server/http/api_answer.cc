@@ -60,7 +60,7 @@ std::string_view TypeOf(int status) {
   }
 }
 
-// "width: must be ...; height: must be ...".
+// Returns the violations as one text: "width: must be ...; height: must be ...".
 std::string MessageOf(const absl::Status& status, const std::vector<FieldViolation>& violations) {
   if (violations.empty()) return std::string(status.message());
   return absl::StrJoin(violations, "; ", [](std::string* text, const FieldViolation& violation) {
@@ -91,7 +91,8 @@ HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view messa
                 {"code", code}};
   HttpAnswer answer = JsonAnswer(status, {{"error", std::move(error)}});
   if (status == 401) answer.fields.emplace_back("WWW-Authenticate", "Bearer");
-  // OpenAI's clients retry a 409 by themselves, but here the result would be the same.
+  // The clients of OpenAI repeat a request by themselves after 409, but here the result would be
+  // the same.
   if (status == 409) answer.fields.emplace_back("x-should-retry", "false");
   return answer;
 }

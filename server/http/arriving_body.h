@@ -1,5 +1,5 @@
-// A request body for Boost.Beast's parser. Beast's own body reserves the announced size at once;
-// this one uses at most twice the bytes that have arrived.
+// Stores the body of a request while Boost.Beast's parser reads it. The body type of Beast reserves
+// the announced size at once; this one uses at most twice the bytes that have arrived.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,8 @@ namespace wan::server {
 struct ArrivingBody {
   using value_type = std::string;
 
-  // Beast's BodyReader. Accepts any size, because HttpEntry::arrived limits the bytes.
+  // Implements the BodyReader that Beast requires. Accepts a body of any size, because
+  // HttpEntry::arrived limits the bytes.
   class reader {
    public:
     template <bool isRequest, class Fields>

@@ -15,7 +15,8 @@
 namespace wan::server {
 namespace {
 
-// Whether `origin` is that of pages of `host`. A proxy may have ended its TLS.
+// Whether `origin` is the origin of pages that come from `host`. A proxy may have ended TLS, so the
+// origin may have https although the server speaks http.
 bool IsOrigin(std::string_view origin, const std::string& host) {
   return !host.empty() &&
          (origin == absl::StrCat("http://", host) || origin == absl::StrCat("https://", host));
@@ -30,12 +31,13 @@ bool IsAddress(const std::string& host) {
 }  // namespace
 
 absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules) {
-  // Without token and certificate the gatekeeper refuses it.
+  // A request with a token may pass; the gatekeeper refuses one without token and certificate.
   if (rules.authenticates &&
       (head.certificate_subject.empty() || !head.All("authorization").empty())) {
     return absl::OkStatus();
   }
-  // Browsers send no Origin where a page only shows what it loads, as <video> does, but this.
+  // Where a page only shows what it loads, as <video> does, browsers do not send Origin, but
+  // Sec-Fetch-Site.
   const std::string_view site = head.First("sec-fetch-site");
   if (head.path != "/" && (site == "cross-site" || site == "same-site")) {
     return absl::PermissionDeniedError(

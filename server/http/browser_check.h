@@ -1,5 +1,5 @@
-// Which requests of web pages are let in. A browser sends them for any page, with the rights that
-// its user has.
+// Decides which requests of web pages the server lets in. Any page can make a browser send
+// requests, with the rights of the browser's user.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,23 +8,25 @@
 namespace wan::server {
 
 struct BrowserRules {
-  // Whether callers are authenticated.
+  // Whether callers must be authenticated.
   bool authenticates = false;
-  // Whether only this machine reaches the address.
+  // Whether only this machine can reach the address.
   bool loopback = true;
   // Whether the server has a page of its own (page.h).
   bool page = true;
 };
 
-// Returns PERMISSION_DENIED for a request that a web page may have sent without its reader's wish.
-// A request with a token is OK, because no browser adds one by itself. Without a token only the
-// server's own page may ask: `Origin` names the same host and port as `Host`. If nobody is
-// authenticated, that host must also be localhost or an address, with `loopback` of this machine:
-// a stranger can let a name of theirs point to this server. What a page of another address loads
-// only to show it is refused as well (`Sec-Fetch-Site`), but for `/`.
+// Returns PERMISSION_DENIED for a request that a web page may have sent without the wish of its
+// reader. Returns OK for a request with a token, because no browser adds a token by itself. Without
+// a token only the server's own page may send requests: `Origin` must name the same host and port
+// as `Host`. If callers are not authenticated, that host must also be localhost or an address, and
+// with `loopback` an address of this machine: a stranger can let a name of theirs point to this
+// server. Also refused is what a page from elsewhere loads only to show it (`Sec-Fetch-Site`),
+// except `/`.
 //
-// Not refused: on an address that others reach, a GET without `Origin` under any `Host`, because
-// programs use the server's name. A page under a name that points to the server can read it.
+// On an address that other machines reach, a GET without `Origin` is not refused, whatever its
+// `Host` is, because programs use the server's name. So a page under a stranger's name that points
+// to the server can read the answer.
 absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules);
 
 }  // namespace wan::server

@@ -26,8 +26,9 @@ std::optional<ByteRange> ParseByteRange(std::string_view field, uint64_t size) {
   const std::string_view before = field.substr(0, dash);
   const std::string_view behind = field.substr(dash + 1);
   const std::optional<uint64_t> last = Number(behind);
-  if (!behind.empty() && !last.has_value()) return all;  // several ranges, or not a number
-  if (before.empty()) {                                  // "-N": the last N bytes
+  // The field has several ranges, or something that is not a number.
+  if (!behind.empty() && !last.has_value()) return all;
+  if (before.empty()) {  // "-N" asks for the last N bytes
     if (!last.has_value()) return all;
     const uint64_t count = std::min(*last, size);
     if (count == 0) return std::nullopt;

@@ -25,8 +25,8 @@ constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
     {"guidance_scale[1]", "guidance_scale"},
 };
 
-// By our field name: its names in other APIs and programs, in lower case without underscores. The
-// last two fields belong to an entry of `loras`.
+// For each of our fields, the names that it has in other APIs and programs, in lower case and
+// without underscores. The last two are fields of an entry of `loras`.
 constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"num_inference_steps",
      "numsteps inferencesteps samplesteps samplingsteps numsamplingsteps denoisingsteps stepcount "

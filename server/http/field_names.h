@@ -8,16 +8,17 @@
 namespace wan::server {
 
 // Returns the caller's name for a field of wan.v1.GenerationRequest: "num_inference_steps" for
-// "steps". Other texts are returned unchanged. Use it only for violations that name the contract's
-// fields, not for names that the caller sent.
+// "steps". Returns other texts unchanged. Use it only for violations that name fields of the
+// contract, not for names that the caller has sent.
 std::string HttpFieldOf(std::string_view field);
 
-// Returns which of `known` the caller probably means by an unknown name: first by the names of
-// other APIs, else by similar spelling. Empty if none is similar.
+// Returns which of the `known` fields the caller probably means by the unknown `name`: first by the
+// names in other APIs, otherwise by similar spelling. The result is empty if no known field is
+// similar.
 std::string_view FieldMeantBy(std::string_view name, const std::vector<std::string_view>& known);
 
-// Returns the advice for a field that is not in `known`; it completes "NAME: is not a field of this
-// API; ".
+// Returns advice about a field that is not in `known`; the advice completes "NAME: is not a field
+// of this API; ".
 std::string AdviceForUnknown(std::string_view name, const std::vector<std::string_view>& known);
 
 }  // namespace wan::server

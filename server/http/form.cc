@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxBoundary = 70;  // RFC 2046
+constexpr size_t kMaxBoundary = 70;  // most characters of a boundary by RFC 2046
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 
@@ -28,7 +28,7 @@ absl::Status Wrong(std::string_view field, std::string_view description) {
 
 absl::StatusOr<Form> ParseJson(const std::string& body) {
   int values = 0;
-  // Drop values beyond the limit while parsing.
+  // Drop the values beyond the limit while parsing.
   const auto count = [&](int /*depth*/, json::parse_event_t event, json& /*parsed*/) {
     if (event != json::parse_event_t::array_end && event != json::parse_event_t::object_end) {
       ++values;
@@ -46,14 +46,14 @@ absl::StatusOr<Form> ParseJson(const std::string& body) {
   if (!parsed.is_object()) return absl::InvalidArgumentError("the body must be a JSON object");
   Form form;
   for (auto& [name, value] : parsed.items()) {
-    // null counts as left out
+    // A null counts as if the field were left out.
     if (!value.is_null()) form.fields.emplace(name, std::move(value));
   }
   return form;
 }
 
-// Returns the value of NAME="value" among the parameters after the first ';'; nullopt if it is
-// missing.
+// Returns the value of NAME="value" among the parameters after the first ';'; nullopt if there is
+// no such parameter.
 std::optional<std::string> Parameter(std::string_view field, std::string_view name) {
   size_t at = field.find(';');
   while (at != std::string_view::npos) {
@@ -81,7 +81,8 @@ std::optional<std::string> Parameter(std::string_view field, std::string_view na
   return std::nullopt;
 }
 
-// Returns the value of a field in the header of a part; empty if there is none.
+// Returns the value of a field in the header of a part; empty if the header does not have the
+// field.
 std::string_view PartField(std::string_view header, std::string_view name) {
   while (!header.empty()) {
     const size_t end = header.find("\r\n");
@@ -107,9 +108,10 @@ bool IsFile(std::string_view header, std::string_view disposition, std::string_v
          absl::StartsWithIgnoreCase(type, "application/octet-stream") || !IsUtf8(content);
 }
 
-// Splits "loras[][name]" into "loras", "", "name". A name without such brackets is one part.
+// Splits "loras[][name]" into "loras", "", "name". A name that does not have such brackets is one
+// part.
 std::vector<std::string> PartsOf(std::string_view name) {
-  constexpr size_t kMaxDepth = 4;  // deeper than any field of this API
+  constexpr size_t kMaxDepth = 4;  // no field of this API is nested as deeply
   std::vector<std::string> whole = {std::string(name)};
   size_t at = name.find('[');
   if (at == 0 || at == std::string_view::npos) return whole;
@@ -149,7 +151,7 @@ absl::Status AddText(std::string_view name, std::string_view content, Form& form
   return absl::OkStatus();
 }
 
-// Adds one part, given with its header.
+// Adds one part of the body; `part` begins with the part's header.
 absl::Status AddPart(std::string_view part, Form& form) {
   const size_t end = part.substr(0, kMaxPartHeaderBytes).find("\r\n\r\n");
   if (end == std::string_view::npos) {
@@ -183,7 +185,7 @@ absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_vie
   const std::string delimiter = "\r\n--" + boundary;
   const std::string_view first = std::string_view(delimiter).substr(2);
   if (!body.starts_with(first)) {
-    // RFC 2046 allows text before the first part.
+    // Search for the first part, because RFC 2046 allows text before it.
     const size_t before = body.find(delimiter);
     if (before == std::string_view::npos) {
       return absl::InvalidArgumentError(
@@ -197,7 +199,7 @@ absl::StatusOr<Form> ParseMultipart(const std::string& boundary, std::string_vie
   body.remove_prefix(first.size());
   Form form;
   form.texts_only = true;
-  for (int parts = 1; !body.starts_with("--"); ++parts) {  // "--" ends the last part
+  for (int parts = 1; !body.starts_with("--"); ++parts) {  // after the last part there is "--"
     if (!body.starts_with("\r\n")) return broken;
     body.remove_prefix(2);
     const size_t end = body.find(delimiter);

@@ -14,17 +14,17 @@ namespace {
 
 using nlohmann::json;
 
-// Whole numbers up to here are exact as a double.
+// A double represents every whole number up to this one exactly.
 constexpr double kMaxExact = 9'007'199'254'740'992;
 
-// Returns a value for messages, shortened if it is long.
+// Returns the value as messages show it, shortened if it is long.
 std::string Shown(const json& value) {
   constexpr size_t kMost = 60;
   if (value.is_object()) return "an object";
   if (value.is_array()) return "a list";
   const auto* const text = value.get_ptr<const std::string*>();
   if (text == nullptr || text->size() <= kMost) return value.dump(-1, ' ', /*ensure_ascii=*/true);
-  // The cut may split a UTF-8 character, which dump then ignores.
+  // The cut may split a UTF-8 character; dump ignores the rest of it.
   const json start = text->substr(0, kMost);
   return start.dump(-1, ' ', /*ensure_ascii=*/true, json::error_handler_t::ignore) + "...";
 }
@@ -48,7 +48,7 @@ std::optional<int64_t> WholeNumber(const json& value) {
     if (absl::SimpleAtoi(*text, &number)) return number;
     if (!absl::SimpleAtod(*text, &real)) return std::nullopt;
   }
-  // false for NaN
+  // the comparison is false for NaN
   const bool whole = std::abs(real) <= kMaxExact && std::trunc(real) == real;
   return whole ? std::optional(static_cast<int64_t>(real)) : std::nullopt;
 }
@@ -131,7 +131,7 @@ bool FormFields::Flag(const char* name) {
   const std::optional<json> value = TakeNotBlank(name);
   if (!value.has_value() || *value == false) return false;
   if (*value == true) return true;
-  // Python writes "True".
+  // Compare in lower case, because Python writes "True".
   const std::string text =
       value->is_string() ? absl::AsciiStrToLower(value->get_ref<const std::string&>()) : "";
   if (text == "true" || text == "false") return text == "true";

@@ -1,4 +1,4 @@
-// Reads the fields of a form one by one and collects violations.
+// Reads the fields of a form one by one, and collects violations.
 #pragma once
 
 #include <cstdint>
@@ -16,47 +16,49 @@
 
 namespace wan::server {
 
-// Returns the value of a number or numeric text if it is whole; 16.0 counts, because Python writes
-// it.
+// Returns a number, or a text that has a number, if it is whole; 16.0 counts as whole, because
+// Python writes it.
 std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 
-// Returns whether the value is an empty text. (json::empty tests only null and containers.)
+// Whether the value is an empty text. json::empty does not help, because it tests only null and
+// containers.
 bool IsEmptyText(const nlohmann::json& value);
 
-// The functions that take a field return nothing if the caller left it out, or if it is wrong; then
-// they record a violation. Names must be literals. Take every field of the API before End.
+// The functions that take a field return nothing if the caller left the field out, or if its value
+// is wrong; a wrong value is recorded as a violation. The names of fields must be literals, because
+// the object keeps views of them. Take every field of the API before calling End.
 class FormFields {
  public:
-  // Moves the fields, but not the files, out of the form.
+  // Moves the fields out of the form, but not the files.
   explicit FormFields(Form& form) : fields_(std::move(form.fields)), texts_only_(form.texts_only) {}
 
   // Records a violation of `field`.
   void Wrong(std::string_view field, std::string_view description);
-  // Records that the field must be `right`, for example "a text".
+  // Records that the field has `value` but must be `right`, for example "a text".
   void Unfit(std::string_view field, const nlohmann::json& value, std::string_view right);
 
-  // Takes a value of any type.
+  // Takes the value of a field, whatever type it has.
   std::optional<nlohmann::json> Take(const char* name);
-  // The same, but an empty text of a multipart body counts as left out.
+  // Like Take, but an empty text of a multipart body counts as left out.
   std::optional<nlohmann::json> TakeNotBlank(const char* name);
 
   std::optional<std::string> Text(const char* name);
-  // Takes a text that must not be empty, because an empty one could be an omission.
+  // Takes a text that must not be empty, because an empty text could be a mistake of the caller.
   std::optional<std::string> FullText(const char* name);
-  // Takes a whole number within the bounds. `right` says what the field must be, for the violation.
+  // Takes a whole number within the bounds. `right` says in a violation what the field must be.
   std::optional<int64_t> Integer(const char* name, std::string_view right,
                                  int64_t least = std::numeric_limits<int32_t>::min(),
                                  int64_t most = std::numeric_limits<int32_t>::max());
   std::optional<double> Number(const char* name);
-  // Returns false if the field is left out.
+  // Takes true or false; returns false if the field is left out.
   bool Flag(const char* name);
 
-  // The same for nested values; `name` is used in violations.
+  // Like FullText, for a nested value; violations call it `name`.
   std::optional<std::string> TextOf(std::string_view name, nlohmann::json& value);
   std::optional<double> NumberOf(std::string_view name, const nlohmann::json& value);
 
-  // Returns INVALID_ARGUMENT with all violations, and with every field and file that was not taken,
-  // because an unsupported request must not seem to succeed.
+  // Returns INVALID_ARGUMENT with all violations, and with one for every field and file that was
+  // not taken, because an unsupported request must not seem to succeed.
   absl::Status End(const std::map<std::string, std::string>& files);
 
  private:
@@ -64,7 +66,7 @@ class FormFields {
 
   std::map<std::string, nlohmann::json> fields_;
   const bool texts_only_;
-  std::vector<std::string_view> known_;  // the names that were taken
+  std::vector<std::string_view> known_;  // the names of the fields that were taken
   std::vector<FieldViolation> violations_;
 };
 

@@ -32,7 +32,7 @@ namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-// Most bytes of a body, or of dropped data, that are read at a time.
+// Most bytes of a body, or of data that is dropped, that are read at a time.
 constexpr size_t kReadBytes = size_t{64} << 10;
 
 constexpr size_t kShownBytes = 60;
@@ -56,8 +56,8 @@ bool IsClosed(int socket) {
   return poll(&state, 1, 0) > 0 && (state.revents & (POLLRDHUP | POLLHUP | POLLERR)) != 0;
 }
 
-// One connection. Runs on the server's thread, except the HttpReply and HttpCallerGone that it
-// hands out.
+// Serves one connection. Runs on the server's thread; only the HttpReply and HttpCallerGone that it
+// hands out run on others.
 template <typename Stream>
 class Connection final : public std::enable_shared_from_this<Connection<Stream>> {
  public:
@@ -66,7 +66,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const HttpLimits& limits;
   };
 
-  // `tls` is null for plain text.
+  // `tls` is null if the connection is plain text.
   Connection(const Shared& shared, std::shared_ptr<asio::ssl::context> tls, tcp::socket socket)
       : shared_(shared),
         tls_(std::move(tls)),
@@ -97,8 +97,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
   void ReadHeader() {
     parser_.emplace();
     parser_->header_limit(static_cast<uint32_t>(shared_.limits.header_bytes));
-    // HttpEntry::arrived limits the size. (boost::none would refuse every body in Boost 1.74, which
-    // compares the size with the missing limit.)
+    // HttpEntry::arrived limits the size. boost::none would refuse every body: Boost 1.74 compares
+    // the size with the missing limit.
     parser_->body_limit(std::numeric_limits<uint64_t>::max());
     http::async_read_header(stream_, buffer_, *parser_,
                             [self = this->shared_from_this()](error_code error, size_t) {
@@ -112,7 +112,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
       End();
       return;
     }
-    head_only_ = false;  // still has the value of the previous request
+    head_only_ = false;  // set anew here: it still has the value of the previous request
     if (!IsNotHttp(error)) return;
     const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     large ? Refuse(431, absl::StrCat("the request's header has more than ",
@@ -120,7 +120,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
           : Refuse(400, absl::StrCat("the request's header is not HTTP/1.1: ", error.message()));
   }
 
-  // Answers and closes the connection, because the start of the next request is unknown.
+  // Answers and then closes the connection, because nobody knows where the next request starts.
   void Refuse(int status, std::string_view message) {
     keep_alive_ = false;
     Send(shared_.callbacks.refuse(status, message));
@@ -140,7 +140,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     const HttpHead head = HeadOf(request, *target);
     HttpEntry entry = shared_.callbacks.enter(head);
     if (entry.refusal.has_value()) {
-      // The unread body, if any, precedes the next request, so close the connection.
+      // If there is a body, it is not read and precedes the next request, so close the connection.
       if (head.body_bytes != uint64_t{0}) keep_alive_ = false;
       Send(*std::move(entry.refusal));
       return;
@@ -155,7 +155,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // Returns why the end or the host of the request is ambiguous; empty if it is not.
+  // Returns why it is ambiguous where the request ends or which host it names; empty if neither is.
   std::string ProblemOf(const Request& request, bool target_is_read) const {
     if (!target_is_read) return "the URL of the request line must have a host, and no user";
     if (request.count(http::field::host) > 1) return "the request has more than one Host; send one";
@@ -200,8 +200,8 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
                       });
   }
 
-  // Reads the body. The parser is not eager, because an eager one returns only after complete
-  // chunks, so their bytes would not be counted in time.
+  // Reads the body of the request. The parser is not eager: an eager one returns only after
+  // complete chunks, so their bytes would not be counted in time.
   void ReadBody() {
     if (parser_->is_done()) {
       TakeBody();
@@ -231,13 +231,13 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     } else if (whole) {
       Work();
     } else {
-      // Use a large buffer only for large bodies.
+      // Only large bodies get a large buffer.
       if (bytes >= kReadBytes) buffer_.reserve(kReadBytes);
       ReadBody();
     }
   }
 
-  // Releases the request, whose rest is not read.
+  // Releases the request; the rest of it is not read.
   void GiveUp() {
     parser_.reset();
     arrived_ = nullptr;
@@ -250,7 +250,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     parser_.reset();
     buffer_.shrink_to_fit();
     arrived_ = nullptr;
-    // The callbacks keep the connection, and so the socket, until the answer.
+    // The callbacks keep the connection alive, and so the socket, until the answer.
     std::exchange(work_, nullptr)(
         std::move(body),
         [self = this->shared_from_this()](HttpAnswer answer) {
@@ -267,7 +267,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     header_.emplace(static_cast<http::status>(answer_.status), version_);
     for (const auto& [name, value] : answer_.fields) header_->insert(name, value);
     header_->keep_alive(keep_alive_);
-    // The Content-Length of a 304 would be that of the content that is not sent, so leave it out.
+    // Leave Content-Length out of a 304: it would be that of the content that is not sent.
     if (answer_.status != 304) {
       header_->content_length(answer_.stream_bytes > 0 ? answer_.stream_bytes
                                                        : answer_.body.size());
@@ -307,7 +307,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
 
   void SendPiece(absl::StatusOr<std::string>& piece) {
     if (!piece.ok() || piece->empty() || piece->size() > answer_.stream_bytes) {
-      // Fewer bytes than announced tell the caller of the error.
+      // Sending fewer bytes than announced tells the caller of the error.
       Forget();
       Socket().close();
       return;
@@ -338,7 +338,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
     }
   }
 
-  // Signals the end of the answer, and reads and drops the peer's bytes for a while: closing at
+  // Signals the end of the answer, then reads and drops the peer's bytes for a while: closing at
   // once would reset the connection, and the answer might be lost.
   void End() {
     Socket().expires_after(shared_.limits.drop_time);
@@ -401,7 +401,7 @@ struct HttpServer::State {
     if (files != nullptr) tls.emplace(*files);
   }
 
-  // Begins a connection. Runs on the server's thread.
+  // Begins to serve a connection. Call it on the server's thread.
   void Begin(tcp::socket socket) {
     ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
                                            std::shared_ptr<asio::ssl::context> context) {
@@ -417,9 +417,9 @@ struct HttpServer::State {
 
   const HostPort address;
   const HttpLimits limits;
-  std::optional<TlsContexts> tls;  // nullopt: plain text
+  std::optional<TlsContexts> tls;  // nullopt: connections are plain text
   HttpCallbacks callbacks;
-  // Destroyed before the members above, to which its pending handlers refer.
+  // It is destroyed before the members above, to which its pending handlers refer.
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> open{io.get_executor()};
   std::thread thread;

@@ -1,4 +1,4 @@
-// An HTTP/1.1 server on one address: reads requests within limits, passes them to callbacks, and
+// An HTTP/1.1 server on one address: it reads requests within limits, passes them to callbacks, and
 // sends the answers.
 #pragma once
 
@@ -27,19 +27,20 @@ using HttpFields = std::vector<std::pair<std::string, std::string>>;
 
 // A request without its body.
 struct HttpHead {
-  std::string method;  // "GET"
-  std::string path;    // "/v1/videos", as sent, not decoded
-  std::string query;   // text after '?'
-  // Names are in lower case. If the request line has an absolute URL, "host" is from the URL.
+  std::string method;  // for example "GET"
+  std::string path;    // for example "/v1/videos", percent-encoded as the caller sent it
+  std::string query;   // the text after '?'
+  // The names of the fields are in lower case. If the request line has an absolute URL, the field
+  // "host" has that URL's host.
   HttpFields fields;
   // The caller's address in gRPC's form: "ipv4:192.0.2.7:41234".
   std::string peer;
   // The subject of the client certificate in the form of RFC 2253; empty without one.
   std::string certificate_subject;
-  // Size of the body; nothing if it is chunked.
+  // Size of the body in bytes; nothing if the body is chunked.
   std::optional<uint64_t> body_bytes = 0;
 
-  // Returns the values of a field in their order. `name` must be in lower case.
+  // Returns all values of a field, in the order in which they came. `name` must be in lower case.
   std::vector<std::string_view> All(std::string_view name) const;
   // Returns the first value of a field; empty if there is none.
   std::string_view First(std::string_view name) const;
@@ -49,68 +50,71 @@ struct HttpAnswer {
   int status = 200;
   HttpFields fields;
   std::string body;
-  // If not 0, used instead of `body`: the size of a body in pieces. `next_piece` is called on the
-  // server's thread for each piece and must not block; it must pass the piece to `take` once, on
-  // any thread. An error, or an empty piece before the end, closes the connection. Not called for
-  // HEAD.
+  // If it is not 0, `body` is not used: the body is sent in pieces and has this size in bytes. The
+  // server calls `next_piece` on its thread for each piece; `next_piece` must not block, and must
+  // pass the piece to `take` once, on any thread. If `take` gets an error, or an empty piece before
+  // the end, the server closes the connection. For HEAD, `next_piece` is not called.
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
-  // The lease of the body's bytes, held until it is sent.
+  // The lease of the bytes of the body, which is held until the body is sent.
   Admission::Lease place;
 };
 
 // Sends the answer of a request. Call it once, on any thread.
 using HttpReply = std::function<void(HttpAnswer)>;
 
-// Returns whether the caller has closed its connection, or half of it. Call it on any thread before
-// the reply.
+// Returns whether the caller has closed its connection, or half of it. Call it on any thread, but
+// not after the reply.
 using HttpCallerGone = std::function<bool()>;
 
-// What to do with a request whose header has been read.
+// Says what to do with a request when its header has been read.
 struct HttpEntry {
-  // If set, the answer, sent without reading the body. The connection is closed after it if there
-  // is a body.
+  // If it is set, the server sends this answer without reading the body. If there is a body, the
+  // server then closes the connection.
   std::optional<HttpAnswer> refusal;
-  // Called on the server's thread, at least every 64 KiB, with the number of body bytes that have
-  // arrived so far, and once when the request is `whole`. Must not block. Return an answer to
-  // refuse the request; the connection is closed after it if more was to come. Null: no size limit.
+  // The server calls it on its thread, at least every 64 KiB, with the number of body bytes that
+  // have arrived so far, and once when the request is `whole`. It must not block. To refuse the
+  // request, return an answer; the server then closes the connection if more bytes were to come.
+  // Null: the size of the body is not limited.
   using Arrived = std::function<std::optional<HttpAnswer>(uint64_t bytes, bool whole)>;
   Arrived arrived;
-  // Called on the server's thread if the request is not refused. Starts the work and ensures that
-  // `reply` is called. Must not block.
+  // The server calls it on its thread if the request is not refused. It must start the work and
+  // make sure that `reply` is called. It must not block.
   std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;
 };
 
 struct HttpCallbacks {
-  // Called on the server's thread with each valid header; must not block.
+  // The server calls it on its thread with each valid header; it must not block.
   std::function<HttpEntry(const HttpHead& head)> enter;
-  // Returns the answer to a request that is not HTTP (400) or whose header is too large (431).
+  // Returns the answer for a caller that does not speak HTTP (400) or whose header is too large
+  // (431).
   std::function<HttpAnswer(int status, std::string_view message)> refuse;
 };
 
 struct HttpLimits {
-  // Most time from the connection, or the previous answer, to the end of a header.
+  // Most time for a header to arrive, counted from the connection's start or the previous answer.
   std::chrono::milliseconds header_time{30'000};
-  // Most bytes of a header's fields, and also of the request line.
+  // Most bytes of the fields of a header; the request line may have as many.
   size_t header_bytes = 16 << 10;
   // Most time from the end of the header to the end of the body.
   std::chrono::milliseconds body_time{120'000};
-  // Most time for sending an answer, or a piece of one.
+  // Most time for sending an answer, or one piece of its body.
   std::chrono::milliseconds write_time{60'000};
-  // How long the caller's further bytes are read and dropped after a refusal, so that the refusal
-  // arrives.
+  // How long the server reads and drops the caller's further bytes after a refusal, so that the
+  // refusal arrives.
   std::chrono::milliseconds drop_time{5'000};
 };
 
-// One thread serves all connections with non-blocking reads and writes, using Boost.Beast
+// One thread serves all connections with non-blocking reads and writes of Boost.Beast
 // (docs/design/building.md). A connection may carry any number of requests, one after the other.
 // Thread-safe.
 class HttpServer {
  public:
-  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
-  // Each connection uses the content that the `tls` files (null: plain text) have at its begin;
-  // `tls` must outlive the server. Accepts no connection before Start.
+  // Listens on the address, but accepts no connection before Start. Fails with UNAVAILABLE, and a
+  // message that begins with `setting`, if it cannot listen. Each connection uses the content that
+  // the `tls` files have when it begins; null: connections are plain text; `tls` must outlive the
+  // server.
   static absl::StatusOr<std::unique_ptr<HttpServer>> Listen(std::string_view setting,
                                                             const HostPort& address,
                                                             const ConnectionLimits& connections,
@@ -118,16 +122,17 @@ class HttpServer {
                                                             TlsFiles* tls);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  // Calls Stop. Do not call any HttpReply after this.
+  // Calls Stop if nobody has. Do not call any HttpReply after the server is destroyed.
   ~HttpServer();
 
-  // Begins to serve. Call it once. `accepting` is passed to ConnectionAcceptor::Start.
+  // Begins to accept and serve connections. Call it at most once. `accepting` is handed on to
+  // ConnectionAcceptor::Start.
   void Start(HttpCallbacks callbacks, std::function<void(bool)> accepting);
 
-  // Closes all connections. Later answers are dropped. Idempotent.
+  // Closes all connections. Answers that come later are dropped. Later calls do nothing.
   void Stop();
 
-  // The address with the actual port.
+  // The address on which the server listens, with the actual port.
   const HostPort& address() const;
   ConnectionStats Stats();
 

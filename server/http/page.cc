@@ -11,7 +11,7 @@
 namespace wan::server {
 namespace {
 
-// The text between "<NAME>" and "</NAME>", as the browser hashes it.
+// Returns the text between "<NAME>" and "</NAME>", which the browser hashes.
 std::string_view ElementOf(std::string_view html, const std::string& name) {
   const std::string begin = absl::StrCat("<", name, ">");
   const size_t at = html.find(begin);
@@ -20,7 +20,7 @@ std::string_view ElementOf(std::string_view html, const std::string& name) {
   return html.substr(0, html.find(absl::StrCat("</", name, ">")));
 }
 
-// The only script or style that the browser may run, in the words of Content-Security-Policy.
+// Returns how Content-Security-Policy names the only script or style that the browser may run.
 std::string SourceOf(const std::string& element) {
   const std::string hash = absl::HexStringToBytes(Sha256Hex(ElementOf(kPageHtml, element)));
   return absl::StrCat("'sha256-", absl::Base64Escape(hash), "'");

@@ -1,4 +1,4 @@
-// The page in the browser (docs/use/page.md): one HTML file that is compiled in, and that uses the
+// The page for browsers (docs/use/page.md): one HTML file that is compiled in, and that uses the
 // HTTP API as any caller does.
 #pragma once
 
@@ -8,12 +8,12 @@
 
 namespace wan::server {
 
-// The file server/http/page.html.
+// The content of the file server/http/page.html.
 extern const std::string_view kPageHtml;
 
-// Returns the answer to GET and HEAD of the page: the file, or 304 if If-None-Match names it. Its
-// header lets the page run the script and the style that stand in it, call this server and show its
-// videos, and lets no other page embed it.
+// Returns the answer to GET and HEAD of the page: the file, or 304 if If-None-Match names it. The
+// answer's header lets the page run its own script and style, call this server and show its videos,
+// and lets no other page embed it.
 HttpAnswer PageAnswer(const HttpHead& head);
 
 }  // namespace wan::server

@@ -30,10 +30,10 @@ namespace {
 
 using nlohmann::json;
 
-// Most bytes of the body of a request that needs none.
+// Most bytes of a request's body if the request needs none.
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
-// An incomplete body below this size takes nothing of the budgets; the limit of connections bounds
-// the sum.
+// While fewer bytes of a body than these have arrived, it takes nothing of the budgets; the limit
+// of connections bounds the sum.
 constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
 
 absl::Status VideoNotFound(std::string_view id) {
@@ -144,7 +144,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     HttpReply reply = [this, exchange, send](HttpAnswer answer) {
       send(Counted(*exchange, std::move(answer)));
     };
-    // Tasks are copyable, so they share the body.
+    // The body is in a shared_ptr, because tasks are copyable and share it.
     auto held = std::make_shared<std::string>(std::move(body));
     exchange->gone = std::move(gone);
     const Call& entered = *exchange->call;
@@ -174,7 +174,7 @@ std::optional<HttpAnswer> VideoApi::Arrived(VideoExchange& exchange, uint64_t by
 
 HttpAnswer VideoApi::Counted(VideoExchange& exchange, HttpAnswer answer) {
   Admission::Lease request = std::move(exchange.place);
-  if (answer.next_piece) return answer;  // a download, which has a place of its own
+  if (answer.next_piece) return answer;  // a download has its own place
   absl::StatusOr<Admission::Lease> place =
       admission_.Answer(std::move(request), static_cast<int64_t>(answer.body.size()));
   if (!place.ok()) return ErrorAnswer(place.status());

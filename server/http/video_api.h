@@ -1,6 +1,6 @@
-// The OpenAI video API: a thin translation of HTTP requests into calls of JobService, which pass
-// the gatekeeper and the admission as those of gRPC do. docs/use/openai.md describes it to callers.
-// The page that uses it passes them as well.
+// Serves the OpenAI video API: translates HTTP requests into calls of JobService, which pass the
+// gatekeeper and the admission as gRPC's calls do. docs/use/openai.md describes the API to callers.
+// Requests of the page for browsers pass them as well.
 #pragma once
 
 #include <cstdint>
@@ -29,21 +29,21 @@ class VideoListing;
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
-// Told of every answer: the rule as VideoRoutes has it (empty if the path or header is none of the
-// API's), the HTTP code, and the time since the request's header was read. Any thread; must not
-// block.
+// Receives every answer: the rule as VideoRoutes has it (empty if the path or header is not the
+// API's), the HTTP status, and the time since the request's header was read. It is called on any
+// thread and must not block.
 using OnHttpAnswer = std::function<void(std::string_view route, int code, absl::Duration taken)>;
 
 struct VideoApiOptions {
-  // Which requests of web pages are let in, and whether GET / answers the page.
+  // Say which requests of web pages are let in, and whether GET / answers with the page.
   BrowserRules browser;
-  // The server's start, which is shown as the creation time of models.
+  // When the server started; clients see this as the time at which models were created.
   absl::Time start;
   Clock& clock = SystemClock();
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
 
-// Thread-safe. The arguments must outlive the object and every reply.
+// Thread-safe. The arguments must outlive the object and every HttpReply.
 class VideoApi {
  public:
   VideoApi(JobService& jobs, const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
@@ -54,23 +54,24 @@ class VideoApi {
         pool_(pool),
         options_(options) {}
 
-  // For HttpServer::Start.
+  // Returns the callbacks for HttpServer::Start.
   HttpCallbacks Callbacks();
 
  private:
-  // Enters a request and ensures that its answer is reported.
+  // Enters a request, and makes sure that its answer is reported.
   HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
-  // Counts the arrived bytes of a body, and the request once it is whole. Returns an answer if a
-  // limit is exceeded.
+  // Counts the bytes of a body that have arrived, and counts the request when it is whole. Returns
+  // an answer if a limit is exceeded; otherwise nothing.
   std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);
-  // Counts an answer that is to be sent. Returns it, or another one that refuses it.
+  // Counts the bytes of an answer that is to be sent. Returns the answer, or another one that
+  // refuses to send it.
   HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);
-  // Works on a request that has its turn; may block.
+  // Does the work of a request when it has its turn; may block.
   void Work(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
   void Create(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
   HttpAnswer Get(const VideoExchange& exchange);
-  // Takes a step of a list, and posts the next one until it is complete.
+  // Makes one step of a list; posts the next step, or answers if the list is complete.
   void List(const std::shared_ptr<VideoExchange>& exchange,
             const std::shared_ptr<VideoListing>& listing, const HttpReply& reply);
   HttpAnswer Models(const VideoExchange& exchange);

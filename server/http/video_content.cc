@@ -19,10 +19,10 @@
 namespace wan::server {
 namespace {
 
-// The same as for a gRPC download.
+// Downloads over gRPC have pieces of the same size.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
-// A download that reads the file as the caller reads the answer.
+// A download that reads the file at the pace at which the caller reads the answer.
 struct Download {
   ArtifactReader reader;
   uint64_t left;
@@ -66,7 +66,7 @@ HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admissi
     return answer;
   }
   const bool head_only = exchange.head.method == "HEAD";
-  // If-Range: send a range only if the file is unchanged, because the caller has the rest.
+  // If-Range: send only a range if the file is unchanged, because the caller then has the rest.
   const std::string_view if_range = exchange.head.First("if-range");
   const bool same = (if_range.empty() || if_range == tag) && !head_only;
   const std::optional<ByteRange> range =

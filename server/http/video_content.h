@@ -9,8 +9,8 @@
 
 namespace wan::server {
 
-// Answers a request for a video's content. The file is read on the pool as the caller reads the
-// answer, so admission and pool must outlive the answer. May block.
+// Answers a request for the content of a video. The pool reads the file while the caller reads the
+// answer, so admission and pool must outlive the answer. May block, because it opens the file.
 HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admission& admission,
                         WorkerPool& pool);
 

@@ -15,7 +15,8 @@ HttpAnswer Deleted(const VideoExchange& exchange) {
   return exchange.Done({{"id", exchange.id}, {"object", "video.deleted"}, {"deleted", true}});
 }
 
-// Cancels a video and deletes it once it has ended. Keeps itself alive until then.
+// Cancels a video, and deletes the video once it has ended. The object keeps itself alive until
+// then.
 class Deletion : public std::enable_shared_from_this<Deletion> {
  public:
   // `kept` keeps the pool alive (WorkerPool::Keep).
@@ -41,7 +42,7 @@ class Deletion : public std::enable_shared_from_this<Deletion> {
   }
 
  private:
-  // Runs on a worker thread.
+  // Waits for the end of the job; runs on a worker thread.
   void AwaitEnd(int64_t after_sequence) {
     absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
         jobs_.Watch(exchange_.job, after_sequence, [self = shared_from_this()] {
@@ -71,7 +72,7 @@ class Deletion : public std::enable_shared_from_this<Deletion> {
       break;
     }
     const absl::Status status = cursor_->status();
-    // The cursor's callback owns this object, so keep it while the cursor is destroyed.
+    // The cursor's callback owns this object, so keep the object while the cursor is destroyed.
     const std::shared_ptr<Deletion> self = shared_from_this();
     cursor_ = nullptr;
     if (!status.ok()) return reply_(exchange_.Failed(status));

@@ -10,8 +10,9 @@
 
 namespace wan::server {
 
-// Deletes the exchange's video. If it has not ended, cancels it and waits for its end
-// asynchronously. Then calls `reply` on the pool. Jobs and pool must outlive the reply.
+// Deletes the video that the exchange names. If the video has not ended, cancels it and waits for
+// its end without occupying a thread. After the deletion, calls `reply` on the pool. Jobs and pool
+// must outlive the call of `reply`.
 void DeleteVideo(JobService& jobs, WorkerPool& pool,
                  const std::shared_ptr<const VideoExchange>& exchange, const HttpReply& reply);
 

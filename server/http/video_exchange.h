@@ -1,4 +1,4 @@
-// One admitted request of the video API, and its answers.
+// An admitted request of the video API, and the answers to it.
 #pragma once
 
 #include <cstdint>
@@ -19,21 +19,21 @@ namespace wan::server {
 struct VideoExchange {
   VideoAction action;
   HttpHead head;
-  std::string id;   // {id} in the path; empty if there is none
-  std::string job;  // "jobs/ID" of the video
+  std::string id;   // the part {id} of the path; empty if the path has none
+  std::string job;  // the video's job, "jobs/ID"
   std::shared_ptr<Call> call;
-  uint64_t most_bytes = 0;  // limit for the body
-  Admission::Lease place;   // for the arrived bytes, then for the request
+  uint64_t most_bytes = 0;  // most bytes that the body may have
+  Admission::Lease place;   // the lease of the bytes that have arrived, then that of the request
   HttpCallerGone gone;      // set when the work begins
 
   Party party() const { return call->TakerOf(Front::kHttp); }
 
-  // Each of the following makes an answer and ends the call.
+  // Each of the following functions makes an answer and ends the call.
 
   // `bytes` is the size of the body, as text.
   HttpAnswer TooLarge(std::string_view bytes) const;
-  // Returns the answer for an error, with the caller's name of the video and names of fields from
-  // `name_field`.
+  // Returns the answer for an error; in its texts the video has the caller's name, and the fields
+  // have the names that `name_field` returns.
   HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const;
   HttpAnswer Done(const nlohmann::json& body) const;
 };

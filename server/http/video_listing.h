@@ -15,27 +15,27 @@
 
 namespace wan::server {
 
-// A page ends with the video with which its JSON exceeds this, as in ListJobs.
+// A page ends with the video whose JSON makes the page larger than this, as in ListJobs.
 inline constexpr size_t kMaxVideoPageBytes = kMaxPageBytes;
 
-// Not thread-safe, but each step may come from another thread.
+// Not thread-safe, but each step may run on another thread.
 class VideoListing {
  public:
-  // Lists the videos of `owner`, or of all owners. `query` is from the request's URL. `jobs` must
-  // outlive the listing.
+  // Lists the videos of `owner`, or of all owners. `query` is the query of the request's URL.
+  // `jobs` must outlive the listing.
   VideoListing(const JobService& jobs, std::optional<std::string> owner, std::string query)
       : jobs_(jobs), owner_(std::move(owner)), query_(std::move(query)) {}
 
   // Looks at up to 1,024 more jobs. Returns whether the answer is complete, or the error to answer.
-  // Do not call it again after either.
+  // Do not call it again when the answer is complete or after an error.
   absl::StatusOr<bool> Step();
 
-  // Returns the answer in JSON. Call it once, after Step has returned true.
+  // Returns the answer in JSON. Call it once, when Step has returned true.
   std::string Take();
 
  private:
   absl::Status Begin();
-  // Adds the jobs of a complete listing. Returns whether the page is complete.
+  // Adds the jobs of a complete listing. Returns whether the page is complete with them.
   bool Add(const wan::v1::ListJobsResponse& jobs);
 
   const JobService& jobs_;
@@ -43,9 +43,9 @@ class VideoListing {
   const std::string query_;
   VideoPage page_;
   wan::v1::ListJobsRequest request_;
-  std::unique_ptr<JobListing> listing_;  // null: not begun
-  // Whether the list has passed the job `after`, whose create_time is `after_time_`; true without
-  // `after`.
+  std::unique_ptr<JobListing> listing_;  // null: the listing has not begun
+  // Whether the list has passed the job `after`, whose create_time is `after_time_`; true if the
+  // request names no `after`.
   bool behind_ = false;
   absl::Time after_time_;
   std::string data_;  // JSON of the videos, separated by commas

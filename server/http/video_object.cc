@@ -32,7 +32,7 @@ std::string_view StatusOf(wan::v1::JobState state) {
   }
 }
 
-// Returns the progress in percent; the steps count as all of it except the decoding.
+// Returns the progress in percent; only the decoding is left when all steps are done.
 int ProgressOf(const wan::v1::Job& job) {
   if (job.state() == wan::v1::JOB_STATE_COMPLETED) return kWhole;
   const wan::v1::StepProgress& progress = job.progress();
@@ -55,13 +55,13 @@ json TimeOf(bool present, const google::protobuf::Timestamp& time) {
   return present ? json(time.seconds()) : json(nullptr);
 }
 
-// Returns the duration from the first frame to the last.
+// Returns the time from the first frame to the last, in seconds.
 std::string SecondsOf(const wan::v1::GenerationRequest& request) {
   if (request.fps() <= 0) return "0";
   return absl::StrCat(static_cast<double>(request.num_frames() - 1) / request.fps());
 }
 
-// Returns what the server found in the image and did with it; null without an image.
+// Returns what the server found in the image and did with it; null if the job has no image.
 json InputReferenceOf(const wan::v1::Job& job) {
   if (!job.has_input_image()) return nullptr;
   const wan::v1::InputImage& image = job.input_image();

@@ -11,13 +11,13 @@
 
 namespace wan::server {
 
-// Returns "video_ID" for "jobs/ID".
+// Returns "video_ID" for the job's name "jobs/ID".
 std::string VideoIdOf(std::string_view job_name);
 // Returns "jobs/ID" for "video_ID"; nullopt for other texts.
 std::optional<std::string> JobNameOf(std::string_view video_id);
 
-// Returns the job's video file: the first in a format that plays everywhere, else its first file;
-// null if it has none.
+// Returns the job's video file: its first one in a format that plays everywhere, otherwise its
+// first file; null if it has no file.
 const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job);
 
 nlohmann::json VideoOf(const wan::v1::Job& job);

@@ -21,7 +21,7 @@ void Append(std::string* text, std::string_view name) { text->append(name); }
 
 using Query = std::map<std::string, std::string>;
 
-// Returns INVALID_ARGUMENT with a violation of each parameter that is not in `known`.
+// Returns INVALID_ARGUMENT with a violation for each parameter that is not in `known`.
 absl::Status CheckQueryNames(const Query& query, const std::vector<std::string_view>& known) {
   std::vector<FieldViolation> violations;
   for (const auto& [name, value] : query) {

@@ -10,18 +10,18 @@
 
 namespace wan::server {
 
-// The requested part of the list of videos.
+// The part of the list of videos that the caller asks for.
 struct VideoPage {
-  std::optional<std::string> after;  // "jobs/ID" before the page; need not exist
+  std::optional<std::string> after;  // the job before the page, "jobs/ID"; it need not exist
   int limit = 20;
-  bool descending = true;  // newest first
+  bool descending = true;  // whether the newest video comes first
 };
 
-// Parses "after=video_ID&limit=N&order=asc", all optional. INVALID_ARGUMENT with a violation of
-// each parameter that is unknown or has a wrong value.
+// Parses "after=video_ID&limit=N&order=asc"; each of the three may be left out. Fails with
+// INVALID_ARGUMENT and a violation of each parameter that is unknown or has a wrong value.
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
-// The same for downloads, whose only parameter is "variant=video" (optional).
+// Checks the query of a download, whose only parameter is "variant=video", which may be left out.
 absl::Status CheckContentQuery(std::string_view text);
 
 }  // namespace wan::server

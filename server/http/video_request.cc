@@ -25,11 +25,11 @@ using nlohmann::json;
 
 constexpr char kImage[] = "input_reference";
 constexpr char kUserLabel[] = "user";
-// The stride of all current models, used while the model is unknown.
+// All current models have this stride; it is used while the model is unknown.
 constexpr int32_t kFramesStride = 4;
 constexpr double kMaxSeconds = 3'600;
 
-// Takes "size", or "width" and "height". `model` is null if unknown.
+// Takes the fields "size", or "width" and "height". `model` is null if the model is unknown.
 void TakeSize(FormFields& fields, const wan::v1::Model* model,
               wan::v1::GenerationRequest& request) {
   const int32_t stride = model == nullptr ? 0 : model->spatial_stride();
@@ -47,7 +47,7 @@ void TakeSize(FormFields& fields, const wan::v1::Model* model,
     fields.Wrong("size", "excludes width and height; give either size or these");
     return;
   }
-  // Wan's generate.py writes "1280*704".
+  // Accept '*' as well, because Wan's generate.py writes "1280*704".
   const auto* const text = size->get_ptr<const std::string*>();
   const size_t by = text == nullptr ? std::string::npos : text->find_first_of("x*");
   int32_t across = 0;
@@ -61,8 +61,8 @@ void TakeSize(FormFields& fields, const wan::v1::Model* model,
   request.set_height(down);
 }
 
-// Takes "num_frames" and "fps", or "seconds". `model` is null if unknown; the caller gets an error
-// for that later.
+// Takes the fields "num_frames" and "fps", or "seconds". `model` is null if the model is unknown;
+// then the caller later gets an error for that.
 void TakeLength(FormFields& fields, const wan::v1::Model* model,
                 wan::v1::GenerationRequest& request) {
   const int32_t known = model == nullptr ? 0 : model->temporal_stride();
@@ -92,8 +92,8 @@ void TakeLength(FormFields& fields, const wan::v1::Model* model,
       std::min<double>(steps * stride + 1, std::numeric_limits<int32_t>::max())));
 }
 
-// Takes the guidance of both experts. In the contract low noise comes first; here, as in other
-// servers, `guidance_scale` is for high noise and `guidance_scale_2` for low noise.
+// Takes the guidance scales of both experts. In the contract low noise comes first; here, as in
+// other servers, `guidance_scale` is for high noise and `guidance_scale_2` for low noise.
 void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   const std::optional<double> high = fields.Number("guidance_scale");
   const std::optional<double> low = fields.Number("guidance_scale_2");
@@ -105,7 +105,7 @@ void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   if (high.has_value()) request.add_guidance_scale(*high);
 }
 
-// Takes one entry of "loras": {"name", "scale"}.
+// Takes one entry of the field "loras": {"name", "scale"}.
 void TakeLora(FormFields& fields, const std::string& field, json& entry,
               wan::v1::GenerationRequest& request) {
   static const std::vector<std::string_view> kKnown = {"name", "scale"};
@@ -136,7 +136,7 @@ void TakeLora(FormFields& fields, const std::string& field, json& entry,
   if (const auto number = fields.NumberOf(field + ".scale", scale)) lora->set_scale(*number);
 }
 
-// Takes "loras": a list, or in a multipart body also its JSON text.
+// Takes the field "loras": a list, or in a multipart body also the list's JSON text.
 void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
   constexpr char kLoras[] = "loras";
   std::optional<json> loras = fields.Take(kLoras);
@@ -158,7 +158,7 @@ void TakeLoras(FormFields& fields, wan::v1::GenerationRequest& request) {
   }
 }
 
-// Returns the bytes of a data URL, "data:image/png;base64,...".
+// Returns the bytes that a data URL, "data:image/png;base64,...", contains.
 std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
   constexpr absl::string_view kScheme = "data:";
   constexpr absl::string_view kEncoding = ";base64,";
@@ -184,7 +184,7 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
     image = std::move(file.mapped());
   } else if (value.has_value()) {
     if (value->is_object() && value->size() == 1 && value->contains("image_url")) {
-      // In two steps, because `value` owns the URL that replaces it.
+      // Move in two steps, because `value` owns the URL that replaces it.
       json url = std::move((*value)["image_url"]);
       value = std::move(url);
     }
@@ -203,20 +203,20 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
   request.set_image(*std::move(image));
 }
 
-// Takes "n", the number of videos in other APIs, which must be 1.
+// Takes the field "n", the number of videos in other APIs, which must be 1.
 void TakeCount(FormFields& fields) {
   const std::optional<json> count = fields.TakeNotBlank("n");
   if (!count.has_value() || WholeNumber(*count) == 1) return;
   fields.Unfit("n", *count, "1, because a request makes one video; send one request for each");
 }
 
-// Sets request_id to the header field Idempotency-Key.
+// Sets request_id to the value of the header field Idempotency-Key.
 void TakeKey(FormFields& fields, std::optional<std::string_view> key,
              wan::v1::GenerationRequest& request) {
   constexpr char kKey[] = "Idempotency-Key";
   if (!key.has_value()) return;
   if (key->empty()) fields.Wrong(kKey, "is empty; must have some text, or be left out");
-  // Protobuf could not parse the stored request.
+  // The key must be UTF-8, because protobuf could not parse a stored request with other bytes.
   if (!IsUtf8(*key)) fields.Wrong(kKey, "is not UTF-8; must be a text in UTF-8");
   request.set_request_id(std::string(*key));
 }

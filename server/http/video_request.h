@@ -14,11 +14,11 @@ namespace wan::server {
 
 using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view name)>;
 
-// docs/use/openai.md describes the fields. `idempotency_key` is the header field's value, if any.
-// `find_model` provides the model's defaults and strides. INVALID_ARGUMENT with all violations,
-// under the caller's names: wrong types, empty values, fields that exclude each other, and unknown
-// fields. All other checks are left to JobService::Create, whose violations have the contract's
-// names (HttpFieldOf).
+// docs/use/openai.md describes the fields. `idempotency_key` is the value of that header field;
+// nothing if the request lacks it. `find_model` returns the model, whose defaults and strides are
+// needed. Fails with INVALID_ARGUMENT and all violations, under the caller's names: wrong types,
+// empty values, fields that exclude each other, and unknown fields. All other checks are left to
+// JobService::Create, whose violations have the contract's names (HttpFieldOf).
 absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model);
 

@@ -19,8 +19,8 @@ constexpr VideoRoute kRoutes[] = {
     {"GET /v1/models/{id}", VideoAction::kModel},
 };
 
-// Returns the text in the place of {id} if `path` matches the route, empty if the route has no such
-// place; nullopt for another path.
+// Returns the text in the place of {id} if `path` matches the route, an empty text if the route has
+// no {id}; nullopt if the path does not match.
 std::optional<std::string> IdIn(std::string_view route_path, std::string_view path) {
   constexpr std::string_view kPlace = "{id}";
   const size_t at = route_path.find(kPlace);

@@ -1,4 +1,5 @@
-// The paths of the OpenAI video API, and of the page. No gRPC header is included here.
+// The paths of the OpenAI video API and of the page for browsers. This header includes no header of
+// gRPC.
 #pragma once
 
 #include <string>
@@ -10,22 +11,24 @@ namespace wan::server {
 enum class VideoAction { kPage, kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
 
 struct VideoRoute {
-  std::string_view rule;  // "GET /v1/videos/{id}", the key of its MethodRule
+  std::string_view rule;  // for example "GET /v1/videos/{id}"; the key of the route's MethodRule
   VideoAction action;
 };
 
-// Which route a request takes.
+// Says which route a request takes.
 struct RouteMatch {
-  const VideoRoute* route = nullptr;      // static; null if none has this method and path
-  std::string id;                         // what stands in the place of {id}; empty without one
-  std::vector<std::string_view> methods;  // that the path takes; empty for an unknown path
+  const VideoRoute* route = nullptr;  // never destroyed; null if no route has this method and path
+  std::string id;  // the text in the place of {id}; empty if the route has no {id}
+  // The methods that the path accepts; empty for an unknown path.
+  std::vector<std::string_view> methods;
 };
 
-// HEAD takes the route of GET: its answer is the same, and is sent without the body. Without `page`
-// the path of the page is unknown.
+// A HEAD request takes the route of GET: the answer is the same, but is sent without the body. If
+// `page` is false, the path of the page is unknown.
 RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool page = true);
 
-// All rules, as the table of methods has them; without `page` that of the page is left out.
+// Returns all rules, as the table of methods has them; if `page` is false, without that of the
+// page.
 std::vector<std::string_view> VideoRoutes(bool page = true);
 
 }  // namespace wan::server

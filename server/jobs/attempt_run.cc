@@ -23,7 +23,7 @@ ModelDescription DescriptionOf(const Engine& engine, const wan::v1::Job& job) {
   for (ModelDescription& model : engine.Models()) {
     if (model.name == job.request().model()) return std::move(model);
   }
-  return {};  // planning the job reports the missing model
+  return {};  // an empty description: planning the job reports the missing model
 }
 
 class AttemptRun final : public GenerationObserver {
@@ -38,7 +38,7 @@ class AttemptRun final : public GenerationObserver {
   absl::StatusOr<std::vector<wan::v1::Artifact>> Run() {
     Span total = telemetry_.recorder().StartSpan(StageKind::kTotalExecution);
     absl::StatusOr<std::vector<wan::v1::Artifact>> artifacts = RunParts();
-    savepoints_.reset();  // waits until the latest one is on the disk
+    savepoints_.reset();  // wait until the latest savepoint is on the disk
     total.Finish(artifacts.status()).IgnoreError();
     telemetry_.Finish();
     return artifacts;
@@ -63,9 +63,9 @@ class AttemptRun final : public GenerationObserver {
   void OnPreview(const Preview& preview) override;
 
   JobSavepoints::Parts SavepointParts();
-  // Records in the job's row the outputs that could not be made although the job completes.
+  // Records in the job's row which optional outputs failed although the job completes.
   void NoteOmissions();
-  // Returns the outputs that were written completely, and removes the files of the others so that
+  // Returns the outputs that were written completely, and removes the files of all others so that
   // they are not published.
   std::vector<OutputFile> WholeOutputs() const;
 
@@ -74,16 +74,16 @@ class AttemptRun final : public GenerationObserver {
   const Attempt& attempt_;
   const wan::v1::Job& job_;
   AttemptTelemetry telemetry_;
-  // Set by Plan.
+  // Plan sets it.
   std::optional<GenerationPlan> plan_;
   size_t image_bytes_ = 0;
-  // Set by Stage.
+  // Stage sets it.
   std::vector<OutputFile> outputs_;
   wan::v1::Provenance provenance_;
   ModelDescription model_;
-  // Set by Generate.
+  // Generate sets it.
   std::vector<Omission> omissions_;
-  std::optional<JobSavepoints> savepoints_;  // last: its thread uses the others
+  std::optional<JobSavepoints> savepoints_;  // declared last: its thread uses the members above
 };
 
 absl::Status AttemptRun::Plan() {
@@ -175,7 +175,8 @@ std::vector<OutputFile> AttemptRun::WholeOutputs() const {
         std::any_of(omissions_.begin(), omissions_.end(),
                     [&](const Omission& omission) { return omission.output == output.kind; });
     if (lost) {
-      std::error_code ignored;  // if this fails, the partial file is published with the others
+      // If the removal fails, the partial file is published with the others.
+      std::error_code ignored;
       std::filesystem::remove(output.path, ignored);
     } else {
       whole.push_back(output);

@@ -31,8 +31,8 @@ AttemptTelemetry::AttemptTelemetry(const RunnerParts& parts, const Attempt& atte
                 const std::string& job = attempt_.job.name();
                 const bool step_ended = !added.empty() && added.back().has_step_progress();
                 parts_.states.AddProgress(job, std::move(added), progress);
-                // No job begins while the data folder takes no writes, so giving way would leave
-                // the device idle.
+                // While the data folder takes no writes, no other job can begin, so giving way
+                // would leave the device idle.
                 if (step_ended && parts_.storage.status().ok()) {
                   parts_.states.PreemptRunning(job, parts_.preempt_priority_gap);
                 }

@@ -18,19 +18,19 @@
 namespace wan::server {
 
 // Use it for one attempt, on the executor's thread, and destroy it before the attempt's result is
-// announced. Both arguments must outlive it. The constructor records the time in the queue and
-// begins to measure the group's devices. While stages run, their events reach the job's watchers,
-// and at the end of a step the job gives way to a job of higher priority
-// (JobStates::PreemptRunning).
+// announced. Both arguments of the constructor must outlive the object. The constructor records how
+// long the job was queued, and begins to measure the group's devices. While stages run, their
+// events reach the job's watchers, and at the end of a step the job gives way to a job of higher
+// priority (JobStates::PreemptRunning).
 class AttemptTelemetry {
  public:
   AttemptTelemetry(const RunnerParts& parts, const Attempt& attempt);
 
   Recorder& recorder() { return recorder_; }
 
-  // Call it before the first stage of the plan.
+  // Call it before the first stage of the plan begins.
   void SetPlan(const GenerationPlan& plan);
-  // Writes the plan and the model to the report; `image_bytes` is 0 without an image.
+  // Writes the plan and the model to the report; `image_bytes` is 0 if the job has no image.
   void DescribePlan(const GenerationPlan& plan, const ModelDescription& model, size_t image_bytes);
   // Call it when the attempt continues after `steps_done` steps of an earlier attempt.
   void Resume(int steps_done);
@@ -38,9 +38,10 @@ class AttemptTelemetry {
   void Finish();
 
  private:
-  // Returns the attempt's own sinks and those of the service, for the recorder.
+  // Returns the sinks for the attempt's Recorder: the attempt's own, and those that the service
+  // adds.
   std::vector<TelemetrySink*> Views();
-  // Writes the server, the device and the model's load to the report.
+  // Writes what surrounds the attempt to the report: the server, the device and the model's load.
   void DescribeSurroundings();
 
   const RunnerParts& parts_;

@@ -1,9 +1,9 @@
-// Records a job's lost attempts: those during which the server's process died or the device was
+// Records the attempts that a job has lost because the server's process died or the device was
 // lost.
 //
-// Each attempt gets an entry in Job.lost_attempts before the engine is called. The entry is removed
-// when the attempt completes, fails or is cancelled, and when the server is told to stop. An entry
-// that is still open when a server starts therefore belongs to an attempt that was lost.
+// Before the engine is called, each attempt gets an entry in Job.lost_attempts. The entry is
+// removed when the attempt completes, fails or is cancelled, and when the server is told to stop.
+// An entry that is still open when a server starts therefore belongs to an attempt that was lost.
 #pragma once
 
 #include <string>
@@ -15,16 +15,16 @@
 
 namespace wan::server {
 
-// Follows the events of one attempt and remembers in which stage and when it last reported. Not
-// thread-safe.
+// Follows the events of one attempt, and remembers in which stage and when the attempt last
+// reported. Not thread-safe.
 class AttemptTrace {
  public:
   void Add(const wan::v1::Event& event);
 
   // Returns the innermost stage that has not ended without error; if there is none, the latest
-  // stage; empty before the first. Ignores Total_Execution, because it encloses all others.
+  // stage; empty before the first stage. Ignores Total_Execution, because it encloses all others.
   const std::string& stage() const;
-  // The time of the latest event; the infinite past before the first.
+  // The time of the attempt's latest event; the infinite past before the first.
   absl::Time heard() const { return heard_; }
 
  private:
@@ -40,16 +40,16 @@ void EnterAttempt(wan::v1::Job& job);
 // Removes the entry of an attempt that was not lost; does nothing if there is no entry.
 void ClearAttempt(wan::v1::Job& job);
 
-// Whether the job's latest attempt has an entry without an end.
+// Whether the job's latest attempt has an entry that is not completed.
 bool HasOpenAttempt(const wan::v1::Job& job);
 
-// Completes the open entry with the last known stage and time, and with the steps that the job's
-// savepoint has now. The job must have an open entry.
+// Completes the attempt's entry with the last stage and time of `trace`, and with the steps that
+// the job's savepoint has now. The job must have such an entry.
 void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace, int steps_kept);
 
-// Counts lost attempts since the job last made progress: those since the first one whose savepoint
-// had the most steps, including that one. A job that is always lost at the same step counts up; a
-// job that gets further with each attempt stays at one.
+// Counts the lost attempts since the job last made progress, that is, since and including the first
+// attempt whose savepoint had the most steps. For a job that is always lost at the same step the
+// result grows; for a job that gets further with each attempt it stays at one.
 int LostWithoutProgress(const wan::v1::Job& job);
 
 // Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message lists the lost attempts without

@@ -1,4 +1,4 @@
-// Counts the callers of jobs that are tied to them.
+// Counts the callers of the jobs that end when their callers have gone.
 #pragma once
 
 #include <functional>
@@ -17,21 +17,21 @@ namespace wan::server {
 // client reconnects before the server notices the broken connection.
 class Callers {
  public:
-  // `lost` is called with each job whose last caller has gone and has not come back within `grace`,
-  // on a thread of this object and with no lock held. The clock must outlive the object.
+  // Calls `lost` with each job whose last caller has gone and has not come back within `grace`, on
+  // a thread of this object and with no lock held. The clock must outlive the object.
   Callers(Clock& clock, absl::Duration grace, std::function<void(const std::string& job)> lost);
 
   absl::Duration grace() const { return grace_; }
 
   void Join(const std::string& job);
-  // Returns whether no caller of the job is left.
+  // Removes one caller of the job; returns whether none is left.
   bool Leave(const std::string& job);
   // Starts the grace time of a job; call it after its last caller has left.
   void Await(const std::string& job);
-  // Removes the job if it has no caller. Returns whether it did.
+  // Removes the job if it has no caller. Returns whether the job was removed.
   bool Forget(const std::string& job);
 
-  // `lost` is not called after this returns. Idempotent.
+  // `lost` is not called after Stop has returned. Later calls do nothing.
   void Stop() { timer_.Stop(); }
 
  private:
@@ -39,7 +39,7 @@ class Callers {
   const absl::Duration grace_;
   absl::Mutex mutex_;
   std::map<std::string, int> callers_ ABSL_GUARDED_BY(mutex_);
-  DeadlineTimer timer_;  // last: its thread uses the others
+  DeadlineTimer timer_;  // declared last: its thread uses the members above
 };
 
 }  // namespace wan::server

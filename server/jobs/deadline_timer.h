@@ -15,27 +15,27 @@
 
 namespace wan::server {
 
-// Thread-safe. Its own thread waits on the injected clock.
+// Thread-safe. A thread of the object waits on the injected clock.
 class DeadlineTimer {
  public:
   explicit DeadlineTimer(Clock& clock);
   DeadlineTimer(const DeadlineTimer&) = delete;
   DeadlineTimer& operator=(const DeadlineTimer&) = delete;
-  // Calls Stop().
+  // Calls Stop if nobody has.
   ~DeadlineTimer();
 
-  // Call once. Starts the thread, which calls `expired` with each job whose deadline has passed. No
-  // lock is held during the call, so `expired` may call the timer.
+  // Call it at most once. Starts the thread, which calls `expired` with each job whose deadline has
+  // passed. No lock is held during the call, so `expired` may call the timer.
   void Start(std::function<void(const std::string& job)> expired);
 
-  // Sets the job's deadline; does nothing if it has one already. A deadline in the past expires at
-  // once.
+  // Sets the job's deadline; does nothing if the job has one already. A deadline in the past passes
+  // at once.
   void Add(const std::string& job, absl::Time deadline);
-  // Removes the job's deadline; does nothing if it has none or it has expired.
+  // Removes the job's deadline; does nothing if the job has none or it has passed.
   void Remove(const std::string& job);
 
-  // Waits for a running `expired` and ends the thread; `expired` does not run again. Do not call it
-  // from `expired`. Idempotent.
+  // Waits for a running call of `expired` and ends the thread; `expired` is not called again. Do
+  // not call it from `expired`. Later calls do nothing.
   void Stop();
 
  private:

@@ -1,4 +1,4 @@
-// The device groups of a server: each has an engine, and a thread that calls it.
+// The device groups of a server: each has an engine, and a thread that calls the engine.
 #pragma once
 
 #include <deque>
@@ -16,12 +16,12 @@
 
 namespace wan::server {
 
-// Thread-safe. Groups have the numbers 0 to size() - 1. A group serves until its device is lost,
-// and never again after that. Only Stop blocks; callers may hold their locks during the other
+// Thread-safe. The groups are numbered 0 to size() - 1. A group serves until its device is lost;
+// then it never serves again. Only Stop blocks; callers may hold their locks during the other
 // calls.
 class DeviceGroups {
  public:
-  // Whether the settings let the group load the model. May be called on any thread.
+  // Whether the settings let the group load the model. Any thread may call it.
   using MayHaveModel = std::function<bool(int group, std::string_view model)>;
 
   // `engines` must not be empty and must outlive the object. `names` are the devices of each group
@@ -36,7 +36,8 @@ class DeviceGroups {
   int size() const { return static_cast<int>(groups_.size()); }
   Engine& engine(int group) const { return groups_[static_cast<size_t>(group)].engine; }
   Executor& executor(int group) { return groups_[static_cast<size_t>(group)].executor; }
-  // The engine's description of the group's first device; its field `device` names all devices.
+  // Returns the engine's description of the group's first device, but with all the group's devices
+  // in the field `device`.
   const DeviceDescription& device(int group) const {
     return groups_[static_cast<size_t>(group)].device;
   }
@@ -44,20 +45,20 @@ class DeviceGroups {
     return may_have_ == nullptr || may_have_(group, model);
   }
 
-  // Records that the group's device is lost. Returns how many groups still serve; a second call for
-  // the group returns the same number.
+  // Records that the group's device is lost. Returns how many groups still serve; if the group had
+  // already left, returns the same number as then.
   int Leave(int group, const absl::Status& problem);
   bool Serves(int group) const;
   // The number of groups that serve.
   int serving() const;
-  // The error that made the group stop serving; OK while it serves.
+  // Returns the error that made the group stop serving; OK while it serves.
   absl::Status ProblemOf(int group) const;
 
   // Makes every executor look for jobs.
   void WakeAll();
   // Posts a task to the first group that serves; use it for tasks that any group can run.
   void Post(Executor::Task task);
-  // Stops all executors.
+  // Stops all executors and waits for them.
   void Stop();
 
  private:
@@ -69,11 +70,11 @@ class DeviceGroups {
   };
   struct Loss {
     absl::Status problem;
-    int serving = 0;  // groups that still served after this loss
+    int serving = 0;  // number of groups that still served after this loss
   };
 
   const MayHaveModel may_have_;
-  mutable absl::Mutex mutex_;  // leaf lock: no other lock is taken under it
+  mutable absl::Mutex mutex_;  // a leaf lock: no other lock is taken while it is held
   std::vector<std::optional<Loss>> losses_ ABSL_GUARDED_BY(mutex_);
   std::deque<Group> groups_;  // not changed after construction
 };

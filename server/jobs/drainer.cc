@@ -22,7 +22,7 @@ void Drainer::Begin(StopMode mode, absl::Duration timeout, Done done) {
   wan::v1::DrainResponse outcome;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) {  // begin the new drain after the undrain
+    if (undraining_) {  // the new drain begins after the undrain
       thread_.Post([this, mode, timeout, done = std::move(done)] { Begin(mode, timeout, done); });
       return;
     }
@@ -44,13 +44,13 @@ void Drainer::Undrain(Undone done) {
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) {  // decide again after the undrain that is under way
+    if (undraining_) {  // the drain is decided again after the undrain that is under way
       thread_.Post([this, done = std::move(done)] { Undrain(done); });
       return;
     }
     if (begun_ && !stopping_) {
       undraining_ = true;
-      parts_.states.Reopen();  // ends the wait of the drain's own task
+      parts_.states.Reopen();  // end the wait of the drain's own task
       thread_.Post([this, done = std::move(done)] { FinishUndrain(done); });
       return;
     }
@@ -68,7 +68,8 @@ void Drainer::FinishUndrain(const Undone& done) {
   }
   for (StateListener* listener : parts_.listeners) listener->OnUndrained();
   {
-    // Only now may another drain begin, so that listeners hear OnUndrained before its OnDraining.
+    // Allow another drain only now, so that listeners hear OnUndrained before the OnDraining of
+    // that drain.
     absl::MutexLock lock(&mutex_);
     begun_ = false;
     outcome_.reset();
@@ -90,14 +91,14 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
     parts_.states.Close(ServerStoppingError());
   }
   parts_.models.Stop();
-  // The log removes the running attempts' entries meanwhile (server/jobs/attempts.h), so that a
-  // kill from here on does not count against a job.
+  // The log now removes the running attempts' entries (server/jobs/attempts.h), so that a kill from
+  // here on does not count against a job.
   EndRunning(mode, grace, kStopped);
   Join();
 }
 
 void Drainer::Join() {
-  // Twice, because a drain that waited for an Undrain posts its own task when its turn comes.
+  // Join twice, because a drain that waited for an Undrain posts its own task when its turn comes.
   for (int i = 0; i < 2; ++i) {
     absl::Notification ended;
     thread_.Post([&ended] { ended.Notify(); });
@@ -129,9 +130,9 @@ void Drainer::EndRunning(StopMode mode, absl::Duration limit, std::string_view r
 void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running) {
   for (StateListener* listener : parts_.listeners) listener->OnDraining();
   parts_.models.Stop();
-  // The log removes the running attempts' entries meanwhile, as in Stop.
+  // As in Stop, the log now removes the running attempts' entries.
   EndRunning(mode, timeout, kDrained);
-  parts_.log.Flush().IgnoreError();  // the listeners are told of write errors
+  parts_.log.Flush().IgnoreError();  // the listeners are told of write errors elsewhere
   wan::v1::DrainResponse response;
   for (const std::string& name : running) {
     const std::optional<wan::v1::Job> job = parts_.states.Look(name).job;

@@ -24,11 +24,11 @@
 
 namespace wan::server {
 
-// Thread-safe. Both a drain and a stop close JobStates, so that no job is accepted or begun; cancel
-// loads and warm-ups; and end the running jobs as the mode says. Queued jobs stay queued.
+// Thread-safe. Both close JobStates, so that no job is accepted or begun; cancel the loads and
+// warm-ups of models; and end the running jobs as the mode says. Queued jobs stay queued.
 class Drainer {
  public:
-  // All must outlive the drainer.
+  // All members must outlive the drainer.
   struct Parts {
     JobStates& states;
     const JobOutlook& outlook;
@@ -37,56 +37,58 @@ class Drainer {
     Clock& clock;
     std::vector<StateListener*> listeners;
   };
-  // Receives ABORTED (DRAIN_TAKEN_BACK) if Undrain came before the drain's end.
+  // Receives the result of a drain; ABORTED (DRAIN_TAKEN_BACK) if Undrain came before the drain's
+  // end.
   using Done = std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)>;
 
   explicit Drainer(Parts parts);
   Drainer(const Drainer&) = delete;
   Drainer& operator=(const Drainer&) = delete;
-  // Waits as Join().
+  // Waits like Join().
   ~Drainer() = default;
 
   // Begins a drain and returns without waiting for its end: `done` is called once, on the drainer's
-  // thread or the caller's, when no job runs any more and the disk has their new states. Running
-  // jobs may go on for `timeout` at most. Mode and timeout of later calls have no effect; they wait
-  // for the same end. The server stays drained until Undrain or a restart.
+  // thread or the caller's, when no job runs any more and the jobs' new states are on the disk.
+  // Running jobs may go on for at most `timeout`. A call during a drain waits for the same end; its
+  // mode and timeout have no effect. The server stays drained until Undrain or a restart.
   void Begin(StopMode mode, absl::Duration timeout, Done done);
 
   using Undone = std::function<void(const absl::Status&)>;
   // Reverts a drain: jobs are accepted and begun again, loads that the drain cancelled restart, and
-  // waiting calls of Begin end with ABORTED. Running jobs go on; jobs that the drain has told to
-  // stop return to the queue and are resumed from there. Returns without waiting; `done` is called
-  // on the drainer's thread or the caller's, without waiting for jobs. FAILED_PRECONDITION
-  // (NOT_DRAINING) if there is no drain.
+  // waiting calls of Begin end with ABORTED. Running jobs go on; jobs that the drain has already
+  // told to stop return to the queue and are resumed later. Returns without waiting; `done` is
+  // called once, on the drainer's thread or the caller's, without waiting for jobs. Fails with
+  // FAILED_PRECONDITION (NOT_DRAINING) if there is no drain.
   void Undrain(Undone done);
 
   // Whether Begin or Stop has been called, and no Undrain since.
   bool draining() const;
 
-  // Ends the running jobs for a stop and returns when no job runs. They may go on for `grace` at
-  // most, even if a drain that is under way allows more. That drain's `done` has been called when
-  // this returns.
+  // Ends the running jobs for a stop and returns when no job runs. The jobs may go on for at most
+  // `grace`, even if a drain that is under way allows more. If a drain is under way, its `done` has
+  // been called when Stop returns.
   void Stop(StopMode mode, absl::Duration grace);
 
-  // Waits until every drain and Undrain that has begun is over. Idempotent. Do not call it on the
-  // drainer's thread.
+  // Waits until every drain and Undrain that has begun is over. Later calls do nothing. Do not call
+  // it on the drainer's thread.
   void Join();
 
  private:
-  // Ends each running job when its time is over. Returns when no job runs, or soon after Undrain.
+  // Ends each running job when `limit` or the mode's decision says so. Returns when no job runs, or
+  // soon after Undrain was called.
   void EndRunning(StopMode mode, absl::Duration limit, std::string_view reason);
-  // Second half of Undrain; runs after the drain's task on the same thread.
+  // The second half of Undrain; runs on the drainer's thread, after the drain's task.
   void FinishUndrain(const Undone& done);
   void Run(StopMode mode, absl::Duration timeout, const std::vector<std::string>& running);
 
   const Parts parts_;
   mutable absl::Mutex mutex_;
   bool begun_ ABSL_GUARDED_BY(mutex_) = false;
-  bool undraining_ ABSL_GUARDED_BY(mutex_) = false;  // from Undrain until FinishUndrain ends
+  bool undraining_ ABSL_GUARDED_BY(mutex_) = false;  // true from Undrain until FinishUndrain ends
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
   std::optional<wan::v1::DrainResponse> outcome_ ABSL_GUARDED_BY(mutex_);
-  SerialThread thread_;  // last: its tasks use the others
+  SerialThread thread_;  // declared last: its tasks use the members above
 };
 
 }  // namespace wan::server

@@ -14,8 +14,8 @@ namespace wan::server {
 
 namespace {
 
-// The key in `turns` for removals that use the reserved room, one at a time. It is not a valid job
-// name.
+// A key in `turns` with which removals that use the reserved room run one at a time. The key is not
+// a valid job name, so it equals no job's key.
 constexpr char kRoom[] = "room";
 
 absl::Status ArtifactNotFound(const wan::v1::Job& job, const ArtifactRef& ref) {
@@ -33,7 +33,7 @@ const wan::v1::Artifact* Find(const wan::v1::Job& job, const ArtifactRef& ref) {
   return nullptr;
 }
 
-// Returns which of a job's files must stay, according to its row.
+// Returns which of a job's files must stay, according to the job's row.
 ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
   ArtifactStore::Kept kept;
   kept.any = ReasonOf(stored.status()) != kReasonExpired;
@@ -55,7 +55,7 @@ absl::Status EndedJobs::Written(const absl::Status& status) const {
 }
 
 void EndedJobs::Remove(const std::string& job, Note note, const PostTask& post, Done done) {
-  // Post the steps after the note, because they block on file operations.
+  // Post the steps that follow the note, because they block on file operations.
   note([this, job, note, post, done = std::move(done)](const absl::Status& noted) {
     post([this, job, note, post, done, noted] {
       if (ReasonOf(noted) == kReasonStorageUnavailable) {
@@ -74,7 +74,7 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
     done(Noted(job, noted));
   };
   parts_.turns.Take(kRoom, post, [this, job, done, note, post, end](const Turns::Turn& turn) {
-    // Try again first: another removal may have freed enough space while this one waited.
+    // Try again first: while this removal waited, another may have freed enough space.
     note([this, job, done, note, post, end, turn](const absl::Status& noted) {
       post([this, job, done, note, post, end, turn, noted] {
         if (ReasonOf(noted) != kReasonStorageUnavailable || !parts_.make_room()) return end(noted);
@@ -82,7 +82,7 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
           post([this, job, done, turn, at_last] {
             TidyIfNoted(job, at_last);
             // Reserve the room again before answering, because the caller's next removal may need
-            // it.
+            // that room.
             parts_.keep_room();
             done(Noted(job, at_last));
           });
@@ -98,7 +98,7 @@ void EndedJobs::Change(const std::string& name, bool labels, RowChange change, c
       name, post,
       [this, name, labels, change = std::move(change),
        done = std::move(done)](const Turns::Turn& turn) {
-        // A job counts as ended only once its end is stored.
+        // A job counts as ended only once the store has its end.
         absl::StatusOr<StoredJob> stored = parts_.store.Get(name);
         if (!stored.ok()) return done(stored.status());
         if (!IsFinal(stored->job.state()) || parts_.states.Look(name).job.has_value()) {
@@ -176,8 +176,8 @@ void EndedJobs::TidyIfNoted(const std::string& job, const absl::Status& noted) {
 
 absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
-    // The note may be in the database despite the error. Keep the files until the disk confirms the
-    // note, because a power cut could still undo it.
+    // Despite the error, the note may be in the database. Keep the files until the disk confirms
+    // the note, because a power cut could still undo it.
     absl::MutexLock lock(&left_mutex_);
     left_.insert(job);
   }
@@ -212,7 +212,7 @@ absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> EndedJobs::Open(
   absl::StatusOr<ArtifactReader> reader = parts_.artifacts.OpenForReading(artifact->name(), offset);
   if (reader.ok()) return std::make_pair(*artifact, *std::move(reader));
   if (ReasonOf(reader.status()) != kReasonArtifactNotFound) return reader.status();
-  // The artifact may have been removed after `job` was read.
+  // The artifact may have been removed after the caller read `job`.
   const absl::StatusOr<StoredJob> now = parts_.store.Get(ref.job);
   if (!now.ok()) return now.status();
   const wan::v1::Artifact* const after = Find(now->job, ref);

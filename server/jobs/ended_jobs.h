@@ -21,23 +21,23 @@
 
 namespace wan::server {
 
-// Thread-safe. Every change calls `done` once the disk has it, as in JobService. Removals work even
-// on a full disk. Statuses: NOT_FOUND for an unknown job; FAILED_PRECONDITION (JOB_NOT_ENDED);
-// UNAVAILABLE (STORAGE_UNAVAILABLE).
+// Thread-safe. As in JobService, every change calls `done` once the disk has the change. Removals
+// work even on a full disk. Errors: NOT_FOUND for an unknown job; FAILED_PRECONDITION
+// (JOB_NOT_ENDED); UNAVAILABLE (STORAGE_UNAVAILABLE).
 class EndedJobs {
  public:
-  // All must outlive the object.
+  // All members must outlive the object.
   struct Parts {
     JobStore& store;
     const JobStates& states;
-    // Serializes the changes to one job (key: its name), and the removals that need the reserved
-    // room.
+    // Lets the changes to one job (key: its name) run one at a time, and also the removals that
+    // need the reserved room.
     Turns& turns;
     const ArtifactStore& artifacts;
     Clock& clock;
-    // Called with every write that the store refused.
+    // Called with the error of every write that the store refused.
     std::function<void(const absl::Status&)> on_refused;
-    // Called with files that could not be removed.
+    // Called with the error of every file that could not be removed.
     std::function<void(const absl::Status&)> on_problem;
     // `make_room` is called when the store has refused to record a removal: it frees the reserved
     // room of a full disk and returns whether to try again. `keep_room` is called after that second
@@ -52,7 +52,7 @@ class EndedJobs {
   using RowChange = std::function<absl::Status(wan::v1::Job&)>;
 
   // Calls `change` with the job's row, and stores the row unless `change` returns an error.
-  // `labels`: whether `change` may change labels. `done` receives the changed job.
+  // `labels` says whether `change` may change labels. `done` receives the changed job.
   void Change(const std::string& name, bool labels, RowChange change, const PostTask& post,
               JobDone done);
 
@@ -61,43 +61,45 @@ class EndedJobs {
   void Delete(const std::string& name, const PostTask& post, Done done);
   absl::Status Delete(const std::string& name);
 
-  // Records in the job's row that the file is gone, then removes it. NOT_FOUND
-  // (ARTIFACT_NOT_FOUND), or (EXPIRED) if it was removed before.
+  // Records in the job's row that the file is gone, then removes the file. Fails with NOT_FOUND:
+  // (ARTIFACT_NOT_FOUND) if there never was such a file, (EXPIRED) if it was removed before.
   void DeleteArtifact(const ArtifactRef& ref, const PostTask& post, Done done);
 
-  // Removes all files of a job but keeps the job. Blocks. OK if the job has no files.
+  // Removes all files of a job but keeps the job. Blocks until the files are removed. Returns OK if
+  // the job has no files.
   absl::Status DeleteArtifacts(const std::string& job);
 
-  // Opens an artifact of a job at a byte offset; `ref` is its parsed name.
+  // Opens an artifact of a job at a byte offset; `ref` is the parsed name of the artifact.
   absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> Open(const wan::v1::Job& job,
                                                                     const ArtifactRef& ref,
                                                                     uint64_t offset) const;
 
-  // Returns which files of a job must stay: those its row still lists, and none if the job was
-  // removed or did not complete. All files of an unknown job stay, because the database may have
-  // been replaced; so do all files of a job that has not ended, because they may be being written.
+  // Returns which files of a job must stay: those that its row still lists, and none if the job was
+  // removed or did not complete. All files stay of an unknown job, because the database may have
+  // been replaced, and of a job that has not ended, because the job may be writing them.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
-  // Retries removals of files that failed earlier, because the disk did not confirm the change of
-  // the database or refused to remove the files. Call it periodically.
+  // Tries again to remove files after an earlier failure: the disk did not confirm the change of
+  // the database, or refused to remove the files. Call it periodically.
   void RemoveLeftFiles();
 
-  // Reserves the room for removals on a full disk (Parts::keep_room), as far as space is free. Call
-  // it periodically, on a thread that may block.
+  // Reserves the room for removals on a full disk (Parts::keep_room), as far as disk space is free.
+  // Call it periodically, on a thread that may block.
   void KeepRoom();
 
  private:
-  // Returns the status to send after a write; reports it if the store refused the write.
+  // Returns the status to send to the caller after a write; tells on_refused if the store refused
+  // the write.
   absl::Status Written(const absl::Status& status) const;
   // Returns `status`, the result of recording a removal in the database. If it is uncertain whether
-  // the database has the record, RemoveLeftFiles looks at the job again.
+  // the database has the record, RemoveLeftFiles checks the job later.
   absl::Status Noted(const std::string& job, const absl::Status& status);
-  // Removes the files of an ended job that the database no longer lists.
+  // Removes those files of an ended job that the database no longer lists.
   absl::Status RemoveNoted(const std::string& job) const;
   // Records in the store that files or a job are removed.
   using Note = std::function<void(Done)>;
-  // Calls `note`. If the disk is full, frees the reserved room and calls it once more. Then removes
-  // the files.
+  // Calls `note`, which records the removal. If the disk is full, frees the reserved room and calls
+  // `note` once more. Then removes the files.
   void Remove(const std::string& job, Note note, const PostTask& post, Done done);
   void RemoveWithRoom(const std::string& job, const Note& note, const PostTask& post,
                       const Done& done);
@@ -109,7 +111,7 @@ class EndedJobs {
 
   const Parts parts_;
   absl::Mutex left_mutex_;
-  // Jobs for RemoveLeftFiles: some of their files may have to be removed.
+  // Jobs for RemoveLeftFiles, because some of their files may have to be removed.
   std::set<std::string> left_ ABSL_GUARDED_BY(left_mutex_);
 };
 

@@ -1,4 +1,4 @@
-// The server's boundary with the engine: turns exceptions of libraries into statuses.
+// Calls the engine from the server, and turns exceptions of libraries into statuses.
 #pragma once
 
 #include <exception>

@@ -55,7 +55,8 @@ void Executor::Loop(const RunNextJob& run_next_job) {
       };
       mutex_.Await(absl::Condition(&work));
       if (stop_) return;
-      // Clear it before the work: a Wake() during the work makes the loop look for jobs again.
+      // Clear the flag before the work, so that a Wake() during the work makes the loop look for
+      // jobs again.
       wake_ = false;
       if (!tasks_.empty()) {
         task = std::move(tasks_.front());

@@ -10,15 +10,16 @@
 
 namespace wan::server {
 
-// Runs posted tasks (model loads, unloads, warm-ups) in the order in which they were posted and,
-// while there is none, jobs. Thread-safe.
+// Runs posted tasks (loads, unloads and warm-ups of models) in the order in which they were posted;
+// while there is none, runs jobs. Thread-safe.
 class Executor {
  public:
-  // Takes and runs one job; returns false if no job can run now. Called on the executor's thread.
+  // Takes and runs one job; returns false if no job can run now. The executor calls it on its own
+  // thread.
   using RunNextJob = std::function<bool()>;
 
-  // The executor calls exactly one of the two: `run` when it is the task's turn, or `dropped` if it
-  // stops before that.
+  // The executor calls exactly one of the two functions: `run` when it is the task's turn, or
+  // `dropped` if the executor stops before.
   struct Task {
     std::function<void()> run;
     std::function<void()> dropped;
@@ -27,24 +28,25 @@ class Executor {
   Executor();
   Executor(const Executor&) = delete;
   Executor& operator=(const Executor&) = delete;
-  // Calls Stop().
+  // Calls Stop if nobody has.
   ~Executor();
 
-  // Call once. Starts the thread.
+  // Call it at most once. Starts the thread.
   void Start(RunNextJob run_next_job);
 
-  // Runs the task before the next job. After Halt or Stop, drops it at once on the caller's thread.
+  // Queues the task, which runs before the next job. After Halt or Stop, drops the task at once, on
+  // the caller's thread.
   void Post(Task task);
 
-  // Call when a job may have become runnable: one was queued, or a model became ready.
+  // Call it when a job may have become runnable: a job was queued, or a model became ready.
   void Wake();
 
-  // Drops all tasks, now and later, and begins no other job. Does not wait, so the running task or
-  // job may call it.
+  // Drops all posted tasks, now and later, and begins no other job. Does not wait, so the running
+  // task or job may call it.
   void Halt();
 
   // Halts, waits for the running task or job, and joins the thread. Do not call it on the
-  // executor's own thread. Idempotent.
+  // executor's own thread. Later calls do nothing.
   void Stop();
 
  private:
@@ -54,7 +56,7 @@ class Executor {
   std::deque<Task> tasks_ ABSL_GUARDED_BY(mutex_);
   bool wake_ ABSL_GUARDED_BY(mutex_) = true;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Mutex join_mutex_;  // one joiner at a time
+  absl::Mutex join_mutex_;  // lets one thread at a time join
   std::thread thread_ ABSL_GUARDED_BY(join_mutex_);
 };
 

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// Steps run one after the other, so only one thread is here at a time.
+// The steps run one after the other, so no two threads run this at a time.
 class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
  public:
   ImageCheck(const Engine& engine, std::vector<NewJob> jobs, PostStep post,
@@ -51,7 +51,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     Advance();
   }
 
-  // Writes the result of an image's check to one of its jobs.
+  // Writes the result of an image's check to one of the jobs that use the image.
   void Tell(size_t job, const absl::StatusOr<InputImage>& checked) {
     if (!checked.ok()) {
       result_.refused.emplace(job, checked.status());
@@ -60,7 +60,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     wan::v1::Job& stored = result_.jobs[job].stored.job;
     wan::v1::InputImage& image = *stored.mutable_input_image();
     image = ToProto(*checked);
-    // The result may come from a job with the same image and another background.
+    // The result may come from a job that has the same image but another background.
     if (checked->blended_over.has_value()) image.set_blended_over(stored.request().background());
   }
 
@@ -69,7 +69,8 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
   const std::function<void(CheckedJobs)> done_;
   CheckedJobs result_;
   size_t next_ = 0;
-  std::map<std::string, absl::StatusOr<InputImage>> known_;  // by the image's SHA-256
+  // Results so far; the key is the image's SHA-256.
+  std::map<std::string, absl::StatusOr<InputImage>> known_;
 };
 
 }  // namespace

@@ -62,7 +62,7 @@ std::optional<Attempt> JobStates::BeginNext(int group) {
     attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
                       live.stop.get_token(), live.report};
   }
-  // Estimate again: a job may have ended since the last announcement, and its time changes the
+  // Estimate again: a job may have ended since the last announcement, and its duration changes the
   // estimates.
   parts_.outlook.AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
   return attempt;
@@ -237,7 +237,7 @@ void JobStates::PreemptRunning(const std::string& job, int gap) {
     live.successor = *successor;
     stop = live.stop;
   }
-  // Outside the lock, because request_stop runs callbacks of the engine.
+  // Call it outside the lock, because request_stop runs callbacks of the engine.
   stop.request_stop();
 }
 

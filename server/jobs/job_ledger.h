@@ -15,53 +15,53 @@
 
 namespace wan::server {
 
-// There is one function for each transition. It stores the job's row, events and report in one
-// transaction. Nothing else writes to a job that has not ended. If the disk refuses a write,
+// There is one function for each transition. It stores the job's row, events and report together in
+// one transaction. Nothing else writes to a job that has not ended. If the disk refuses a write,
 // EventLog keeps the change and writes it again.
 //
 // Thread-safe. Every call except Accept returns at once. Changes to one job are stored in the order
 // of the calls; EventLog::Flush waits for the disk.
 class JobLedger {
  public:
-  // Both must outlive the ledger.
+  // Both arguments must outlive the ledger.
   JobLedger(JobStore& store, EventLog& log) : store_(store), log_(log) {}
 
-  // No job -> QUEUED, for all jobs or for none. `done` is called on the store's thread, or on the
-  // caller's before this returns, and must not block.
+  // Transition from no job to QUEUED, for all jobs or for none. `done` is called on the store's
+  // thread, or on the caller's thread before Accept returns; it must not block.
   void Accept(std::shared_ptr<const std::vector<JobAddition>> additions, JobStore::Done done);
   // This process continues a job that an earlier process accepted. Stores nothing.
   void TakeOver(const wan::v1::Job& job);
-  // QUEUED -> RUNNING.
+  // Transition from QUEUED to RUNNING.
   void Claim(const wan::v1::Job& job);
-  // RUNNING: adds events of the attempt.
+  // State RUNNING: adds events of the attempt.
   void Append(const std::string& job, std::vector<wan::v1::Event> events);
-  // RUNNING: records the files that the attempt's model was read from.
+  // State RUNNING: records the files that the attempt's model was read from.
   void NoteFiles(const std::string& job, std::vector<JobFile> files);
-  // RUNNING: stores the job's row after its entry for the attempt was added or removed
+  // State RUNNING: stores the job's row after the attempt's entry in it was added or removed
   // (server/jobs/attempts.h).
   void Enter(const wan::v1::Job& job);
-  // RUNNING -> QUEUED.
+  // Transition from RUNNING to QUEUED.
   void Release(const wan::v1::Job& job, std::vector<wan::v1::Event> events,
                std::optional<wan::v1::JobReport> report);
-  // RUNNING: records that the job must become CANCELLED when it stops.
+  // State RUNNING: records that the job must become CANCELLED when it stops.
   void AskToStop(const wan::v1::Job& job);
-  // QUEUED or RUNNING: stores a changed priority, deadline or labels.
+  // State QUEUED or RUNNING: stores a changed priority, deadline or labels.
   void Change(const wan::v1::Job& job, std::vector<wan::v1::Event> events);
-  // QUEUED: stores the event that tells the job's new position.
+  // State QUEUED: stores the event that tells the job's new position.
   void Move(const std::string& job, wan::v1::Event queued);
-  // QUEUED or RUNNING -> COMPLETED, FAILED or CANCELLED. `stored` is called on the log's thread
-  // with no lock held, once the store has the end and before watchers see it.
+  // Transition from QUEUED or RUNNING to COMPLETED, FAILED or CANCELLED. `stored` is called on the
+  // log's thread with no lock held, once the store has the job's end and before watchers see it.
   void Finish(const wan::v1::Job& job, wan::v1::Event last,
               std::optional<wan::v1::JobReport> report, std::function<void()> stored);
 
-  // Shows watchers a preview, which is not stored.
+  // Shows watchers a preview, but does not store it.
   void Preview(const std::string& job, wan::v1::Event preview) {
     log_.Broadcast(job, std::move(preview));
   }
 
-  // The newest event that watchers can see: see EventLog::LastSequence.
+  // Returns the number of the newest event that watchers can see (EventLog::LastSequence).
   int64_t LastSequence(const std::string& job) const { return log_.LastSequence(job); }
-  // Waits for the disk: see EventLog::Flush.
+  // Waits for the disk (EventLog::Flush).
   absl::Status Flush() { return log_.Flush(); }
 
  private:

@@ -35,7 +35,7 @@ absl::StatusOr<bool> JobListing::Step() {
   query_.bytes -= std::min(query_.bytes, page->bytes);
   if (!end_.has_value() && (query_.limit == 0 || query_.bytes == 0)) {
     end_ = page->next;
-    query_.limit = 1;  // only finds out whether another job follows
+    query_.limit = 1;  // read one job, only to find out whether another page follows
     query_.bytes = 1;
   }
   return false;
@@ -46,8 +46,9 @@ std::optional<wan::v1::Job> JobListing::ShownOf(StoredJob stored) const {
   JobStates::View live = parts_.states.Look(name);
   if (live.hidden) return std::nullopt;
   if (!live.job.has_value()) return std::move(stored.job);
-  // The filter has seen the stored state. A job that has just begun to run is shown; one that has
-  // ended is shown as ended only once the disk has its end.
+  // The filter was applied to the stored state, so show the job only if its state is still the
+  // same. A job that has just begun to run is shown; one that has ended is shown as ended only once
+  // its end is on the disk.
   if (!filtered_ || live.job->state() == stored.job.state()) return std::move(live.job);
   return IsFinal(stored.job.state()) ? std::nullopt : std::optional(std::move(stored.job));
 }

@@ -13,23 +13,23 @@
 
 namespace wan::server {
 
-// Not thread-safe, but each step may come from another thread.
+// Not thread-safe, but each step may run on another thread.
 class JobListing {
  public:
-  // All must outlive the listing.
+  // All members must outlive the listing.
   struct Parts {
     JobStore& store;
     const JobStates& states;
     const Retention& retention;
   };
-  // `query` is QueryOf(request, ...), and `key` seals the page token.
+  // `query` is the result of QueryOf(request, ...); `key` seals the page token.
   JobListing(Parts parts, wan::v1::ListJobsRequest request, JobQuery query, std::string key);
 
-  // Looks at up to 1,024 more jobs. Returns whether the answer is complete. Do not call it again
+  // Looks at up to 1,024 more jobs. Returns whether the answer is complete. Do not call Step again
   // after that or after an error.
   absl::StatusOr<bool> Step();
 
-  // Returns the answer. Call it once, after Step has returned true.
+  // Returns the answer. Call it once, when Step has returned true.
   wan::v1::ListJobsResponse Take() { return std::move(response_); }
 
  private:
@@ -38,8 +38,8 @@ class JobListing {
 
   const Parts parts_;
   const wan::v1::ListJobsRequest request_;
-  JobQuery query_;       // selects the jobs that are still to be read
-  const bool filtered_;  // whether the query has a filter
+  JobQuery query_;       // selects the jobs that have not been read yet
+  const bool filtered_;  // whether the request has a filter
   const std::string key_;
   wan::v1::ListJobsResponse response_;
   // The place after the last job of a full page; the next page begins there if another job follows.

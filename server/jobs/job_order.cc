@@ -61,7 +61,7 @@ void JobOrder::SetWork(const std::string& job, std::shared_ptr<const PlannedWork
   live->work = std::move(work);
   if (live->stored.job.state() != wan::v1::JOB_STATE_QUEUED) return;
   live_.queue.Remove(job);
-  Enqueue(*live);  // the position has not changed, so the Queued event is dropped
+  Enqueue(*live);  // drop the Queued event, because the position has not changed
   live_.account.Estimate(
       job, parts_.outlook.Estimate(live->stored.job.request().model(), live->work.get()));
 }
@@ -99,8 +99,8 @@ std::optional<std::string> JobOrder::ModelToLoad(int group) {
     const std::vector<int> ready = parts_.models.ReadyIn(model);
     return std::none_of(ready.begin(), ready.end(), [&](int other) {
       live_.mutex.AssertHeld();
-      return live_.StateOf(other)
-          .running.empty();  // a free group that has the model takes the job at once
+      // Do not load it here: a free group that has the model takes the job at once.
+      return live_.StateOf(other).running.empty();
     });
   };
   const QueueEntry* const entry = live_.queue.First(loadable, MayRun());
@@ -109,7 +109,7 @@ std::optional<std::string> JobOrder::ModelToLoad(int group) {
 
 std::optional<std::string> JobOrder::SuccessorOf(const LiveJob& live, int gap) {
   const wan::v1::Job& row = live.stored.job;
-  // After the last step only decoding is left, which a savepoint does not shorten.
+  // After the last step only decoding is left, which no savepoint can shorten.
   if (gap == 0 || row.progress().step() == row.progress().total()) return std::nullopt;
   const QueueEntry* const first = live_.queue.First(RunnableIn(live.group), MayRun());
   if (first == nullptr || !IsNextToGiveWay(live, *first) ||
@@ -126,7 +126,7 @@ bool JobOrder::IsNextToGiveWay(const LiveJob& live, const QueueEntry& waiting) c
     const std::string& running = live_.StateOf(group).running;
     if (group == live.group) continue;
     if (running.empty()) {
-      // A free group that has the model takes the job at once.
+      // A free group that has the model will take the job at once, so no job needs to give way.
       if (parts_.groups.Serves(group) && parts_.models.IsReadyIn(waiting.model, group)) {
         return false;
       }

@@ -19,17 +19,17 @@
 
 namespace wan::server {
 
-// A job that is to be accepted.
+// A job that the server is about to accept.
 struct NewJob {
   StoredJob stored;
   std::shared_ptr<const std::string> image;  // null: none
   std::shared_ptr<const PlannedWork> work;
 };
 
-// Thread-safe. Changes the queue only; JobStates changes the jobs' states.
+// Thread-safe. Changes only the queue; JobStates changes the states of the jobs.
 class JobOrder {
  public:
-  // All must outlive the object.
+  // All members must outlive the object.
   struct Parts {
     LiveJobs& live;
     const JobOutlook& outlook;
@@ -39,29 +39,29 @@ class JobOrder {
   };
   explicit JobOrder(Parts parts) : parts_(parts), live_(parts.live) {}
 
-  // Returns the model of the first waiting job that this group could begin after loading its model,
-  // if every group that has the model is busy. Nothing if the group can begin a job without
-  // loading, or if there is no such job.
+  // If every group that has a model is busy, this group may load it: returns the model of the first
+  // waiting job that the group could then begin. Returns nothing if the group can begin a job
+  // without loading, or if there is no such job.
   std::optional<std::string> ModelToLoad(int group) ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns what the principal uses, without its stored bytes.
+  // Returns what the principal uses, except its stored bytes.
   wan::v1::Usage UsageOf(const std::string& owner) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Removes from its list and returns at most `limit` of the model's jobs that were taken over from
-  // an earlier process and are not planned. The caller plans them and calls SetWork.
+  // Returns, and takes off the list, at most `limit` jobs of the model that an earlier process
+  // accepted and that are not planned yet. The caller plans them and calls SetWork.
   std::vector<wan::v1::Job> TakeUnplanned(const std::string& model, size_t limit)
       ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Sets the job's planned work and updates its estimate. Does nothing if the job has ended.
+  // Sets the job's planned work and updates the job's estimate. Does nothing if the job has ended.
   void SetWork(const std::string& job, std::shared_ptr<const PlannedWork> work)
       ABSL_LOCKS_EXCLUDED(live_.mutex);
 
-  // OK if the owner's quota has room for the jobs.
+  // Returns OK if the owner's quota has room for the jobs.
   absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Puts the job into the queue and returns the Queued event with its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Adds a job to those that TakeUnplanned returns.
   void NoteUnplanned(const wan::v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Removes the group's next job from the queue and returns it: the first that the group can run.
-  // Nothing if there is none.
+  // Removes the group's next job from the queue and returns it: the first job that the group can
+  // run. Returns nothing if the group can run none.
   //
   // Warm-model rule: with N groups, if another group last ran the first job's model, this group may
   // take one of the next N-1 jobs of equal priority that needs the model that this group ran last.
@@ -75,14 +75,15 @@ class JobOrder {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
  private:
-  // Whether the model is the one that another group ran last, and that group can still run it.
+  // Whether another group ran the model last, and can still run it.
   bool RanElsewhere(int group, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Whether `live` is the running job that must give way if `waiting` preempts one.
   bool IsNextToGiveWay(const LiveJob& live, const QueueEntry& waiting) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // RunnableIn accepts the models that are ready in the group; MayRun accepts the principals whose
-  // quota allows another running job. Call the returned functions with the lock held.
+  // RunnableIn returns a function that accepts the models that are ready in the group; MayRun
+  // returns one that accepts the principals whose quota allows another running job. Call the
+  // returned functions only with the lock held.
   JobQueue::Accepts RunnableIn(int group) const;
   JobQueue::Accepts MayRun() const;
 

@@ -13,8 +13,8 @@ namespace {
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
 constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 
-// Positions below this are announced at every change, others when they halve or double, so a job in
-// a queue of N gets about log N events instead of N.
+// Positions below this are announced at every change, other positions when they halve or double, so
+// a job in a queue of N gets about log N events instead of N.
 constexpr int kNearPosition = 4;
 
 // Most entries of the queue that are visited without releasing the lock.
@@ -104,7 +104,7 @@ void JobOutlook::AddGroups(JobStats& stats) const {
 }
 
 int JobOutlook::ReachOfChange() {
-  // The n-th change reaches 4 jobs for each unit of the greatest power of two that divides n.
+  // The n-th change reaches four times as many jobs as the greatest power of two that divides n.
   ++changes_;
   const auto power = static_cast<int>(std::min<uint64_t>(changes_ & -changes_, 1 << 24));
   return std::max(kEntriesAtOnce, 4 * power);
@@ -170,7 +170,8 @@ std::optional<absl::Duration> JobOutlook::TimeUntil(const QueueSum& before) cons
       free.push_back(absl::ZeroDuration());
     }
   }
-  // No group serves any more; estimates assume that the next process has as many groups.
+  // No group serves any more; the estimates assume that the next process has as many groups as this
+  // one had.
   if (free.empty()) free.push_back(absl::ZeroDuration());
   return StartBehind(std::move(free), before.jobs, before.estimate);
 }
@@ -230,8 +231,8 @@ std::optional<absl::Duration> JobOutlook::TimeLeft(const LiveJob& live) const {
 absl::Duration JobOutlook::ComputedAgain(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
   const absl::Time now = live_.steady.Now();
-  // A stop saves the state after the last step that ended. Before the first step there is nothing
-  // to save.
+  // When the job stops, it saves the state after the last completed step. Before the first step
+  // there is nothing to save.
   if (live.progress_time == absl::InfinitePast()) return now - live.began;
   absl::Duration again = now - live.progress_time;
   if (job.progress().step() < job.progress().total()) again += TimeBeforeSteps(live);
@@ -250,7 +251,8 @@ std::optional<absl::Duration> JobOutlook::SwitchCost(const LiveJob& live,
   const std::string& own = live.stored.job.request().model();
   if (model == own) return cost;
   // The weights of a ready model may have to be copied back from host memory or the disk, at the
-  // switch and again at the switch back. Each takes no longer than loading the model.
+  // switch and again when the job switches back. Each of these copies takes no longer than loading
+  // the model.
   for (const std::string& moved : {model, own}) {
     const std::optional<absl::Duration> loading = parts_.models.LoadTime(moved);
     if (!loading.has_value()) return std::nullopt;

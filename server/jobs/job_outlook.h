@@ -26,10 +26,10 @@ namespace wan::server {
 // Returns an event with its attempt set and nothing else; attempts count from 1.
 wan::v1::Event NewJobEvent(int attempt);
 
-// Thread-safe. Changes no state of a job.
+// Thread-safe. Never changes the state of a job.
 class JobOutlook {
  public:
-  // All must outlive the object.
+  // All members must outlive the object.
   struct Parts {
     LiveJobs& live;
     JobLedger& ledger;
@@ -40,22 +40,22 @@ class JobOutlook {
   };
   explicit JobOutlook(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
 
-  // Retry delay sent to callers while no estimate is known.
+  // The retry delay that callers are told while no estimate is known.
   static constexpr absl::Duration kUnknownTime = absl::Seconds(5);
 
-  // Estimate for a job of this owner and priority if it were accepted now.
+  // The estimate for a new job of this owner and priority, if it were accepted now.
   struct ForNew {
     int jobs_ahead = 0;
-    std::optional<absl::Duration> time;  // nothing while unknown
+    std::optional<absl::Duration> time;  // nothing if the time is unknown
   };
   ForNew OfNew(const std::string& owner, int priority) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns the estimates of the running jobs, by group.
+  // Returns the estimates of the running jobs; the index is the group's number.
   std::vector<RunningOutlook> Running() const ABSL_LOCKS_EXCLUDED(live_.mutex);
   JobStats Stats() const ABSL_LOCKS_EXCLUDED(live_.mutex);
 
-  // Visits the first `reach` jobs from `from` on, and appends a Queued event to each whose position
-  // changed enough. Takes the lock for a few jobs at a time. If `estimate` is true, it also updates
-  // the jobs' estimates.
+  // Visits the first `reach` jobs at and after the place `from`, and appends a Queued event to each
+  // whose position has changed enough. Takes the lock for a few jobs at a time, not for the whole
+  // visit. If `estimate` is true, also updates the jobs' estimates.
   void AnnouncePositions(JobQueue::Place from, bool estimate,
                          int reach = std::numeric_limits<int>::max())
       ABSL_LOCKS_EXCLUDED(live_.mutex);
@@ -64,22 +64,24 @@ class JobOutlook {
   // is visited after every p/4 changes. A change thus costs the logarithm of the queue's length on
   // average. When a job begins, all jobs are visited.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Returns the Queued event of a job; `before` is the sum of the jobs before it.
+  // Returns the Queued event of a job; `before` sums up the jobs before it in the queue.
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
-  // Estimates the duration of the work for decisions of the server; nothing before a step of the
-  // model was observed.
+  // Estimates the duration of the work for decisions of the server; returns nothing until a step of
+  // the model was observed.
   std::optional<absl::Duration> Estimate(const std::string& model, const PlannedWork* work) const;
-  // Estimates the duration of the work for callers: uses an assumed rate until a step was observed.
+  // Estimates the duration of the work for callers; until a step of the model was observed, uses an
+  // assumed rate.
   std::optional<absl::Duration> Expect(const std::string& model, const PlannedWork* work) const;
-  // Estimates the time until a job begins that waits for the running jobs and those in `before`.
+  // Estimates the time until a job begins that must wait for the running jobs and for those in
+  // `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Returns the retry delay for a caller who found the queue full.
   absl::Duration RetryDelay() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Sets the position and the estimated time until the end in `job`, the copy that callers see,
-  // where they are known.
+  // Sets the position and the estimated time until the end, where these are known, in `job`, which
+  // is the copy that callers see.
   void AddTo(wan::v1::Job& job, const LiveJob& live) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Estimates the time until the end of the running job; nothing while that is unknown.
@@ -89,24 +91,25 @@ class JobOutlook {
   // nothing while unknown.
   std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it with the first progress of an attempt, which tells what earlier attempts have done.
+  // Call it with the first progress of an attempt, which tells how many steps earlier attempts have
+  // done.
   void NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
                      const wan::v1::StepProgress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it when the job has completed; later estimates learn from the time taken.
+  // Call it when the job has completed: later estimates learn from the time `taken`.
   void LearnFrom(const LiveJob& live, absl::Duration taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
  private:
-  // `before`: the sum of the jobs before it if the job is queued; nullopt if it runs.
+  // `before` sums up the jobs before this one if it is queued; nullopt if it runs.
   void AddEta(const LiveJob& live, const std::optional<QueueSum>& before, wan::v1::Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Adds each group's job to the statistics, and the estimated time until its end.
+  // Adds to the statistics each group's job, and the estimated time until that job ends.
   void AddGroups(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Estimates the time to encode the job's texts and image; zero while unknown.
   absl::Duration TimeBeforeSteps(const LiveJob& live) const;
-  // Returns the time of the work that the job's next attempt would repeat if the job stopped now.
-  // While the job is being decoded, the result may be up to kWorkWorthKeeping too low.
+  // Returns how long the job's next attempt would take to repeat work if the job stopped now. While
+  // the job is being decoded, the result may be up to kWorkWorthKeeping too low.
   absl::Duration ComputedAgain(const LiveJob& live) const;
 
   const Parts parts_;
@@ -114,8 +117,8 @@ class JobOutlook {
   uint64_t changes_ ABSL_GUARDED_BY(live_.mutex) = 0;  // number of jobs that were added or removed
 };
 
-// Stores the job's estimated device time in its row, so that the reservation survives a restart,
-// after which the job has to be planned again.
+// Stores the job's estimated device time in its row, so that the reservation survives a restart;
+// after a restart the job must be planned again.
 void NoteReserved(wan::v1::Job& job, std::optional<absl::Duration> estimate);
 
 }  // namespace wan::server

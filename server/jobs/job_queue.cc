@@ -142,7 +142,8 @@ std::optional<JobQueue::Place> JobQueue::PlaceOf(const std::string& job) const {
 std::optional<JobQueue::Place> JobQueue::Visit(
     const Place& from, int limit,
     const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit) {
-  // A heap with the next entry of each lane that the visit has entered; the earliest is on top.
+  // An entry of a heap that has the next job of each lane that the visit has entered; the earliest
+  // job is on top.
   struct Next {
     Place place;
     Lane* lane = nullptr;
@@ -165,8 +166,9 @@ std::optional<JobQueue::Place> JobQueue::Visit(
       principals_looked_at_);
   before += of_begun;
   std::make_heap(next.begin(), next.end());
-  // Each other lane enters the heap when the visit reaches its first job. Index() of an entered
-  // lane leaves `begins` valid, because `begins` points to a lane that has not been entered.
+  // The visit adds each other lane to the heap when it reaches the lane's first job. Calling
+  // Index() for an entered lane leaves `begins` valid, because `begins` points to a lane that has
+  // not been entered.
   for (auto begins = index_.lower_bound(from);; --limit) {
     while (begins != index_.end() && (next.empty() || begins->first < next.front().place)) {
       ++principals_looked_at_;
@@ -237,7 +239,7 @@ JobQueue::Tree::iterator JobQueue::Estimate(Lane& lane, Tree::iterator place,
   const Key key = place->first;
   QueueEntry entry = std::move(place->second);
   // The tree updates its sums only when an entry is inserted, so erase the entry and insert it
-  // again.
+  // again with the new estimate.
   lane.order.erase(place);
   QueueSum& of_model = models_[entry.model];
   of_model -= internal::SumOf(entry);

@@ -1,4 +1,4 @@
-// Decides which job runs next: by priority, then by what the principals have used, then by age.
+// Decides which job runs next: by priority, then by how much the principals have used, then by age.
 #pragma once
 
 #include <cstdint>
@@ -24,10 +24,10 @@ namespace wan::server {
 struct QueueEntry {
   std::string job;
   std::string model;
-  int priority = 0;   // higher runs first
-  uint64_t age = 0;   // order of acceptance, different for every job
-  bool ready = true;  // false: counts and has a position, but is not taken yet
-  // The work of the job's plan, for estimates; null while unknown.
+  int priority = 0;   // entries of higher priority run first
+  uint64_t age = 0;   // order in which jobs were accepted; different for every job
+  bool ready = true;  // false: the job counts and has a position, but cannot be taken yet
+  // The work that the job's plan has, for estimates; null while unknown.
   std::shared_ptr<const PlannedWork> work;
   // How long the job will take, as last estimated; nullopt while unknown.
   std::optional<absl::Duration> estimate;
@@ -43,26 +43,27 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// The result of cutting a tree of entries in two.
+// The two parts of a tree of entries that was cut at a place.
 struct QueueCut {
   QueueSum before;
   std::optional<QueueKey> behind;  // the first entry after the cut
 };
 
-// A policy of libstdc++'s policy-based trees: every node of a tree of entries stores the sum of its
-// subtree. The tree calls operator() whenever a node's subtree has changed.
+// A policy for libstdc++'s policy-based trees: every node of a tree of entries stores the sum of
+// its subtree. The tree calls operator() whenever a node's subtree has changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
 class QueueSumUpdate {
  public:
   using metadata_type = QueueSum;
 
-  // The sum of all entries.
+  // Returns the sum of all entries.
   QueueSum Sum() const {
     return node_begin() == node_end() ? QueueSum() : node_begin().get_metadata();
   }
 
   // Cuts the tree before the first entry for which `is_before(key, sum of the entries before it)`
-  // is false; it must be false for all later entries as well. Takes O(log n).
+  // is false; the function must be false for all later entries as well. Takes O(log n) for n
+  // entries.
   template <typename IsBefore>
   QueueCut Cut(const IsBefore& is_before) const {
     QueueCut cut;
@@ -101,23 +102,23 @@ class QueueSumUpdate {
 
 }  // namespace internal
 
-// The order of the queue: jobs of higher priority come first. Within one priority, the next job is
-// the oldest one of the principal that has used the least device time. The estimated time of a job
-// counts as used while the job runs, so principals take turns however many jobs each has. A
-// principal whose jobs cannot run now is passed over, and its use stays as low as it is.
+// Keeps the waiting jobs in order: jobs of higher priority come first. Within one priority, the
+// next job is the oldest one of the principal that has used the least device time. The estimated
+// time of a job counts as used while the job runs, so principals take turns however many jobs each
+// has. A principal whose jobs cannot run now is passed over, and its use stays as low as it is.
 //
 // Positions and sums follow this order; they are exact if all estimates are right, no other job
 // comes, and every model is ready. The use of a principal is read when its first entry is added and
 // when RefreshUse is called, so the order is stable between these calls.
 //
 // Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. Unless its comment
-// says otherwise, a call takes time logarithmic in the queue's length and in the number of waiting
-// principals, and linear in the number of principals that have jobs both before and after the place
-// in question.
+// says otherwise, a function takes time logarithmic in the queue's length and in the number of
+// waiting principals, and linear in the number of principals that have jobs both before and after
+// the place in question.
 class JobQueue {
  public:
-  // Returns the device time that a principal has used, by which the queue is fair. Called only
-  // during calls of the queue.
+  // Returns the device time that a principal has used, from which the queue's order follows. The
+  // queue calls it only during calls of its own functions.
   using UseOf = std::function<absl::Duration(const std::string& owner)>;
   explicit JobQueue(
       int capacity, UseOf use_of = [](const std::string&) { return absl::ZeroDuration(); })
@@ -128,61 +129,64 @@ class JobQueue {
   int size() const { return static_cast<int>(places_.size()); }
 
   // Adds a job that is not in the queue. Never fails, even if the queue is full, because accepted
-  // jobs may return to it. Returns the sum of the jobs before it, and sets `announced_position` to
-  // their number.
+  // jobs may return to it. Returns the sum of the jobs before the new one, and sets its
+  // `announced_position` to their number.
   QueueSum Add(QueueEntry entry);
 
-  // Sets `ready` of a job in the queue.
+  // Sets `ready` of the job's entry to true.
   void MarkReady(const std::string& job);
 
   // Does nothing if the job is not in the queue.
   void Remove(const std::string& job);
 
-  // Reads the use of all waiting principals again.
+  // Reads again how much all waiting principals have used.
   void RefreshUse();
 
-  // Whether jobs of the model (or principal) of this name may be taken.
+  // Returns whether jobs of the model (or principal) of this name may be taken.
   using Accepts = std::function<bool(const std::string& name)>;
   static bool AcceptAll(const std::string& /*name*/) { return true; }
 
   // Removes and returns the first ready entry whose model `runnable` accepts; nullopt if there is
-  // none. Skips the entries of principals that `may_run` refuses. Calls `runnable` at most once for
-  // each model that has a ready entry. Looks at one entry for each model of every principal.
+  // none. Passes over the entries of principals that `may_run` refuses. Calls `runnable` at most
+  // once for each model that has a ready entry. Looks at one entry for each model of every
+  // principal.
   std::optional<QueueEntry> TakeFirst(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
-  // The entry that TakeFirst would return; null if there is none. Valid until the queue changes.
+  // Returns the entry that TakeFirst would return; null if there is none. The pointer is valid
+  // until the queue changes.
   const QueueEntry* First(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
   std::optional<int> Position(const std::string& job) const;
 
-  // The sum of the jobs before this one; nothing if it is not in the queue.
+  // Returns the sum of the jobs before this one; nothing if this one is not in the queue.
   std::optional<QueueSum> Before(const std::string& job) const;
-  // The sum of the jobs that would be before a new job of this owner and priority.
+  // Returns the sum of the jobs that would come before a new job of this owner and priority.
   QueueSum BeforeNew(const std::string& owner, int priority) const;
-  // The sum of the jobs before the n-th job of a principal, counted from 1; nothing if it has fewer
-  // jobs.
+  // Returns the sum of the jobs before the n-th job of a principal, where n counts from 1; nothing
+  // if the principal has fewer jobs.
   std::optional<QueueSum> BeforeNth(const std::string& owner, int n) const;
 
-  // The sum of the waiting jobs, by model; only models that have any.
+  // Returns the sum of the waiting jobs for each model that has any.
   const std::map<std::string, QueueSum>& models() const { return models_; }
 
   using Place = QueuePlace;
-  // The place before all entries.
+  // Returns the place before all entries.
   static Place Front() { return {std::numeric_limits<int>::min(), -absl::InfiniteDuration(), 0}; }
-  // The place of a job; nothing if it is not in the queue.
+  // Returns the place of a job; nothing if the job is not in the queue.
   std::optional<Place> PlaceOf(const std::string& job) const;
 
-  // Calls `visit` for up to `limit` entries from `from` on, in the order in which they run, with
-  // the sum of those before each. `visit` may change `estimate` and `announced_position`, and
-  // nothing else. Returns the place at which to continue; nullopt at the end of the queue.
+  // Calls `visit` for up to `limit` entries at and after `from`, in the order in which they will
+  // run, with the sum of the entries before each. `visit` may change `estimate` and
+  // `announced_position`, and nothing else. Returns the place at which to continue; nullopt at the
+  // end of the queue.
   std::optional<Place> Visit(
       const Place& from, int limit,
       const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit);
 
-  // The number of entries looked at by all calls so far. Tests use it to bound the time for which a
-  // call holds the lock.
+  // Returns how many entries all calls so far have looked at. Tests use it to bound the time for
+  // which a call holds the lock.
   int64_t looked_at() const { return looked_at_; }
-  // The number of principals looked at by all calls so far to find the jobs before a place.
+  // Returns how many principals all calls so far have looked at to find the jobs before a place.
   int64_t principals_looked_at() const { return principals_looked_at_; }
 
  private:
@@ -190,14 +194,14 @@ class JobQueue {
   using Tree = __gnu_pbds::tree<Key, QueueEntry, std::less<Key>, __gnu_pbds::rb_tree_tag,
                                 internal::QueueSumUpdate>;
 
-  // The entries of one principal. A lane has at least one entry.
+  // The waiting jobs of one principal. A lane has at least one job.
   struct Lane {
     absl::Duration used;
     Tree order;
-    // The entries that may be taken, by model.
+    // The entries that may be taken; the key is the model.
     std::map<std::string, std::set<Key>> ready;
-    // The key of this lane in `index_`: the place of its first job at that time; nothing if it is
-    // not in the index.
+    // The lane's key in `index_`: the place that its first job had when the lane was indexed;
+    // nothing if the lane is not in the index.
     std::optional<Place> indexed;
   };
   using Lanes = std::map<std::string, Lane>;
@@ -207,24 +211,24 @@ class JobQueue {
   };
 
   static Key KeyOf(const QueueEntry& entry) { return {-entry.priority, entry.age}; }
-  // `before`: the sum of the lane's entries before this one.
+  // `before` is the sum of the lane's entries before this one.
   static Place PlaceIn(const Lane& lane, const Key& key, const QueueSum& before) {
     return {key.first, lane.used + before.use(), key.second};
   }
   std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
-  // Updates the lane in `index_`. Call it after every change of the lane's entries, their estimates
-  // or `used`, before the order is read.
+  // Updates the lane's entry in `index_`. Call it after every change of the lane's entries, their
+  // estimates or `used`, before the order is read.
   void Index(Lane& lane);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;
-  // Changes an entry's estimate and returns its new place in the tree.
+  // Changes an entry's estimate and returns the entry's new place in the tree.
   Tree::iterator Estimate(Lane& lane, Tree::iterator place, std::optional<absl::Duration> estimate);
   QueueEntry Take(const EntryPlace& place);
 
   const int capacity_;
   const UseOf use_of_;
-  Lanes lanes_;  // by owner
+  Lanes lanes_;  // the key is the owner
   internal::LaneIndex<Lane> index_;
   std::unordered_map<std::string, EntryPlace> places_;
   std::map<std::string, QueueSum> models_;

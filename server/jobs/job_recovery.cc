@@ -13,21 +13,20 @@ namespace {
 constexpr char kRestarted[] = "server restarted while the job was running";
 constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
 
-// Most jobs that are taken over without releasing the lock.
+// Most jobs that are taken over before the lock is released for a moment.
 constexpr size_t kJobsAtOnce = 64;
 
-// Most stored events per read.
+// Most stored events that are read at once.
 constexpr int kPageEvents = 256;
 
-// Rebuilds the trace of the job's latest attempt from its stored events, as far as they can be
-// read.
+// Rebuilds the trace of the job's latest attempt from the stored events that can be read.
 AttemptTrace StoredTrace(JobStore& store, const wan::v1::Job& job) {
   AttemptTrace trace;
   int64_t after = 0;
   for (;;) {
     const absl::StatusOr<std::vector<wan::v1::Event>> page =
         store.Events(job.name(), after, kPageEvents);
-    // Damaged events end the job's log for its watchers; the job itself can still run.
+    // Damaged events end the stream of events for the job's watchers; the job itself can still run.
     if (!page.ok() || page->empty()) return trace;
     for (const wan::v1::Event& event : *page) {
       if (event.attempt() == job.attempt()) trace.Add(event);
@@ -70,7 +69,7 @@ void JobStates::TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration sh
   LiveJob& live = live_.jobs[stored.job.name()];
   live.age = next_age_++;
   live.queued_since = ToTime(stored.job.create_time());
-  // The clock may have been set back since the job was created.
+  // The wall clock may have been set back since the job was created.
   live.queued_instant = std::min(live.queued_since + shift, live_.steady.Now());
   live.trace = std::move(trace);
   live.stored = std::move(stored);
@@ -87,7 +86,7 @@ void JobStates::TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration sh
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
     RequeueLost(live, kRestarted);
   } else {
-    parts_.order.Enqueue(live);  // the position has not changed, so the Queued event is dropped
+    parts_.order.Enqueue(live);  // drop the Queued event, because the position has not changed
   }
   if (IsFinal(job.state())) return;
   parts_.order.NoteUnplanned(job);

@@ -19,7 +19,7 @@ namespace {
 // The engine and the server must use the same reason for storage errors.
 static_assert(kReasonStorage == kReasonStorageUnavailable);
 
-// A job goes back to the queue at most this often after the disk refused a file only for a moment.
+// How often a job may go back to the queue because the disk refused a file for a moment only.
 constexpr int kMostRefusals = 3;
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
@@ -29,11 +29,11 @@ bool JobRunner::RunNext() {
   if (!parts_.storage.status().ok()) return false;
   const std::optional<Attempt> attempt = parts_.states.BeginNext(parts_.group);
   if (!attempt.has_value()) return false;
-  // This group is busy now, so an idle group may load a model for waiting jobs that only this one
-  // could run.
+  // This group is busy now, so let an idle group load a model for waiting jobs that otherwise only
+  // this group could run.
   if (parts_.groups.size() > 1) parts_.groups.WakeAll();
   const std::string& name = attempt->job.name();
-  // The attempt must be on disk before the engine can take the process with it.
+  // Wait until the attempt's entry is on the disk, because the engine may crash the process.
   const absl::Status entered = parts_.ledger.Flush();
   if (ReasonOf(entered) == kReasonStorageUnavailable) {
     Postpone(name, entered);
@@ -55,7 +55,7 @@ bool JobRunner::RunNext() {
                                          : parts_.states.End(name, told);
   Tidy(attempt->job, state);
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) {
-    parts_.artifacts.Remove(name).IgnoreError();  // the next start tries again
+    parts_.artifacts.Remove(name).IgnoreError();  // if this fails, the next start tries again
   }
   if (lost) parts_.on_device_lost(parts_.group, result.status());
   return true;
@@ -63,7 +63,8 @@ bool JobRunner::RunNext() {
 
 wan::v1::JobState JobRunner::Postpone(const std::string& job, const absl::Status& problem) {
   parts_.storage.Report(problem);
-  // Owners must not see the folders; administrators see them in the storage's status.
+  // Job owners must not see the folders' paths; administrators see them in the status of the
+  // storage.
   const absl::string_view why = problem.message();
   return parts_.states.Postpone(
       job, absl::StrCat("the data folder takes no writes: ",
@@ -82,13 +83,14 @@ absl::Status JobRunner::StorageProblem(const Attempt& attempt, const absl::Statu
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok() && !IsStorageError(result)) return problem;
   if (problem.ok()) {
-    // The disk refused a file but takes writes now. If this repeats, for example because the job's
-    // files exceed a disk quota, let the job fail so that its owner sees the cause.
+    // The disk refused a file but takes writes now. If this happens again and again, for example
+    // because the job's files exceed a disk quota, let the job fail so that its owner sees the
+    // cause.
     if (++refusals_[attempt.job.name()] > kMostRefusals) return problem;
     problem = result;
   }
   const uint64_t free = parts_.artifacts.FreeBytes().value_or(0);
-  if (free > kNearlyFull) return problem;  // the cause is not a full disk
+  if (free > kNearlyFull) return problem;  // the disk has space, so it is not the cause
   least_free_bytes_ =
       free + parts_.artifacts.StagedBytes(attempt.job.name(), attempt.job.attempt());
   return problem;

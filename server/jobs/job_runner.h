@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// Call it only on the thread of the group's executor, except least_free_bytes().
+// Call it only on the thread of the group's executor, except for least_free_bytes().
 class JobRunner {
  public:
   explicit JobRunner(RunnerParts parts) : parts_(std::move(parts)) {}
@@ -25,23 +25,23 @@ class JobRunner {
   // folder takes writes again.
   bool RunNext();
 
-  // A job may begin only if more bytes than this are free, because the last job ran out of space
-  // with this many. 0: no condition. May be called from any thread.
+  // A job may begin only if the disk has more free bytes than this, because the last job ran out of
+  // space with this many. 0 means that a job may always begin. Any thread may call it.
   uint64_t least_free_bytes() const { return least_free_bytes_; }
 
  private:
   // Puts the job back into the queue and reports to StorageWatch that the data folder refuses
   // writes. Returns the job's new state.
   wan::v1::JobState Postpone(const std::string& job, const absl::Status& problem);
-  // Returns why the data folder refused the attempt's files; OK if something else ended the
-  // attempt with `result`.
+  // Removes the attempt's files; if `state`, the job's new state, is final, also removes the job's
+  // savepoint.
   absl::Status StorageProblem(const Attempt& attempt, const absl::Status& result);
   // Removes the attempt's files, and the job's savepoint if `state`, the job's new state, is final.
   void Tidy(const wan::v1::Job& job, wan::v1::JobState state);
 
   const RunnerParts parts_;
   std::atomic<uint64_t> least_free_bytes_ = 0;
-  // By job: how often the disk refused its files although a later probe succeeded.
+  // How often the disk refused a job's files although a later probe succeeded; the key is the job.
   std::map<std::string, int> refusals_;
 };
 

@@ -12,7 +12,7 @@ namespace wan::server {
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model) {
   // Leave out the fields that may change while the job waits, and those that do not affect the
-  // latents.
+  // video's latents.
   wan::v1::GenerationRequest request = job.request();
   request.clear_request_id();
   request.clear_webhook_url();
@@ -40,7 +40,8 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   for (const LoraDescription& lora : model.loras) {
     for (const LoraPartDescription& part : lora.parts) {
       add(part.path);
-      // Another version of the server may read another factor from the same file.
+      // Include the factor, because another version of the server may read another factor from the
+      // same file.
       add(absl::StrCat(part.min_factor.value_or(1), " ", part.max_factor.value_or(1)));
     }
   }

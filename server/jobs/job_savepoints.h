@@ -1,4 +1,4 @@
-// Decides when an attempt keeps savepoints, and writes them on a thread of its own.
+// Decides when an attempt keeps savepoints, and writes the savepoints on a separate thread.
 #pragma once
 
 #include <functional>
@@ -22,9 +22,10 @@ namespace wan::server {
 // passed: writing it takes about a thousandth of this time.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// Everything that decides a job's latents besides the number of steps: request, image, provenance,
-// and the model with the versions of its files. A savepoint of another identity must not be
-// continued, because no server could reproduce the video. Pass the result to SavepointStore::Write.
+// Returns a digest of everything except the number of steps that decides a job's latents: request,
+// image, provenance, and the model with the versions of its files. A job must not continue a
+// savepoint with another identity, because no server could reproduce the video. Pass the result to
+// SavepointStore::Write.
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model);
 
@@ -34,16 +35,17 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
 class JobSavepoints final : public SavepointKeeper {
  public:
   struct Parts {
-    const SavepointStore& store;  // must outlive the object, as must the clock
+    const SavepointStore& store;  // the store and the clock must outlive the object
     Clock& clock;
     std::string job;  // "jobs/ID"
     std::string identity;
-    // Least time between two savepoints, and before the first; zero: one after every step.
+    // Least time between two savepoints, and before the first; zero: the job keeps one after every
+    // step.
     absl::Duration interval;
     // Returns whether the job, which was asked to stop, will run again.
     std::function<bool()> will_run_again;
-    // Called on the writer's thread after each savepoint is on the disk, with the seconds that
-    // writing took.
+    // Called on the writer's thread when a savepoint is on the disk, with the seconds that writing
+    // took.
     std::function<void(int steps_done, double seconds)> on_written;
     // Called on the engine's or the writer's thread if a savepoint cannot be read or written; the
     // job goes on without it.
@@ -52,7 +54,7 @@ class JobSavepoints final : public SavepointKeeper {
   explicit JobSavepoints(Parts parts);
   JobSavepoints(const JobSavepoints&) = delete;
   JobSavepoints& operator=(const JobSavepoints&) = delete;
-  // Waits until the last kept savepoint is on the disk or its write has failed.
+  // Waits until the last savepoint is on the disk or writing it has failed.
   ~JobSavepoints() override;
 
   std::optional<Savepoint> Load() override;

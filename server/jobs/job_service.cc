@@ -116,7 +116,7 @@ void JobService::Update(const wan::v1::UpdateJobRequest& request, const PostTask
   const auto update = std::make_shared<const JobUpdate>(*std::move(parsed));
   std::optional<wan::v1::Job> live = parts_->states.Update(
       update->job, [&](wan::v1::GenerationRequest& values) { update->ApplyTo(values); });
-  // The job may have ended although the disk does not have its end yet.
+  // The job may have ended although its end is not on the disk yet.
   parts_->log->Flush(update->job, [this, update, post, live = std::move(live),
                                    done = std::move(done)](const absl::Status& stored) {
     if (!stored.ok()) return done(ChangeNotStoredError(stored));
@@ -219,7 +219,7 @@ void JobService::CallerWentAway(const std::string& name, bool deadline_passed) {
     parts_->callers.Await(name);
     return;
   }
-  // Forget fails if another caller has joined the job since Leave.
+  // Forget fails if another caller has joined the job since the call of Leave.
   if (!parts_->callers.Forget(name)) return;
   parts_->states.Cancel(name, StopCause::kCallerGone,
                         deadline_passed ? kDeadlineExceeded : kCallerWentAway);
@@ -295,17 +295,17 @@ void JobService::Undrain(
 }
 
 void JobService::AwaitWrites() {
-  parts_->log->Flush().IgnoreError();  // the listeners are told of write errors
+  parts_->log->Flush().IgnoreError();  // the listeners are told of write errors elsewhere
 }
 
 void JobService::Stop(StopMode mode, absl::Duration grace) {
   absl::MutexLock lock(&parts_->stop_mutex);
   if (parts_->stopped) return;
   parts_->stopped = true;
-  // Stop the drainer first, so that the waits below cover the changes that it makes.
+  // Stop the drainer first, so that the waits below include the changes that it makes.
   parts_->drainer.Stop(mode, grace);
   parts_->queue_estimates
-      .Keep();  // after the last job has ended; written while the following calls wait
+      .Keep();  // the last job has ended; the rates are written while the following calls wait
   parts_->storage.Stop();
   parts_->digests.Stop();
   parts_->retention.Stop();

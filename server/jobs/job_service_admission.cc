@@ -31,7 +31,7 @@ namespace {
 
 constexpr int kMaxBatch = 100;
 
-// Appends those violations of `more` whose field has no violation yet.
+// Adds to `violations` those of `more` whose field has no violation yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
   const size_t own = violations.size();
@@ -54,8 +54,8 @@ void AddOfRequest(int index, const std::vector<FieldViolation>& more,
   }
 }
 
-// Returns INVALID_ARGUMENT with `violations` and those of `status`, or `status` if there are no
-// violations.
+// Returns INVALID_ARGUMENT with `violations` and those of `status`, or just `status` if
+// `violations` is empty.
 absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
@@ -73,7 +73,7 @@ struct JobService::Asked {
         caller(std::move(caller_in)) {}
 
   const std::shared_ptr<const wan::v1::GenerationRequest> sent;
-  const CanonicalRequest canonical;  // of `sent`
+  const CanonicalRequest canonical;  // the canonical form of `sent`
   const std::string digest;
   const CallerFacts caller;
 };
@@ -96,7 +96,7 @@ void JobService::Create(std::shared_ptr<const wan::v1::GenerationRequest> asked,
                      [this, held, done = std::move(done)](const Turns::Turn& turn) {
                        std::optional<absl::StatusOr<Created>> joined = JoinExisting(*held);
                        if (joined.has_value()) return done(*std::move(joined));
-                       // Keep the turn until the job is on the disk, where the next call with the
+                       // Hold the turn until the job is on the disk, where the next call with the
                        // request_id finds it.
                        CreateNew(*held, [turn, done](absl::StatusOr<Created> created) {
                          done(std::move(created));
@@ -173,10 +173,10 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
   std::shared_ptr<const std::string> image;
-  // If the image is set but empty, ValidateRequest has added a violation.
+  // If the image is set but empty, ValidateRequest has already added a violation.
   if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
-  // Any of these groups may run the job, so it must fit all of them. Their plans differ only if
-  // their cards differ.
+  // Plan for each of these groups: any of them may run the job, so the job must fit all. The plans
+  // differ only if the groups' cards differ.
   std::optional<GenerationPlan> plan;
   for (const int group : parts_->models.ReadyIn(model)) {
     absl::StatusOr<GenerationPlan> planned = CallEngine(
@@ -185,7 +185,8 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
     if (!plan.has_value()) plan = *std::move(planned);
   }
   if (!plan.has_value())
-    return WithViolations(violations, DeviceGoneError());  // the last group was lost after AddJob
+    // The last serving group was lost after AddJob.
+    return WithViolations(violations, DeviceGoneError());
   if (!violations.empty()) return InvalidFields(violations);
   std::move(unuse).Cancel();
   return Planned{*std::move(plan), std::move(image)};
@@ -238,7 +239,8 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 }
 
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
-  std::vector<std::pair<std::string, std::string>> names;  // pairs of a job and its model
+  // Each pair has a job's name and its model's name.
+  std::vector<std::pair<std::string, std::string>> names;
   const std::string& owner = jobs.front().stored.job.owner();
   absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
   for (const NewJob& job : jobs) {
@@ -276,11 +278,11 @@ void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
 struct JobService::Batch {
   std::shared_ptr<const wan::v1::SubmitBatchRequest> asked;
   CallerFacts caller;
-  std::vector<std::string> digests;   // of each request
-  std::vector<std::string> ids = {};  // their request_ids, in ascending order
+  std::vector<std::string> digests;   // the digest of each request
+  std::vector<std::string> ids = {};  // request_ids of the batch, in ascending order
   std::vector<wan::v1::Job> existing =
-      {};                        // of each request; without a name if the request makes a new job
-  std::vector<int> places = {};  // indices of the requests that make a new job
+      {};  // the job of each request; without a name if the request makes a new job
+  std::vector<int> places = {};  // indices of the requests that make new jobs
 };
 
 void JobService::SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked,
@@ -402,7 +404,8 @@ void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done
       } else {
         job = known;
       }
-      job.clear_request();  // all requests together may exceed a client's message limit
+      job.clear_request();  // leave the request out: together the requests may exceed a client's
+                            // message limit
     }
     done(std::move(response));
   };

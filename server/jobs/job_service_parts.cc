@@ -145,7 +145,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                .clock = clock,
                .listeners = listeners}) {
   std::vector<std::string> devices;
-  double slowest = std::numeric_limits<double>::max();  // lowest assumed rate of a group
+  double slowest = std::numeric_limits<double>::max();  // the lowest assumed rate of all groups
   for (int group = 0; group < groups.size(); ++group) {
     runners.emplace_back(RunnerParts{.groups = groups,
                                      .group = group,
@@ -215,8 +215,8 @@ bool JobService::Parts::RunNext(int group) {
     }
     return false;
   }
-  // The end of this attempt may let another group run a job: this one if it was requeued, or one
-  // that its owner's quota held back.
+  // Now that the attempt has ended, another group may be able to run a job: this one if it was
+  // requeued, or one that its owner's quota held back.
   groups.WakeAll();
   return true;
 }
@@ -251,7 +251,7 @@ StorageStats JobService::Parts::StorageNow() {
     }
   }
   for (const char* const suffix : {"", "-wal"}) {
-    std::error_code missing;  // a file that is not there has no bytes
+    std::error_code missing;  // a missing file counts zero bytes
     const uintmax_t bytes = std::filesystem::file_size(database.string() + suffix, missing);
     if (!missing) stats.database_bytes += bytes;
   }
@@ -263,16 +263,16 @@ absl::Status JobService::Parts::Recover() {
   absl::StatusOr<std::vector<StoredJob>> unfinished = store.Unfinished();
   absl::Status status = unfinished.status();
   if (status.ok()) {
-    // Remove the files of attempts that were killed after publishing and before their last event.
-    // No job can begin yet.
+    // Remove the published files of attempts that were killed after publishing and before their
+    // last event. No new job can begin yet.
     for (const StoredJob& stored : *unfinished) {
       removed.Update(artifacts.Remove(stored.job.name()));
     }
     status = states.Recover(store, *std::move(unfinished));
   }
   if (status.ok()) {
-    // JobStates now knows all jobs that may continue; jobs that Recover has ended need no
-    // savepoint.
+    // JobStates now knows all jobs that may continue; jobs that Recover has ended need no savepoint
+    // any more.
     removed.Update(savepoints.RemoveLeftovers(
         [&](const std::string& job) { return states.Look(job).job.has_value(); }));
   }
@@ -308,7 +308,7 @@ void JobService::Parts::AwaitAccepted() {
 }
 
 bool JobService::Parts::MakeRoom() {
-  // If the server was started on a full disk, its database is open for reading only.
+  // If the server was started on a full disk, the database is open for reading only.
   return ballast.Release() && OpenForWriting().ok();
 }
 

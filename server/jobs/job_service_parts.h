@@ -1,4 +1,5 @@
-// The parts of JobService and how they use each other. Included only by the sources of JobService.
+// The parts of JobService, and how they use each other. Only the sources of JobService include this
+// file.
 #pragma once
 
 #include <deque>
@@ -47,44 +48,44 @@
 
 namespace wan::server {
 
-// The reason in the Cancelled event of a job whose last caller has gone.
+// The reason that the Cancelled event gives when a job's last caller has gone.
 inline constexpr char kCallerWentAway[] = "caller went away";
 
-// Members are in the order of construction; each may use those before it.
+// Members are in the order of construction; each may use those above it.
 struct JobService::Parts {
   Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines, Clock& clock_in);
   // Destroys the log before the states, because the log's last writes call back into them.
   ~Parts();
 
-  // Takes a group out of service after its device was lost. Called on the thread of the group's
-  // executor, which begins no other work. The other groups keep serving.
+  // Takes a group out of service after its device was lost. It is called on the thread of the
+  // group's executor, which then begins no other work. The other groups keep serving.
   void LoseGroup(int group, DeviceLoss cause, const absl::Status& problem);
 
-  // Compares the device's results with recorded ones. It is the first task of each executor, so
-  // that no model is loaded on a device that computes wrongly.
+  // Computes a few results on the device and compares them with recorded ones. It is the first task
+  // of each executor, so that no model is loaded on a device that computes wrongly.
   void CheckDevice(int group, const std::filesystem::path& data_dir);
 
-  // Runs the group's next job; returns false if none can run there now.
+  // Runs the group's next job; returns false if the group can run none now.
   bool RunNext(int group);
 
   absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file,
                                                       const std::function<absl::Status()>& sync);
 
-  // Takes over what an earlier process left. The store must be open.
+  // Takes over the jobs and files that an earlier process left. The store must be open.
   absl::Status Recover() ABSL_EXCLUSIVE_LOCKS_REQUIRED(probe_mutex);
-  // Removes files that no longer belong to a job, until `stop` is requested. It looks at every job
-  // that has files, so it runs on the thread `sweep`.
+  // Removes files that no longer belong to a job, until `stop` is requested. The function looks at
+  // every job that has files, so it runs on the thread `sweep`.
   void RemoveLeftovers(const std::stop_token& stop);
   StorageStats StorageNow();
   // Returns OK if a job could write its row, events and artifacts now.
   absl::Status ProbeStorage();
-  // Waits until no job is being accepted: the callbacks of accepting jobs use the parts.
+  // Waits until no job is being accepted, because the callbacks of accepting jobs use the parts.
   void AwaitAccepted();
-  // Opens the store for writing if it is not open for writing, and takes over what an earlier
+  // If the store is not open for writing, opens it for writing and takes over what an earlier
   // process left.
   absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
-  // Frees the disk space that is reserved for removals. Returns whether any was freed and the store
-  // can be written.
+  // Frees the disk space that is reserved for removals. Returns whether there was any to free and
+  // the store can now be written.
   bool MakeRoom();
 
   void Tell(const absl::Status& problem) {
@@ -99,11 +100,13 @@ struct JobService::Parts {
     if (ReasonOf(problem) == kReasonStorageUnavailable) storage.Report(problem);
   }
 
-  // Serializes calls with one request_id (TurnKeyOf), and changes to one ended job. Destroyed after
-  // the store, because a change that the store drops may hold the last turn.
+  // Lets calls with one request_id (TurnKeyOf) run one at a time, and also the changes to one ended
+  // job. It is destroyed after the store, because a change that the store drops may hold the last
+  // turn.
   Turns turns;
   DiskReserve disk;
-  QueueEstimates queue_estimates;  // the models and the log call it even during their destruction
+  QueueEstimates queue_estimates;  // destroyed late: the models and the log call it even during
+                                   // their destruction
   const std::vector<StateListener*> listeners;
   const std::function<std::string(std::string_view)> webhook_problem;
   const std::function<wan::v1::TraceContext()> new_trace;
@@ -129,18 +132,20 @@ struct JobService::Parts {
   JobOutlook outlook;
   JobOrder order;
   JobStates states;
-  std::deque<JobRunner> runners;  // by group
+  std::deque<JobRunner> runners;  // the index is the group's number
   EndedJobs ended_jobs;
   Retention retention;
   Callers callers;
   Drainer drainer;
   absl::Mutex accepting_mutex;
-  int accepting ABSL_GUARDED_BY(accepting_mutex) = 0;  // jobs and batches that are being accepted
+  // Number of jobs and batches that are being accepted.
+  int accepting ABSL_GUARDED_BY(accepting_mutex) = 0;
   absl::Mutex probe_mutex;
   bool recovered ABSL_GUARDED_BY(probe_mutex) = false;
   absl::Mutex stop_mutex;
   bool stopped ABSL_GUARDED_BY(stop_mutex) = false;
-  std::jthread sweep ABSL_GUARDED_BY(probe_mutex);  // last: it uses the others
+  // Declared last: the thread uses the members above.
+  std::jthread sweep ABSL_GUARDED_BY(probe_mutex);
 };
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// The telemetry sinks that every attempt has: one makes its events, one its report.
+// The telemetry sinks that every attempt has: EventSink makes its events, ReportSink its report.
 #pragma once
 
 #include <functional>
@@ -22,27 +22,27 @@ namespace wan::server {
 // time.
 class EventSink final : public TelemetrySink {
  public:
-  // Receives events in order; `progress` is set when a step has ended.
+  // Receives events in their order; `progress` is set when a step has ended.
   using Emit = std::function<void(std::vector<wan::v1::Event> events,
                                   const std::optional<wan::v1::StepProgress>& progress)>;
 
-  // The sink gives `estimator` the time of every stage of the plan; `estimator` must outlive the
+  // The sink tells `estimator` how long every stage of the plan took; `estimator` must outlive the
   // sink.
   EventSink(std::string model, int attempt, TimeEstimator& estimator, Emit emit);
 
-  // Sets the stages of the plan. Call it before the first of them starts; events before the call
-  // carry no estimate.
+  // Sets the stages of the plan. Call it before the first of them starts; earlier events carry no
+  // estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
-  // Call it if the attempt continues after `steps_done` of `steps` steps, while no span of the plan
-  // is open. Emits Resumed and the current progress.
+  // Call it when the attempt continues after `steps_done` of `steps` steps, while no span of the
+  // plan is open. Emits the event Resumed and the current progress.
   void Resume(int steps_done, int steps);
 
   void OnSpanStart(const SpanStart& start) override;
   void OnSpanEnd(const SpanRecord& record) override;
 
  private:
-  // Removes the stage from `remaining_` and gives its time to the estimator.
+  // Removes the stage from `remaining_` and tells the estimator how long it took.
   void FinishStage(const SpanRecord& record);
   wan::v1::Event NewEvent() const;
 
@@ -69,22 +69,22 @@ class SpanReportSink final : public TelemetrySink {
 // Collects a job's report. Thread-safe.
 class ReportSink final : public TelemetrySink {
  public:
-  // `header` is the report without its stages.
+  // `header` is the report before it has any stages.
   explicit ReportSink(wan::v1::JobReport header);
 
   // Calls `change` with the report's header, under the sink's lock.
   void Annotate(const std::function<void(wan::v1::JobReport& header)>& change);
 
-  // Call it if the attempt continues after `steps_done` steps of earlier attempts. If this attempt
-  // repeats steps of its own, their first run is not reported.
+  // Call it when the attempt continues after `steps_done` steps of earlier attempts. If the attempt
+  // repeats steps that it has run itself, the report leaves out their first run.
   void Resume(int steps_done);
 
   // Returns the header with every stage that has ended, ordered by start, and with the state,
   // request, image and provenance of `job`.
   wan::v1::JobReport Snapshot(const wan::v1::Job& job) const;
 
-  // Returns the name of the kind of stage that has taken the most time so far, and that time.
-  // Ignores stages that enclose others or wait for them. An empty name if no stage has ended.
+  // Returns the name of the kind of stage on which the most time was spent so far, and that time.
+  // Ignores stages that enclose others or wait for them. The name is empty if no stage has ended.
   std::pair<std::string, absl::Duration> SlowestKind() const;
 
   void OnSpanStart(const SpanStart& start) override;
@@ -94,7 +94,7 @@ class ReportSink final : public TelemetrySink {
   struct Slot {
     Stage stage;
     absl::Time start;
-    std::optional<wan::v1::StageReport> report;  // nothing while the stage runs
+    std::optional<wan::v1::StageReport> report;  // nothing while the stage is running
   };
 
   mutable absl::Mutex mutex_;

@@ -66,7 +66,7 @@ absl::StatusOr<std::vector<JobAddition>> JobStates::Reserve(std::vector<NewJob> 
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
     const std::vector<JobAddition>& additions, const absl::Status& inserted) {
-  std::optional<JobQueue::Place> first;  // positions from here on have changed
+  std::optional<JobQueue::Place> first;  // positions at and after this place have changed
   int reach = 0;
   std::vector<wan::v1::Job> accepted;
   {
@@ -93,7 +93,7 @@ absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
       }
       accepted.push_back(ViewOf(live));
     }
-    if (live_.closed) first.reset();  // do not delay a stop by writing these events
+    if (live_.closed) first.reset();  // events would delay the stop, so write none
   }
   if (!inserted.ok()) return inserted;
   if (first.has_value()) parts_.outlook.AnnouncePositions(*first, /*estimate=*/false, reach);
@@ -149,7 +149,7 @@ void JobStates::Cancel(const std::string& job, StopCause cause, std::string_view
       }
     }
   }
-  // Outside the lock, because request_stop runs callbacks of the engine.
+  // Call it outside the lock, because request_stop runs callbacks of the engine.
   stop.request_stop();
   if (place.has_value()) parts_.outlook.AnnouncePositions(*place, /*estimate=*/false, reach);
 }

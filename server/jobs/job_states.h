@@ -33,24 +33,24 @@
 
 namespace wan::server {
 
-// What the runner of an attempt needs to know.
+// What the runner of an attempt must know.
 struct Attempt {
   wan::v1::Job job;
   absl::Time queued_since;
-  absl::Duration waited;  // since then, on the steady clock
+  absl::Duration waited;  // time since then, on the steady clock
   std::stop_token stop;
   std::shared_ptr<ReportSink> report;
 };
 
 // Thread-safe. A change of state and its event are stored in one transaction (JobLedger). Unless
-// its comment says otherwise, a call returns before its change is on disk; EventLog::Flush waits
-// for that. While a call holds the lock, it looks at a bounded number of jobs and at each principal
-// that has waiting jobs. Calls that announce the positions of many jobs take the lock several
-// times.
+// its comment says otherwise, a function returns before its change is on disk; EventLog::Flush
+// waits for that. While a function holds the lock, it looks at a bounded number of jobs and at each
+// principal that has waiting jobs. Functions that announce the positions of many jobs take the lock
+// several times.
 class JobStates {
  public:
-  // All must outlive the object. The event log must be destroyed before the object, because it
-  // calls back when a change is stored.
+  // All members must outlive the object. The event log must be destroyed before the object, because
+  // it calls back when a change is stored.
   struct Parts {
     LiveJobs& live;
     JobOrder& order;
@@ -62,10 +62,10 @@ class JobStates {
     // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
-    // Returns the number of steps in a job's savepoint. Called with the lock held after the job has
-    // lost an attempt.
+    // Returns how many steps the job's savepoint has. It is called with the lock held, after the
+    // job has lost an attempt.
     std::function<int(const std::string& job)> steps_kept;
-    // Called on the log's thread with no lock held, once the store has a job's end.
+    // It is called on the log's thread with no lock held, once the store has a job's end.
     std::function<void(const std::string& job)> on_end_stored;
   };
   explicit JobStates(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
@@ -79,28 +79,28 @@ class JobStates {
   // Queues all jobs or none. Calls `done` with the jobs, in the same order, once they are on disk:
   // on the store's thread, or on the caller's if they are refused at once. `done` must not block.
   // All jobs must have the same owner, whose quotas of queued jobs and device seconds must have
-  // room for them. Call ModelTable::AddJob for each job before, and ModelTable::RemoveJob if `done`
-  // receives an error.
+  // room for all of them. Before, call ModelTable::AddJob for each job; call ModelTable::RemoveJob
+  // for each if `done` receives an error.
   void Accept(std::vector<NewJob> jobs, Accepted done);
 
   // Calls `change` with the request of a job that has not ended, queues the write to disk and
-  // returns the job; nothing if there is no such job. Only priority, deadline and labels of the
-  // request may change. A queued job moves to its new position at once.
+  // returns the job; returns nothing if there is no such job. Only priority, deadline and labels of
+  // the request may change. A queued job moves to its new position at once.
   std::optional<wan::v1::Job> Update(
       const std::string& job, const std::function<void(wan::v1::GenerationRequest&)>& change);
 
-  // Ends a queued job at once, and asks a running job to stop. Does nothing to other jobs. If the
-  // cause is a call, the cancellation of a running job is stored at once, so that the job becomes
-  // CANCELLED even if the process dies before the job has stopped.
+  // Ends a queued job at once, and asks a running job to stop. Does nothing to a job that has
+  // ended. If the cause is a call, stores the cancellation of a running job at once, so that the
+  // job becomes CANCELLED even if the process dies before the job has stopped.
   void Cancel(const std::string& job, StopCause cause, std::string_view reason);
 
-  // A job as this process knows it. If neither member is set, ask the store.
+  // A job as the states know it. If neither member is set, the caller must ask the store.
   struct View {
-    // Set if the job has not ended or its end is not on disk yet; in the second case it is the job
-    // as it was before its end.
+    // Set if the job has not ended or its end is not on disk yet; if its end is not on disk, this
+    // is the job as it was before the end.
     std::optional<wan::v1::Job> job;
-    // Whether the job is being accepted. It may not be on disk yet, so hide it from callers even if
-    // the store returns it.
+    // Whether the job is being accepted. The job may not be on disk yet, so callers must not see it
+    // even if the store returns it.
     bool hidden = false;
   };
   View Look(const std::string& job) const;
@@ -108,72 +108,75 @@ class JobStates {
   // or if the job's end is on disk.
   std::optional<wan::v1::JobReport> FindReport(const std::string& job) const;
 
-  // The following methods are for the runner of a group.
+  // The following functions are for the runner of a group.
 
-  // Starts the next attempt in a device group that runs none; returns nullopt if no job can run
-  // there now.
+  // Begins the next attempt in a device group that runs none; returns nullopt if the group can run
+  // no job now.
   std::optional<Attempt> BeginNext(int group);
-  // Appends events of the running attempt. If `progress` is set, it replaces the job's progress.
+  // Appends events of the running attempt. If `progress` is set, replaces the job's progress by it.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                    const std::optional<wan::v1::StepProgress>& progress);
-  // Records the inputs of the running attempt: its provenance in the job's row, which is stored
+  // Records what the running attempt is made from: its provenance in the job's row, which is stored
   // when the attempt ends, and the model's files, which are stored at once.
   void NoteOrigin(const std::string& job, const wan::v1::Provenance& provenance,
                   std::span<const ModelFile> files);
-  // Changes the row of the running job. The change is stored when the attempt ends.
+  // Changes the row of the running job by calling `change`. The row is stored when the attempt
+  // ends.
   void Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change);
   // Asks a running job to stop and be requeued if a waiting job should run in its group instead
-  // (JobOrder::SuccessorOf). Call it when a step has ended.
+  // (JobOrder::SuccessorOf). Call it when a step of the job has ended.
   void PreemptRunning(const std::string& job, int gap);
-  // Whether the running job will be put back into the queue when it stops.
+  // Returns whether the running job will be put back into the queue when it stops.
   bool WillRunAgain(const std::string& job) const;
   // Ends the running attempt and returns the job's new state. A cancelled job becomes CANCELLED
   // whatever `result` is. A job that was asked to go back into the queue becomes QUEUED, unless it
   // has completed or is tied to a caller whom the server's stop cuts off.
   wan::v1::JobState End(const std::string& job,
                         const absl::StatusOr<std::vector<wan::v1::Artifact>>& result);
-  // Ends a running attempt after its device was lost, counts it as lost, and returns the job's new
-  // state: QUEUED; FAILED (ATTEMPTS_EXHAUSTED) if it has lost too many attempts; CANCELLED if it
-  // was asked to stop, or if it is tied to its caller and no group serves any more. Call
-  // DeviceGroups::Leave for the group before.
+  // Ends a running attempt after its device was lost, counts the attempt as lost, and returns the
+  // job's new state: QUEUED; FAILED (ATTEMPTS_EXHAUSTED) if the job has lost too many attempts;
+  // CANCELLED if it was asked to stop, or if it is tied to its caller and no group serves any more.
+  // Before, call DeviceGroups::Leave for the group.
   wan::v1::JobState EndLost(const std::string& job, std::string_view reason);
-  // Puts the running job back into the queue because it cannot run now (the data folder takes no
-  // writes), without counting a lost attempt. A job that was asked to stop ends as in End. Returns
-  // its new state.
+  // Puts the running job back into the queue because the data folder takes no writes; the attempt
+  // does not count as lost. A job that was asked to stop ends as in End. Returns the job's new
+  // state.
   wan::v1::JobState Postpone(const std::string& job, std::string_view reason);
 
-  // The following methods are for drain and stop.
+  // The following functions are for drain and stop.
 
-  // After this, Accept fails with the `refusal` of the latest call, and BeginNext returns nullopt.
-  // The running attempts will not count as lost, however the process ends. Returns the names of the
-  // running jobs, by group.
+  // After Close, Accept fails with the `refusal` of the latest call, and BeginNext returns nullopt.
+  // However the process ends, the running attempts will not count as lost. Returns the names of the
+  // running jobs; the index is the group's number.
   std::vector<std::string> Close(const absl::Status& refusal);
   // Reverts Close: Accept and BeginNext work again if any group serves, and running attempts can
   // count as lost again.
   void Reopen();
-  // Call it when the last group has stopped serving. After this, Accept refuses with DEVICE_LOST
-  // and BeginNext returns nullopt. Changes the state of no job.
+  // Call it when the last group has stopped serving. After LoseDevice, Accept refuses jobs with
+  // DEVICE_LOST and BeginNext returns nullopt. Does not change the state of any job.
   void LoseDevice();
-  // Waits until the job is not running, or until Reopen. Returns false if neither has happened by
-  // `until`, a time of the steady clock.
+  // Waits until the job is not running, or until Reopen is called. Returns false if neither has
+  // happened by `until`, which is a time of the steady clock.
   bool AwaitEnd(const std::string& job, absl::Time until);
   // Asks a running job to stop and be requeued; `reason` goes into its Requeued event. Does nothing
   // if the job is not running or Close has not been called.
   void RequeueRunning(const std::string& job, std::string_view reason);
 
  private:
-  // The two parts of Accept: Reserve runs before the jobs are on disk, Settle after the store has
+  // The two parts of Accept: Reserve runs before the jobs are on disk, Settle when the store has
   // answered.
   absl::StatusOr<std::vector<JobAddition>> Reserve(std::vector<NewJob> jobs);
   absl::StatusOr<std::vector<wan::v1::Job>> Settle(const std::vector<JobAddition>& additions,
                                                    const absl::Status& inserted);
-  // Takes over one job of an earlier process. `trace` belongs to its latest attempt; `shift` is the
-  // steady clock's time minus the wall clock's.
+  // Takes over one job that an earlier process left. `trace` belongs to the job's latest attempt;
+  // `shift` is the steady clock's time minus the wall clock's.
   void TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration shift)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it when the attempt has ended: charges the time for which it held the device.
+  // Call it when the attempt has ended: charges the owner for the time for which the attempt held
+  // the device.
   LiveJob& EndHold(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Makes a job whose attempt has ended CANCELLED if it was cancelled. Returns whether it was.
+  // If the job was cancelled, makes it CANCELLED after its attempt has ended. Returns whether it
+  // was cancelled.
   bool FinishIfStopped(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Requeues a job that lost its attempt, or makes it FAILED after max_attempts.
   void RequeueLost(LiveJob& live, std::string_view reason)
@@ -185,7 +188,7 @@ class JobStates {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   void FinishCancelled(LiveJob& live, StopCause cause, std::string_view reason)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Moves a job to its final state; `event` is its last event.
+  // Moves a job to its final state; `event` becomes its last event.
   void Finish(LiveJob& live, wan::v1::JobState state, const absl::Status& error,
               wan::v1::Event event) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   void SetState(LiveJob& live, wan::v1::JobState state) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);

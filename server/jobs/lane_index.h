@@ -1,4 +1,5 @@
-// An index of the queue's lanes that sums up the jobs before a place without looking at all lanes.
+// An index of the queue's lanes (a lane has the jobs of one principal); sums up the jobs before a
+// place without looking at all lanes.
 #pragma once
 
 #include <algorithm>
@@ -11,22 +12,22 @@
 
 namespace wan::server::internal {
 
-// The range of the queue's order that a lane (the jobs of one principal) covers. Jobs of other
-// lanes may lie between its jobs.
+// The range of the queue's order from a lane's first job to its last. Jobs of other lanes may lie
+// within the range.
 template <typename Lane>
 struct LaneSpan {
   Lane* lane = nullptr;
-  QueuePlace last;  // the place of its last job
-  QueueSum sum;     // the sum of all its jobs
+  QueuePlace last;  // the place of the lane's last job
+  QueueSum sum;     // the sum of all jobs of the lane
 };
 
-// The totals of a subtree of the index.
+// The totals of the lanes in a subtree of the index.
 struct LanesBelow {
-  QueuePlace last;  // the largest `last` of the lanes
+  QueuePlace last;  // the greatest `last` of these lanes
   QueueSum sum;
 };
 
-// A policy of libstdc++'s policy-based trees: every node of a tree of spans, whose keys are the
+// A policy for libstdc++'s policy-based trees: every node of a tree of spans, whose keys are the
 // places of the lanes' first jobs, stores the totals of its subtree. The tree calls operator()
 // whenever a node's subtree has changed.
 template <typename ConstNode, typename Node, typename Compare, typename Allocator>
@@ -60,7 +61,7 @@ class LaneSpanUpdate {
   virtual ConstNode node_begin() const = 0;
   virtual ConstNode node_end() const = 0;
 
-  // Recurses at most as deep as the tree is high.
+  // The recursion is at most as deep as the tree is high.
   template <typename Visit>
   QueueSum Before(ConstNode node, const QueuePlace& place, const Visit& visit,
                   int64_t& looked_at) const {
@@ -69,7 +70,7 @@ class LaneSpanUpdate {
     if (node.get_metadata().last < place) return node.get_metadata().sum;
     QueueSum sum = Before(node.get_l_child(), place, visit, looked_at);
     if (!((*node)->first < place))
-      return sum;  // this lane and all on its right begin after the place
+      return sum;  // this lane and all to its right begin after the place
     if ((*node)->second.last < place) {
       sum += (*node)->second.sum;
     } else {
@@ -80,8 +81,8 @@ class LaneSpanUpdate {
   }
 };
 
-// The spans of the lanes that have jobs. The key is the place of a lane's first job; no two are
-// equal.
+// The tree of the spans of all lanes that have jobs. The key is the place of a lane's first job; no
+// two keys are equal.
 template <typename Lane>
 using LaneIndex = __gnu_pbds::tree<QueuePlace, LaneSpan<Lane>, std::less<QueuePlace>,
                                    __gnu_pbds::rb_tree_tag, LaneSpanUpdate>;

@@ -17,10 +17,11 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-// More than there are states, because a caller may name a state twice.
+// Allows more states than there are, because a caller may name a state twice.
 constexpr int kMaxListedStates = 16;
 
-// Identifies a list in its page tokens; the order of the states does not matter.
+// Returns a text that identifies a list in its page tokens; the order of the states does not
+// matter.
 std::string ListOf(const wan::v1::ListJobsRequest& request) {
   const std::set<int> states(request.states().begin(), request.states().end());
   return absl::StrCat("ListJobs\n", absl::StrJoin(states, ","), "\n", request.order_by(), "\n",
@@ -33,7 +34,7 @@ void Append(const absl::Status& status, std::vector<FieldViolation>& violations)
   }
 }
 
-// Returns a filter for the jobs in one of the states.
+// Returns a filter that accepts the jobs in one of the states.
 JobFilter InStates(const std::set<int>& states) {
   JobFilter any;
   any.kind = JobFilter::Kind::kOr;

@@ -7,8 +7,8 @@ namespace wan::server {
 wan::v1::Job LiveJob::Shown() const {
   if (before_end.has_value()) return *before_end;
   wan::v1::Job job = stored.job;
-  ClearAttempt(job);  // callers do not see the entry of a running attempt
-  job.clear_error();  // nor the error that marks a job to be cancelled
+  ClearAttempt(job);  // callers do not see the entry of a running attempt (server/jobs/attempts.h)
+  job.clear_error();  // nor do they see the error that marks a job to be cancelled
   return job;
 }
 

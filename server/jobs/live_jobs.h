@@ -28,45 +28,45 @@ namespace wan::server {
 
 struct LiveJob {
   StoredJob stored;
-  bool accepting = false;  // not on disk yet, so no caller knows its name
-  // The job before its end; set until the end is on disk, and shown to callers until then.
+  bool accepting = false;  // true: the job is not on disk yet, so no caller knows its name
+  // The job as it was before its end; callers see it so until the end is on disk.
   std::optional<wan::v1::Job> before_end;
   uint64_t age = 0;
-  absl::Time queued_since;                  // wall clock
-  absl::Time queued_instant;                // the same time on the steady clock
-  std::shared_ptr<const PlannedWork> work;  // null while unknown
-  // The estimated duration of the running attempt when it began.
+  absl::Time queued_since;                  // when the job was queued, on the wall clock
+  absl::Time queued_instant;                // when the job was queued, on the steady clock
+  std::shared_ptr<const PlannedWork> work;  // the planned work; null while unknown
+  // How long the running attempt was expected to take when it began.
   std::optional<absl::Duration> estimate;
-  // The part of the estimate that earlier attempts have done.
+  // The part of that estimate that earlier attempts have already done.
   absl::Duration head_start;
   // Times of the steady clock: when the running attempt began, and when job.progress was last set.
   absl::Time began;
   absl::Time progress_time;
   std::stop_source stop;
   std::optional<StopCause> stop_cause;
-  std::optional<std::string> requeue;  // set: requeue the job when it stops, for this reason
-  bool preempted = false;              // `requeue` is for another job, not for a server stop
-  std::string successor;               // the job that preempted it
-  int group = 0;                       // of the running attempt
-  int passed_over = 0;  // how often a later job was taken instead (JobOrder::TakeFor)
+  std::optional<std::string> requeue;  // if set: requeue the job when it stops, for this reason
+  bool preempted = false;  // `requeue` is for the sake of another job, not for a server stop
+  std::string successor;   // the job that runs in place of the preempted one
+  int group = 0;           // the group of the running attempt
+  int passed_over = 0;     // how often a later job was taken before this one (JobOrder::TakeFor)
   std::string stop_reason;
-  // `report` and `trace` belong to the latest attempt in this process.
+  // `report` and `trace` belong to the latest attempt that this process has begun.
   std::shared_ptr<ReportSink> report;
   AttemptTrace trace;
 
-  // Whether the job must end instead of being requeued, because the server's stop cuts off the
-  // caller to whom it is tied.
+  // Whether the job must end instead of being requeued, because the job is tied to a caller and the
+  // server's stop cuts that caller off.
   bool LosesCaller() const { return requeue.has_value() && stored.tied_to_caller && !preempted; }
   // Returns the job as callers see it, without the fields that are computed anew for each call.
   wan::v1::Job Shown() const;
-  // Returns the report so far of the latest attempt; nothing if this process has begun none.
+  // Returns the latest attempt's report so far; nothing if this process has begun no attempt.
   std::optional<wan::v1::JobReport> ReportNow() const;
 };
 
-// The current and the previous work of a device group.
+// What a device group runs now, and what it ran before.
 struct GroupWork {
-  std::string running;       // the job; empty: none
-  std::string latest_model;  // the model of its last attempt; empty before the first
+  std::string running;       // the job that the group runs; empty: none
+  std::string latest_model;  // the model of the group's latest attempt; empty before the first
 };
 
 struct LiveJobs {
@@ -75,7 +75,7 @@ struct LiveJobs {
   LiveJobs(const LiveJobs&) = delete;
   LiveJobs& operator=(const LiveJobs&) = delete;
 
-  // Holds the lock, and records how many entries of the queue were looked at while it was held.
+  // Holds the mutex, and records how many entries of the queue were looked at meanwhile.
   class ABSL_SCOPED_LOCKABLE Lock {
    public:
     explicit Lock(const LiveJobs& live) ABSL_EXCLUSIVE_LOCK_FUNCTION(live.mutex);
@@ -85,24 +85,25 @@ struct LiveJobs {
     const LiveJobs& live_;
   };
 
-  // Returns null if there is no such job, or if it is being accepted.
+  // Returns null if there is no such job, or if the job is still being accepted.
   LiveJob* Find(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
   GroupWork& StateOf(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return groups[static_cast<size_t>(group)];
   }
   bool IsRunning(const std::string& job) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex);
 
-  Clock& clock;   // for times that callers see
-  Clock& steady;  // for durations
+  Clock& clock;   // the clock for times that callers see
+  Clock& steady;  // the clock for durations
   mutable absl::Mutex mutex;
   std::unordered_map<std::string, LiveJob> jobs ABSL_GUARDED_BY(mutex);
   UsageAccount account ABSL_GUARDED_BY(mutex);
   JobQueue queue ABSL_GUARDED_BY(mutex);
   std::vector<GroupWork> groups ABSL_GUARDED_BY(mutex);  // the index is the group's number
-  std::map<wan::v1::JobState, int64_t> ended ABSL_GUARDED_BY(mutex);  // in this process
-  absl::Status refusal ABSL_GUARDED_BY(mutex);  // OK: jobs are accepted and begun
+  // Number of jobs that ended in this process, by state.
+  std::map<wan::v1::JobState, int64_t> ended ABSL_GUARDED_BY(mutex);
+  absl::Status refusal ABSL_GUARDED_BY(mutex);  // OK: the server accepts and begins jobs
   bool closed ABSL_GUARDED_BY(mutex) = false;
-  // queue.looked_at() when the lock was taken.
+  // The value of queue.looked_at() when the mutex was taken.
   mutable int64_t looked_at_before ABSL_GUARDED_BY(mutex) = 0;
   mutable int64_t most_entries_at_once ABSL_GUARDED_BY(mutex) = 0;
 };

@@ -17,13 +17,13 @@
 namespace wan::server {
 namespace {
 
-// Counts the groups that have not ended a task, and keeps the first error.
+// Counts the groups in which a task has not ended, and keeps the first error.
 class SharedTask {
  public:
   explicit SharedTask(size_t groups) : left_(groups) {}
 
-  // Call it when a group has ended with `status`. Returns the outcome of all groups after the last
-  // one, before that nothing.
+  // Call it when the task has ended in a group with `status`. After the last group, returns the
+  // outcome of all groups; before that, nothing.
   std::optional<absl::Status> End(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     error_.Update(status);
@@ -36,7 +36,7 @@ class SharedTask {
   absl::Status error_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Calls `done` with the model, or with the error if the task failed.
+// Calls `done` with the model, or with the error if `status` is one.
 void Tell(const ModelOperations::Done& done, const absl::Status& status,
           const wan::v1::Model& model) {
   if (status.ok()) {
@@ -46,7 +46,7 @@ void Tell(const ModelOperations::Done& done, const absl::Status& status,
   }
 }
 
-// Replaces the engine's CANCELLED by SERVER_STOPPING if Stop was the cause.
+// Replaces the engine's CANCELLED by SERVER_STOPPING if Stop has cancelled the task.
 absl::Status OrStopping(absl::Status status, const std::stop_token& stop) {
   return absl::IsCancelled(status) && stop.stop_requested() ? ServerStoppingError() : status;
 }
@@ -67,7 +67,7 @@ absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec) {
   const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, nullptr, &begin);
   if (answer.has_value()) return *answer;
   absl::StatusOr<wan::v1::Model> model =
-      table_.Get(spec.name);  // read it before an executor can end the load
+      table_.Get(spec.name);  // read the model before an executor can end the load
   PostLoad(spec, begin);
   return model;
 }
@@ -107,8 +107,8 @@ absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   SpanReportSink initialization(StageKind::kModelInitialization);
   views.push_back(&initialization);
   Recorder recorder(parts_.clock, engine.Monitor(), std::move(views));
-  // Do not stop a load when its caller goes away: other callers may wait for it, and a client with
-  // a short timeout could otherwise never load a large model.
+  // Do not stop a load when its caller has gone: other callers may wait for the load, and a client
+  // with a short timeout could otherwise never load a large model.
   const std::stop_token stop = stop_token();
   absl::Status loaded = CallEngine([&] { return engine.LoadModel(spec, recorder, stop); });
   if (!loaded.ok()) return OrStopping(loaded, stop);
@@ -121,8 +121,8 @@ absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,
   Engine& engine = parts_.groups.engine(group);
   absl::Status warm = CallEngine([&] { return engine.Warmup(name, parts_.warm_up_shapes, stop); });
   if (warm.ok() || IsDeviceLost(warm)) return warm;
-  // A model that cannot run must not look ready or hold memory. Return the warm-up's error, not
-  // an error of the unload.
+  // A model that cannot run must not look ready or occupy memory. Return the error of the warm-up,
+  // not an error of this unload.
   CallEngine([&] { return engine.UnloadModel(name); }).IgnoreError();
   warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
@@ -134,7 +134,7 @@ void ModelOperations::FinishLoad(const std::string& name, int group, const absl:
   const DeviceGroups& groups = parts_.groups;
   Hear(ended, group);
   const bool stopping = ReasonOf(ended) == kReasonServerStopping;
-  // Whether the task was dropped because the group's device was lost.
+  // Whether the task was dropped because its group's device was lost.
   const bool left = stopping && !groups.Serves(group) && groups.serving() > 0;
   const absl::Status status = left ? groups.ProblemOf(group) : ended;
   const ModelTable::LoadEnd end = table_.EndLoad(name, group, status, taken);
@@ -229,7 +229,7 @@ absl::Status ModelOperations::PostWarmup(const std::string& name, std::vector<Vi
 absl::Status ModelOperations::RunWarmup(const std::string& name, int group,
                                         const std::vector<VideoShape>& shapes,
                                         const std::stop_token& caller) {
-  std::stop_source stop;  // requested by the caller or by Stop(), whichever is first
+  std::stop_source stop;  // Stop() or the task's caller requests it, whichever comes first
   const auto end = [&stop] { stop.request_stop(); };
   const std::stop_callback on_caller(caller, end);
   const std::stop_token stopping = stop_token();
@@ -247,8 +247,9 @@ absl::Status ModelOperations::RunWarmup(const std::string& name, int group,
 
 void ModelOperations::Discard(const std::string& name, int group, const absl::Status& error) {
   if (!table_.SetFailed(name, group, error))
-    return;  // somebody asked for an unload, which frees the memory
-  // Unload here and not in a new task, so that a load that is already posted finds the name free.
+    return;  // somebody has asked to unload the model, which frees its memory
+  // Unload here and not in a new task, so that the next task, which may be a load, finds the name
+  // free.
   CallEngine([&] { return parts_.groups.engine(group).UnloadModel(name); }).IgnoreError();
 }
 
@@ -267,7 +268,7 @@ void ModelOperations::Stop() {
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
   }
-  stopping.request_stop();  // outside the lock: runs callbacks of the engine
+  stopping.request_stop();  // call it outside the lock, because it runs callbacks of the engine
 }
 
 void ModelOperations::Resume() {
@@ -283,7 +284,7 @@ void ModelOperations::LoadInterrupted(const std::string& name) {
   if (stop_token().stop_requested()) return;
   std::optional<ModelSpec> interrupted = table_.TakeInterrupted(name);
   if (!interrupted.has_value()) return;
-  // Nobody waits for this load; listeners are told of its end.
+  // No caller waits for this load; the listeners are told of its end.
   Load(*std::move(interrupted), [](const absl::StatusOr<wan::v1::Model>&) {});
 }
 

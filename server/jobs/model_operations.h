@@ -25,48 +25,48 @@
 
 namespace wan::server {
 
-// Most shapes of one WarmupModel call; each may take as long as a job.
+// Most shapes in one WarmupModel call; each shape may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
 // Thread-safe. Names have the forms that ModelTable accepts. A load, an unload or a warm-up posts a
 // task to every serving device group that may have the model, and ends when the last of these tasks
 // has ended.
 //
-// The calls with a `done` never block. The engine works on the executors' threads, between jobs;
-// `done` is called there with the model or an error. If there is nothing to do, `done` is called on
-// the caller's thread before the call returns. When the server stops, every task that has not ended
-// gets UNAVAILABLE (SERVER_STOPPING).
+// The functions with a `done` never block. The engine works on the executors' threads, between
+// jobs; there `done` is called with the model or an error. If there is nothing to do, `done` is
+// called on the caller's thread before the call returns. When the server stops, every task that has
+// not ended gets UNAVAILABLE (SERVER_STOPPING).
 class ModelOperations {
  public:
   using Done = ModelTable::Done;
 
-  // All must stay alive until the executors have stopped.
+  // All members must stay alive until the executors have stopped.
   struct Parts {
     ModelTable& table;
     DeviceGroups& groups;
     Clock& clock;
-    // Whether loading includes a warm-up. A model whose warm-up fails becomes FAILED.
+    // Whether loading a model includes a warm-up. A model whose warm-up fails becomes FAILED.
     bool warm_up_on_load = true;
-    // The shapes of that warm-up; empty: the engine's own small shape.
+    // The shapes of the warm-up after a load; empty: the small shape that the engine chooses.
     std::vector<VideoShape> warm_up_shapes;
     std::vector<SinkFactory> sinks;
     std::vector<StateListener*> listeners;
-    // Called on the executor's thread when a task has failed because of a lost device.
+    // Called on the executor's thread when a task has failed because its device was lost.
     std::function<void(int group, const absl::Status&)> on_device_lost;
-    // The folders below which the paths of a Load must lie. Paths that the settings name
-    // (ModelTable::Add) are not restricted.
+    // The paths that a Load names must lie below these folders. Paths that the settings name
+    // (ModelTable::Add) may lie anywhere.
     ModelRoots roots;
     // Computes the digests of the files of every loaded model; paused during loads.
     FileDigests& digests;
   };
   explicit ModelOperations(Parts parts) : parts_(std::move(parts)), table_(parts_.table) {}
 
-  // Loads a model and, if the parts say so, warms it up. If `spec.path` is empty, the model's known
-  // path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is loaded with
-  // the same path and LoRAs, only groups that lack it load it; if it is being loaded with them,
-  // `done` waits for that load. If it is loaded with the same path and other LoRAs, it is loaded
-  // again with the new LoRAs; if the engine refuses their files, the model stays READY with the old
-  // ones, and only the call and its operation have the error.
+  // Loads a model and, if warm_up_on_load is set, warms it up. If `spec.path` is empty, the model's
+  // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is already
+  // loaded with the same path and LoRAs, only the groups that lack it load it; if it is being
+  // loaded with these, `done` waits for that load. If it is loaded with the same path and other
+  // LoRAs, it is loaded again with the new LoRAs; if the engine refuses their files, the model
+  // stays READY with the old ones, and only the call and its operation have the error.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
   // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if jobs
@@ -76,31 +76,34 @@ class ModelOperations {
   // A model that was loaded before keeps its known path and LoRAs if a load fails.
   void Load(ModelSpec spec, const Done& done);
   // Begins the load and returns at once: the model is LOADING and has the new operation, unless
-  // there is nothing to do. A failure is in the `error` of the operation and of the model.
+  // there is nothing to do. If the load fails, the operation and the model have the error in their
+  // field `error`.
   absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec);
-  // Loads the model in a group that lacks it, if ModelTable::MayLoadMissing still holds. Returns at
-  // once. If the load fails, the model stays READY in the groups that have it.
+  // If ModelTable::MayLoadMissing still holds, loads the model in a group that lacks it. Returns
+  // before the load has ended. If the load fails, the model stays READY in the groups that have it.
   void LoadMissing(const std::string& name, int group);
 
-  // Frees a model's memory and makes it UNLOADED. OK if the model is not loaded.
+  // Frees a model's memory and makes it UNLOADED. Returns OK if the model is not loaded. Fails with
   // FAILED_PRECONDITION if jobs for it wait or run (MODEL_IN_USE), or if it is being loaded
   // (MODEL_LOADING).
   void Unload(std::string_view name, const Done& done);
 
-  // Runs the model once with each shape. The shapes are planned like jobs before this returns:
-  // INVALID_ARGUMENT with the violations of all of them, or if there are more than
-  // kMaxWarmupShapes. FAILED_PRECONDITION unless the model is READY. CANCELLED if `caller` requests
-  // a stop; a running warm-up then ends as quickly as a cancelled job. DATA_LOSS (IsNotFinite) if a
-  // result is not finite: the model becomes FAILED in that group.
+  // Runs the model once with each shape, on all groups that have it. Plans the shapes like jobs
+  // before it returns; fails with INVALID_ARGUMENT and the violations of all shapes, or if there
+  // are more than kMaxWarmupShapes. Fails with FAILED_PRECONDITION unless the model is READY. Fails
+  // with CANCELLED if `caller` requests a stop; a running warm-up then ends as quickly as a
+  // cancelled job. If a result is not finite, fails with DATA_LOSS (IsNotFinite), and the model
+  // becomes FAILED in that group.
   void Warmup(std::string_view name, std::vector<VideoShape> shapes, const Done& done,
               std::stop_token caller = {});
   // Begins the warm-up and returns at once, with the model and its new operation.
   absl::StatusOr<wan::v1::Model> BeginWarmup(std::string_view name, std::vector<VideoShape> shapes);
 
-  // Ends running loads and warm-ups, and those that begin later, with UNAVAILABLE
-  // (SERVER_STOPPING). Returns at once. Idempotent.
+  // Ends the running loads and warm-ups, and those that begin later, with UNAVAILABLE
+  // (SERVER_STOPPING). Returns without waiting for their ends. Later calls do nothing.
   void Stop();
-  // Reverts Stop: loads that it has ended begin again. Returns at once. Idempotent.
+  // Takes Stop back: the loads that Stop has ended begin again. Returns before they have ended.
+  // Does nothing if Stop was not called.
   void Resume();
 
  private:
@@ -109,22 +112,24 @@ class ModelOperations {
   // Loads the model in one group, on its executor's thread.
   absl::Status RunLoad(const ModelSpec& asked, int group);
   absl::Status WarmUpLoaded(const std::string& name, int group, const std::stop_token& stop);
-  // Records that the load in one group has ended, and calls the waiting `done` if it was the last.
+  // Records that the load in one group has ended; if it was the last group, calls the waiting
+  // `done`.
   void FinishLoad(const std::string& name, int group, const absl::Status& ended,
                   absl::Duration taken);
-  // Loads the model again if Stop has ended its latest load and Resume was called since.
+  // If Stop has ended the model's latest load and Resume was called since, loads the model again.
   void LoadInterrupted(const std::string& name);
   // Queues the model's files for hashing, in the versions that the group's engine has read.
   void WantDigests(const std::string& name, int group) const;
-  // Checks a warm-up and posts it to the executors, or returns the error. `done` may be null.
+  // Checks a warm-up and posts it to the executors, or returns the error. `done` may be null, if
+  // nobody waits.
   absl::Status PostWarmup(const std::string& name, std::vector<VideoShape> shapes, const Done& done,
                           std::stop_token caller);
   absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
-  // Makes a model that was READY in the group FAILED there and frees its memory, because its jobs
-  // would fail with `error` as well. Call it on the executor's thread.
+  // Makes a model that was READY in the group FAILED there and frees its memory, because the
+  // model's jobs would fail with `error` as well. Call it on the executor's thread.
   void Discard(const std::string& name, int group, const absl::Status& error);
-  // Calls on_device_lost if `status` says that the device was lost.
+  // Calls on_device_lost if `status` says that the group's device was lost.
   void Hear(const absl::Status& status, int group) const;
   std::stop_token stop_token() const;
 

@@ -1,4 +1,4 @@
-// Checks the models that an operator (settings) or an administrator (LoadModel) asks to load.
+// Checks the models that an operator (by settings) or an administrator (by LoadModel) asks to load.
 #pragma once
 
 #include <cstddef>
@@ -8,17 +8,17 @@
 
 namespace wan::server {
 
-// Most LoRAs of one model, counting the file of each expert, and most bytes of a path.
+// Most LoRAs of one model, where the file of each expert counts; and most bytes of a path.
 inline constexpr size_t kMaxLorasOfModel = 64;
 inline constexpr size_t kMaxPathBytes = 4096;
 
-// Checks the form only and reads no file. INVALID_ARGUMENT with a violation for each field that is
-// wrong: a name must be 1 to 63 letters, digits, '.', '_' and '-', a path must have 1 to
-// kMaxPathBytes bytes and no NUL.
+// Checks only the form of the spec and reads no file. Fails with INVALID_ARGUMENT and a violation
+// for each field that is wrong: a name must be 1 to 63 letters, digits, '.', '_' and '-', a path
+// must have 1 to kMaxPathBytes bytes and no NUL.
 absl::Status CheckSpec(const ModelSpec& spec);
 
-// Makes relative paths absolute from the process's working directory, so that error messages show
-// where a file was sought. "synthetic:FAMILY" and empty paths stay as they are.
+// Makes relative paths absolute, starting from the process's working directory, so that error
+// messages show where a file was sought. "synthetic:FAMILY" and empty paths stay as they are.
 void MakeAbsolute(ModelSpec& spec);
 
 }  // namespace wan::server

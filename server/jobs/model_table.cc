@@ -92,7 +92,7 @@ void ModelTable::SetPlace(Entry& entry, int group, wan::v1::ModelState state,
 }
 
 void ModelTable::Refresh(const std::string& name, Entry& entry) {
-  // The model's state is its best one in any group.
+  // In this order, from the best state: a model's state is the best that it has in any group.
   constexpr wan::v1::ModelState kFromBest[] = {
       wan::v1::MODEL_STATE_READY, wan::v1::MODEL_STATE_LOADING, wan::v1::MODEL_STATE_FAILED,
       wan::v1::MODEL_STATE_UNLOADED};
@@ -100,7 +100,7 @@ void ModelTable::Refresh(const std::string& name, Entry& entry) {
   wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
   absl::Status error;
   if (places.empty()) {
-    // All groups that may have the model were lost; others still serve.
+    // All groups that may have the model were lost, while others still serve.
     for (int group = 0; group < groups_.size(); ++group) {
       if (!groups_.MayHave(group, name)) continue;
       state = wan::v1::MODEL_STATE_FAILED;
@@ -230,7 +230,7 @@ void ModelTable::NoteLoadReport(const std::string& name, int group,
 void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
                              const absl::Status& status) {
   Place& place = PlaceIn(entry, group);
-  // If the engine refuses the new LoRAs, it keeps the model as it was.
+  // If the engine refuses the new LoRAs, it keeps the model with its former ones.
   if (entry.replacing && !status.ok() && !IsDeviceLost(status)) {
     const std::vector<ModelDescription> resident = groups_.engine(group).Models();
     place.kept = std::any_of(resident.begin(), resident.end(),
@@ -240,7 +240,8 @@ void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
     SetPlace(entry, group, wan::v1::MODEL_STATE_READY, absl::OkStatus());
   } else if (ReasonOf(status) == kReasonServerStopping) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_UNLOADED, absl::OkStatus());
-    entry.interrupted = groups_.Serves(group);  // false: the task ended because the device was lost
+    // False: the task ended because the device was lost, not because of a stop.
+    entry.interrupted = groups_.Serves(group);
   } else {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
   }
@@ -253,8 +254,8 @@ absl::Status ModelTable::SettleLoad(const std::string& name, Entry& entry) {
   absl::Status outcome;
   if (entry.loaded > 0) {
     entry.sound = ModelSpec{name, entry.path, entry.loras};
-    // Other groups have the new LoRAs. A group that kept the former ones would run jobs with LoRAs
-    // that the model does not show, so it becomes FAILED there.
+    // The other groups now have the new LoRAs. A group that kept the former ones would run jobs
+    // with LoRAs that the model does not show, so the model becomes FAILED there.
     for (int group = 0; group < groups_.size(); ++group) {
       if (!PlaceIn(entry, group).kept) continue;
       SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
@@ -310,7 +311,7 @@ ModelTable::Answer ModelTable::BeginUnload(const std::string& name, std::vector<
 void ModelTable::EndUnload(const std::string& name, int group, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = EntryOf(name);
-  // If a load has begun meanwhile, the place is LOADING and the load sets its state.
+  // If a new load has begun meanwhile, the place is LOADING, and that load sets its state.
   if (!status.ok() && PlaceIn(entry, group).state == wan::v1::MODEL_STATE_UNLOADED) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
     Refresh(name, entry);

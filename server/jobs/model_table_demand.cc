@@ -11,8 +11,9 @@
 namespace wan::server {
 namespace {
 
-// Delay before a load that failed for lack of memory is repeated. It doubles with each failure,
-// because a load may read tens of gigabytes before it fails and delays the group's jobs meanwhile.
+// Time before a load that failed for lack of memory is tried again. The time doubles with each
+// failure, because a load may read tens of gigabytes before it fails, and delays the group's jobs
+// meanwhile.
 constexpr absl::Duration kFirstPause = absl::Minutes(1);
 constexpr absl::Duration kLongestPause = absl::Hours(1);
 constexpr int kMostDoublings = 6;
@@ -37,7 +38,7 @@ bool ModelTable::MayLoadMissing(const std::string& name, const Entry& entry, int
       place.state == wan::v1::MODEL_STATE_UNLOADED ||
       (place.state == wan::v1::MODEL_STATE_FAILED && absl::IsResourceExhausted(place.error));
   if (!lacks || clock_.Steady().Now() < place.retry) return false;
-  // Jobs were planned for the groups that have the model, and may not fit on another kind of
+  // Jobs were planned for the groups that have the model now, and may not fit on another kind of
   // device.
   const std::vector<int> ready = ReadyPlaces(name, entry);
   return std::any_of(ready.begin(), ready.end(), [&](int other) {

@@ -17,10 +17,10 @@ namespace {
 
 constexpr int kDefaultPageSize = 50;
 constexpr int kMaxPageSize = 1000;
-// gRPC clients accept 4 MiB by default.
+// A page must stay below 4 MiB, the largest message that gRPC clients accept by default.
 constexpr size_t kMaxPageBytes = size_t{3} << 20;
 constexpr char kListed[] = "ListModels";
-// Number of ended operations kept for each model.
+// How many ended operations the table keeps for each model.
 constexpr int kKeptOperations = 8;
 
 }  // namespace
@@ -65,7 +65,7 @@ void ModelTable::RemoveWatcher(int64_t watcher) {
 }
 
 void ModelTable::TellWatchers(const std::string& name) const {
-  // Copy the functions, because a watcher may remove itself during its call.
+  // Copy the functions, because a watcher may remove itself while it is called.
   std::vector<std::function<void(const std::string&)>> told;
   {
     absl::MutexLock lock(&watchers_mutex_);
@@ -106,7 +106,7 @@ absl::StatusOr<wan::v1::ListModelsResponse> ModelTable::List(
     violations.push_back({"page_size", absl::StrCat("must be 1 to ", kMaxPageSize, ", or 0 for ",
                                                     kDefaultPageSize, "; got ", limit)});
   }
-  std::string after;  // last name of the previous page
+  std::string after;  // the last name of the previous page
   if (!request.page_token().empty()) {
     absl::StatusOr<std::string> place = ParsePageToken(request.page_token(), kListed);
     if (place.ok()) {

@@ -7,7 +7,8 @@
 
 namespace wan::server {
 
-// Facts about a running job at the end of a step, and the first waiting job that could run instead.
+// Facts about a running job at the end of a step, and about the first waiting job that could run in
+// its place.
 struct PreemptionCase {
   int running_priority = 0;
   int waiting_priority = 0;
@@ -19,8 +20,8 @@ struct PreemptionCase {
 };
 
 // Returns whether the waiting job may take over. Its priority must be higher by `gap` or more; 0
-// turns preemption off. `cost` must be less than `left`, because the waiting job gains at most
-// `left`. If a time is unknown, returns false. Pure.
+// turns preemption off. The `cost` must be less than `left`, because the waiting job gains at most
+// `left`. Returns false if `left` or `cost` is unknown. A pure function.
 //
 // Jobs cannot preempt each other in turn: a job gives way only to jobs of higher priority, and only
 // after a step of its attempt has ended.

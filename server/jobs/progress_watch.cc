@@ -47,7 +47,7 @@ ProgressSink::ProgressSink(std::string job, std::string model, const TimeEstimat
 ProgressSink::~ProgressSink() { watch_.EndJob(job_); }
 
 void ProgressSink::OnSpanStart(const SpanStart& start) {
-  // Do not watch the autoencoder: before its first run it is estimated at the rate of the steps,
+  // Do not watch the autoencoder: before its first run, its estimate uses the rate of the steps;
   // but in another precision, or on a CPU, it may be far slower without being stuck.
   const StageKind kind = start.stage.kind;
   if (kind == StageKind::kVaeEncoding || kind == StageKind::kVaeDecoding) return;

@@ -16,10 +16,10 @@
 
 namespace wan::server {
 
-// Knows the stages that run now and how long each may take. A stage is stuck once it has taken
+// Knows the stages that are running, and how long each may take. A stage is stuck once it has taken
 // both longer than kLeast and more than kTimes as long as its estimate. Stages that cannot be
-// estimated are never stuck: a load from a slow disk, or the first step of a model that this
-// process has not seen, may take hours and still be sound. Thread-safe.
+// estimated never count as stuck: a load from a slow disk, or the first step of a model that this
+// process has not run, may take hours and still be sound. Thread-safe.
 class ProgressWatch {
  public:
   static constexpr absl::Duration kLeast = absl::Minutes(15);
@@ -30,7 +30,7 @@ class ProgressWatch {
 
   // Call it when a stage of `job` ("jobs/ID") begins; `expected` is its estimated duration.
   void Begin(const std::string& job, const Stage& stage, absl::Duration expected);
-  // Call it when the stage has ended. Does nothing if Begin was not called.
+  // Call it when the stage has ended. Does nothing if Begin was not called for the stage.
   void End(const std::string& job, const Stage& stage);
   // Removes all stages of the job; call it when the attempt has ended.
   void EndJob(const std::string& job);
@@ -55,14 +55,14 @@ class ProgressWatch {
 // a time.
 class ProgressSink final : public TelemetrySink {
  public:
-  // `watch` and `estimator` must outlive the sink.
+  // Both `watch` and `estimator` must outlive the sink.
   ProgressSink(std::string job, std::string model, const TimeEstimator& estimator,
                ProgressWatch& watch);
-  // Calls ProgressWatch::EndJob.
+  // Calls ProgressWatch::EndJob for the job.
   ~ProgressSink() override;
 
-  // Sets the attempt's stages. Stages that begin before this call, or whose operations the plan
-  // does not count, are not watched.
+  // Sets the attempt's stages. The sink does not report stages that begin before SetPlan, or whose
+  // operations the plan does not count.
   void SetPlan(std::vector<StagePlan> stages) { stages_ = std::move(stages); }
 
   void OnSpanStart(const SpanStart& start) override;

@@ -17,11 +17,11 @@
 namespace wan::server {
 namespace {
 
-// Most jobs taken from JobOrder at once.
+// Most jobs that are taken from JobOrder at once.
 constexpr size_t kJobsAtOnce = 64;
 constexpr absl::Duration kKeepEvery = absl::Minutes(1);
 
-// Jobs with the same key have the same work, which depends on neither text nor seed.
+// Returns a key that is equal for jobs with the same work; text and seed do not change the work.
 std::string WorkKeyOf(const wan::v1::Job& job) {
   wan::v1::GenerationRequest request = job.request();
   request.clear_prompt();
@@ -55,7 +55,7 @@ void QueueEstimates::OnModelState(const wan::v1::Model& model) {
 
 void QueueEstimates::PlanJobsOf(const std::string& model) const {
   const std::vector<int> groups = parts_.models->ReadyIn(model);
-  if (groups.empty()) return;  // the model was unloaded meanwhile
+  if (groups.empty()) return;  // no group: the model was unloaded meanwhile
   Engine& engine = parts_.groups->engine(groups.front());
   std::map<std::string, std::shared_ptr<const PlannedWork>> known;
   for (;;) {
@@ -67,14 +67,14 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
         std::shared_ptr<const std::string> image;
         if (!job.image_sha256().empty()) {
           absl::StatusOr<std::string> stored = parts_.store->Image(job.name());
-          if (!stored.ok()) continue;  // the attempt reports the error
+          if (!stored.ok()) continue;  // skip the job: its attempt will report the error
           image = std::make_shared<const std::string>(*std::move(stored));
         }
         GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
         request.size_is_exact = true;
         const absl::StatusOr<GenerationPlan> plan =
             CallEngine([&] { return engine.Plan(request); });
-        if (!plan.ok()) continue;  // the attempt reports the error
+        if (!plan.ok()) continue;  // skip the job: its attempt will report the error
         work = std::make_shared<const PlannedWork>(plan->stages);
       }
       parts_.order->SetWork(job.name(), work);

@@ -1,4 +1,4 @@
-// Restores the queue's estimates after a restart: stores the rates of each model's stages in a file
+// Restores the queue's estimates after a restart: keeps the rates of each model's stages in a file
 // of the data folder, and plans the jobs of an earlier process as soon as their model is ready.
 #pragma once
 
@@ -21,10 +21,10 @@
 
 namespace wan::server {
 
-// Thread-safe. Before Start every call does nothing.
+// Thread-safe. Before Start, all functions do nothing.
 class QueueEstimates final : public StateListener {
  public:
-  // All must outlive the last OnModelState and OnJobEndStored.
+  // All members must outlive the last OnModelState and OnJobEndStored.
   struct Parts {
     DeviceGroups* groups = nullptr;
     const ModelTable* models = nullptr;
@@ -32,35 +32,36 @@ class QueueEstimates final : public StateListener {
     JobOrder* order = nullptr;
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;
-    // `file` is read only if its first line is `device`, because another device or dtype has other
-    // rates. A missing, damaged or foreign file is ignored.
+    // The content of `file` is used only if its first line is `device`, because another device or
+    // dtype has other rates. A missing, damaged or foreign file is ignored.
     std::filesystem::path file;
     std::string device;
   };
-  // Reads the file. Call it once, before the rest of the service runs.
+  // Reads the file with the rates. Call it once, before the rest of the service begins.
   void Start(Parts parts);
 
-  // If the model is READY, posts a task that plans its jobs of an earlier process.
+  // If the model is READY, posts a task that plans the model's jobs of an earlier process.
   void OnModelState(const wan::v1::Model& model) override;
-  // Queues a write of the file, at most once a minute, because syncing it competes with the jobs'
-  // rows. Does not wait for the disk.
+  // Queues a write of the file, at most once a minute, because syncing the file competes with
+  // writing the jobs' rows. Does not wait for the disk.
   void OnJobEndStored() override;
-  // Queues a write of the file if the rates have changed, without waiting for it. If the write
-  // fails, the next process relearns the rates; the failure is not reported.
+  // If the rates have changed, queues a write of the file without waiting for the write. If the
+  // write fails, the next process relearns the rates; the failure is not reported.
   void Keep();
-  // Like Keep, but waits for the write. It must be the last call.
+  // Like Keep, but waits for the write. No function may be called after Finish.
   void Finish();
 
  private:
   void PlanJobsOf(const std::string& model) const;
-  // Runs on the writer's thread.
+  // Writes the file, on the writer's thread.
   void Write();
 
   Parts parts_;
   absl::Mutex mutex_;
   absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) =
-      absl::InfinitePast();  // last Keep by OnJobEndStored, steady clock
-  std::string written_;      // the rates in the file; after Start only the writer uses it
+      absl::InfinitePast();  // time of the steady clock when OnJobEndStored last called Keep
+  // The rates that are in the file; after Start only the writer's thread uses it.
+  std::string written_;
   std::optional<SerialThread> writer_{std::in_place};
 };
 

@@ -1,4 +1,4 @@
-// Keys of the queue's order, and sums over parts of the queue.
+// The places in the queue's order, and sums over parts of the queue.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@ namespace wan::server {
 // Totals of a part of the queue. absl::Duration adds exactly, so the order of additions does not
 // matter.
 struct QueueSum {
-  // Assumed device time of a job without an estimate.
+  // Device time with which a job without an estimate counts.
   static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
 
   int jobs = 0;
-  int unknown = 0;          // jobs without an estimate
-  absl::Duration estimate;  // sum for the other jobs
+  int unknown = 0;          // number of jobs without an estimate
+  absl::Duration estimate;  // sum of the estimates of the other jobs
 
-  // Returns the device time that the jobs are expected to use.
+  // Returns how much device time the jobs are expected to use.
   absl::Duration use() const { return estimate + unknown * kUnknownUse; }
 
   QueueSum& operator+=(const QueueSum& other);
   QueueSum& operator-=(const QueueSum& other);
 };
 
-// A position in the queue's order. It stays valid when the entry there is removed, but other
+// A position in the queue's order. A place stays valid when the entry there is removed, but other
 // entries may move past it.
 struct QueuePlace {
   int negated_priority = 0;
-  absl::Duration used;  // what the principal will have used when the job's turn comes
+  absl::Duration used;  // how much the principal will have used when the job's turn comes
   uint64_t age = 0;
 
   friend bool operator==(const QueuePlace&, const QueuePlace&) = default;

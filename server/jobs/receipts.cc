@@ -19,7 +19,8 @@ wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> f
   wan::v1::Receipt receipt;
   receipt.set_name(absl::StrCat(job.name(), "/receipt"));
   *receipt.mutable_request() = job.request();
-  // The stored size is always the video's exact size, even in jobs that are older than the field.
+  // The stored size is always the video's exact size, even in jobs from before the field exact_size
+  // existed.
   receipt.mutable_request()->set_exact_size(true);
   receipt.set_image_sha256(job.image_sha256());
   if (job.has_provenance()) *receipt.mutable_provenance() = job.provenance();

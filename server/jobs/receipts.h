@@ -1,4 +1,4 @@
-// Receipts: the inputs from which a job's video was made.
+// Makes receipts: the inputs from which a job's video was made.
 #pragma once
 
 #include <span>
@@ -11,12 +11,13 @@
 
 namespace wan::server {
 
-// Returns the store's rows for the files of a job's model. The rows hold keys instead of digests,
-// which are computed later.
+// Returns the store's rows for the files of a job's model. The rows have keys instead of digests,
+// because the digests are computed later.
 std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files);
 
-// Returns a job's receipt; `files` are those of its latest attempt. They are right even if that
-// attempt continued a savepoint, because it does so only with the same files and provenance.
+// Returns a job's receipt; `files` are those of its latest attempt. These files are the right ones
+// even if that attempt continued a savepoint, because an attempt does so only with the same files
+// and provenance.
 wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> files,
                              const FileDigests& digests);
 

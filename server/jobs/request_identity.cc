@@ -11,8 +11,8 @@
 namespace wan::server {
 namespace {
 
-// Hashes the bytes written to it, so that a request with a large image is not serialized in memory
-// first.
+// Hashes the bytes that are written to it, so that a request with a large image need not be
+// serialized in memory first.
 class HashingStream final : public google::protobuf::io::CopyingOutputStream {
  public:
   bool Write(const void* data, int size) override {
@@ -39,7 +39,7 @@ std::string DigestOf(const wan::v1::GenerationRequest& request) {
   {
     google::protobuf::io::CopyingOutputStreamAdaptor stream(&hash);
     google::protobuf::io::CodedOutputStream coded(&stream);
-    coded.SetSerializationDeterministic(true);  // sorts map entries
+    coded.SetSerializationDeterministic(true);  // the entries of maps are sorted
     request.SerializeToCodedStream(&coded);
   }
   return hash.FinishHex();

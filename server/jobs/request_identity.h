@@ -9,8 +9,8 @@
 namespace wan::server {
 
 // A view of a request with the bare name of its model ("ti2v-5b", not "models/ti2v-5b"), so that
-// requests with either form are equal. Copies the request only if it must change; the request must
-// outlive the object.
+// requests with either form are equal. Copies the request only if the name must change; otherwise
+// the request must outlive the object.
 class CanonicalRequest {
  public:
   explicit CanonicalRequest(const wan::v1::GenerationRequest& request);

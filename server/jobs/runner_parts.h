@@ -23,7 +23,7 @@
 
 namespace wan::server {
 
-// All must outlive the group's runner.
+// All members must outlive the group's runner.
 struct RunnerParts {
   DeviceGroups& groups;
   int group = 0;
@@ -39,8 +39,8 @@ struct RunnerParts {
   Clock& clock;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
-  // Called on the executor's thread after a job's attempt has lost the device, and after the job
-  // has been requeued or has ended.
+  // Called on the executor's thread after an attempt has lost the device and its job has been
+  // requeued or has ended.
   std::function<void(int group, const absl::Status&)> on_device_lost;
   // Least time between two savepoints of a job; zero: one after every step.
   absl::Duration savepoint_interval;

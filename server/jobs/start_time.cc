@@ -6,7 +6,8 @@
 namespace wan::server {
 namespace {
 
-// Longer queues are treated as this many equal jobs; the result is off by at most one of these.
+// A longer queue is treated as this many equal jobs; then the result is wrong by at most the time
+// of one of these.
 constexpr int kMostPieces = 64;
 
 }  // namespace
@@ -14,7 +15,7 @@ constexpr int kMostPieces = 64;
 absl::Duration StartBehind(std::vector<absl::Duration> free, int jobs, absl::Duration work) {
   if (free.size() == 1) return free.front() + work;
   const int pieces = std::min(jobs, kMostPieces);
-  // The group that is free first takes the next job.
+  // The group that will be free first takes the next job.
   std::make_heap(free.begin(), free.end(), std::greater<>());
   for (int piece = 0; piece < pieces; ++piece) {
     std::pop_heap(free.begin(), free.end(), std::greater<>());

@@ -34,8 +34,8 @@ void StorageWatch::Stop() {
 }
 
 void StorageWatch::Loop(const Calls& calls) {
-  absl::Status told;       // last status given to `changed`
-  absl::Status told_room;  // last status given to `room_changed`
+  absl::Status told;       // the last status that `changed` was called with
+  absl::Status told_room;  // the last status that `room_changed` was called with
   for (;;) {
     const absl::Status room = calls.room();
     if (room != told_room) calls.room_changed(room);
@@ -54,7 +54,7 @@ void StorageWatch::Loop(const Calls& calls) {
     if (told.ok()) {
       calls.changed(problem);
       told = problem;
-      continue;  // the first probe comes a second later
+      continue;  // probe a second after the report, not at once
     }
     problem = calls.probe();
     {

@@ -16,10 +16,10 @@ namespace wan::server {
 // folder once a second, until a probe succeeds.
 class StorageWatch {
  public:
-  // The functions are called on the watch's thread with no lock held. `probe` returns OK if the
-  // folder takes writes, else why not. `room` returns OK if the disk has enough room, else how much
-  // is missing. `changed` is called when writes begin to fail or to succeed, `room_changed` when
-  // `room` returns another status.
+  // The watch calls the functions on its thread with no lock held. `probe` returns OK if the folder
+  // takes writes, otherwise the reason why not. `room` returns OK if the disk has enough room,
+  // otherwise how much is missing. The watch calls `changed` when writes begin to fail or to
+  // succeed, and `room_changed` when `room` returns another status than before.
   struct Calls {
     std::function<absl::Status()> probe;
     std::function<void(const absl::Status&)> changed;
@@ -31,21 +31,21 @@ class StorageWatch {
   explicit StorageWatch(Clock& clock) : clock_(clock.Steady()) {}
   StorageWatch(const StorageWatch&) = delete;
   StorageWatch& operator=(const StorageWatch&) = delete;
-  // Calls Stop().
+  // Calls Stop if nobody has.
   ~StorageWatch();
 
-  // Call once. Starts the thread.
+  // Call it at most once. Starts the thread.
   void Start(Calls calls);
 
-  // Returns OK if the folder takes writes, else why not.
+  // Returns OK if the folder takes writes, otherwise the reason why not.
   absl::Status status() const;
 
   // Call it when a write has failed with `problem`. status() returns `problem` until a probe
-  // succeeds. Wakes the thread.
+  // succeeds. Wakes the watch's thread.
   void Report(const absl::Status& problem);
 
-  // Ends the thread after a running function of Calls has returned; none is called again.
-  // Idempotent.
+  // Ends the thread; no function of Calls runs or is called any more when Stop returns. Later calls
+  // do nothing.
   void Stop();
 
  private:

@@ -13,19 +13,19 @@
 namespace wan::server {
 namespace {
 
-// Weight of the newest observation.
+// The weight of the newest observation in the moving average.
 constexpr double kNewest = 0.5;
 constexpr size_t kRatios = 64;
-// Fewest jobs from which the 90th percentile is computed.
+// The 90th percentile is computed from at least this many jobs.
 constexpr size_t kFewestRatios = 9;
-// Spread of estimates that use the assumed rate.
+// The spread of estimates that use the assumed rate.
 constexpr TimeEstimator::Spread kAssumed = {.p50 = 1, .p90 = 3};
 
 void Blend(std::optional<double>& rate, double value) {
   rate = rate.has_value() ? kNewest * value + (1 - kNewest) * *rate : value;
 }
 
-// Inverse of NameOf(StageKind) for the stages of a job; nothing for other names.
+// The inverse of NameOf(StageKind) for the stages of a job; returns nothing for other names.
 std::optional<StageKind> ParseStageKind(std::string_view name) {
   constexpr std::array kKinds = {StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
                                  StageKind::kI2vPreprocess,  StageKind::kT5Encoding,
@@ -38,7 +38,7 @@ std::optional<StageKind> ParseStageKind(std::string_view name) {
   return std::nullopt;
 }
 
-// Whether the plan counts the operations of the stage, so that its time depends on them.
+// Whether the plan counts the stage's operations; then its time is estimated from them.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 }  // namespace
@@ -131,7 +131,8 @@ std::string TimeEstimator::Learned() const {
   std::string lines;
   for (const auto& [model, of_model] : rates_) {
     for (const auto& [kind, rates] : of_model) {
-      // -1 stands for an unknown rate. The model's name comes last because it may contain spaces.
+      // In a line, -1 stands for an unknown rate. The model's name comes last because it may
+      // contain spaces.
       absl::StrAppend(&lines, std::string(NameOf(kind)), " ",
                       absl::StrFormat("%.9g %.9g ", rates.per_operation.value_or(-1),
                                       rates.per_stage.value_or(-1)),
@@ -153,7 +154,8 @@ void TimeEstimator::TakeOver(std::string_view text) {
         !absl::SimpleAtod(words[2], &per_stage) || !(per_operation >= -1) || !(per_stage >= 0)) {
       continue;
     }
-    // "Step_Inference" names the kind; the name of a step's stage contains its number.
+    // The kind is called "Step_Inference"; the name of a step's own stage contains the step's
+    // number.
     const std::optional<StageKind> kind = ParseStageKind(words[0]);
     if (!kind.has_value()) continue;
     if (per_operation >= 0) rates.per_operation = per_operation;
@@ -177,7 +179,7 @@ TimeEstimator::Spread TimeEstimator::JobSpread() const {
   }
   if (sorted.size() < kFewestRatios) return Spread();
   std::sort(sorted.begin(), sorted.end());
-  // With n ratios, the next job's ratio is at most the one of this rank in nine of ten cases.
+  // Of n ratios, the one of this rank is at least as large as the next job's in nine of ten cases.
   const auto rank = static_cast<size_t>(std::ceil(0.9 * static_cast<double>(sorted.size() + 1)));
   return {sorted[sorted.size() / 2], sorted[std::min(rank, sorted.size()) - 1]};
 }

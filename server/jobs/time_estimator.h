@@ -1,4 +1,4 @@
-// Estimates the duration of stages from the durations of earlier ones.
+// Estimates how long stages take from how long earlier ones took.
 #pragma once
 
 #include <deque>
@@ -16,8 +16,8 @@
 
 namespace wan::server {
 
-// The stages of a plan, summed by kind. Holds only what an estimate needs, in a hundredth of the
-// memory of the stages. Immutable.
+// The stages of a plan, added up by kind. Holds only what an estimate needs, which takes a
+// hundredth of the memory of the stages themselves. Immutable.
 class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
@@ -30,14 +30,14 @@ class PlannedWork {
   struct OfKind {
     StageKind kind;
     double flops = 0;
-    int stages_with_flops = 0;  // stages whose time depends on their operations
+    int stages_with_flops = 0;  // number of stages whose time is estimated from their operations
     int other_stages = 0;
   };
   std::vector<OfKind> kinds_;
 };
 
 // Keeps a moving average for every model and kind of stage: seconds per floating-point operation,
-// or seconds per stage where the plan counts no operations. The latest observation weighs most.
+// or seconds per stage if the plan counts no operations. The latest observation weighs most.
 // Thread-safe.
 class TimeEstimator {
  public:
@@ -45,20 +45,20 @@ class TimeEstimator {
   void Observe(std::string_view model, const StagePlan& stage, double seconds);
 
   // Returns the estimated seconds of a plan's stages, run one after the other. Returns nullopt if
-  // there are no stages, or if no denoising step of the model has been observed yet. A stage that
-  // was never observed is taken to be as fast, per operation, as a denoising step.
+  // there are no stages, or if no denoising step of the model has been observed yet. Assumes that a
+  // stage that was never observed is as fast, per operation, as a denoising step.
   std::optional<double> Seconds(std::string_view model, const PlannedWork& work) const;
 
-  // Sets the rate, in operations per second, that a device of this kind at least reaches. Must be
-  // positive.
+  // Sets the rate, in operations per second, that a device of this kind reaches at least. The rate
+  // must be positive.
   void Assume(double rate);
 
-  // Like Seconds, but for a model without observations it uses the rate set by Assume; nullopt if
-  // there is none. Use it for answers to callers; decisions about jobs use Seconds.
+  // Like Seconds, but uses the rate set by Assume for a model without observations; returns nullopt
+  // if no rate was set. Use it for answers to callers; decisions about jobs use Seconds.
   std::optional<double> Expected(std::string_view model, const PlannedWork& work) const;
 
-  // Learned returns the learned rates as lines of text, and TakeOver reads such lines. TakeOver
-  // skips damaged lines, and lines about stages that this process has observed.
+  // Learned returns the learned rates as lines of text, and TakeOver reads such lines in another
+  // process. TakeOver skips damaged lines, and lines about stages that this process has observed.
   std::string Learned() const;
   void TakeOver(std::string_view rates);
 
@@ -67,14 +67,15 @@ class TimeEstimator {
   void ObserveJob(double estimated, double actual);
 
   // Factors by which to multiply a result of Seconds to get the median and the 90th percentile of a
-  // job's time. Learned from the last 64 jobs of all models; with few jobs the defaults below are
-  // used.
+  // job's time. They are learned from the last 64 jobs of all models; while there are few jobs, the
+  // defaults below are used.
   struct Spread {
     double p50 = 1;
     double p90 = 1.5;
   };
   Spread JobSpread() const;
-  // The factors for results of Expected; p90 is larger while no step of the model was observed.
+  // Returns the factors for results of Expected; p90 is larger while no step of the model was
+  // observed.
   Spread ExpectedSpread(std::string_view model) const;
 
  private:
@@ -84,13 +85,14 @@ class TimeEstimator {
   };
   using ModelRates = std::map<StageKind, Rates>;
 
-  // Returns the model's rates; null while no denoising step of it has been observed.
+  // Returns the model's rates; null while no denoising step of the model was observed.
   const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 
   mutable absl::Mutex mutex_;
-  double assumed_ ABSL_GUARDED_BY(mutex_) = 0;  // operations per second; 0: none
+  double assumed_ ABSL_GUARDED_BY(mutex_) = 0;  // operations per second; 0: Assume was not called
   std::map<std::string, ModelRates, std::less<>> rates_ ABSL_GUARDED_BY(mutex_);
-  // Actual divided by estimated time of the latest jobs, oldest first.
+  // For each of the latest jobs, the actual time divided by the estimated time; the oldest comes
+  // first.
   std::deque<double> ratios_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -1,4 +1,4 @@
-// An asynchronous mutex for each key: waiting calls are queued and hold no thread.
+// An asynchronous mutex for each key: calls that wait for a key are queued and occupy no thread.
 #pragma once
 
 #include <deque>
@@ -16,26 +16,27 @@
 
 namespace wan::server {
 
-// Runs every given task once, on a thread that may block for the disk. Any thread may call it; it
+// Runs every given task once, on a thread that may wait for the disk. Any thread may call it; it
 // does not block.
 using PostTask = std::function<void(std::function<void()> task)>;
 
-// Runs a step, at once or on another thread. The step gets OK if it should do its work. It gets an
-// error if the caller has gone or the server stops; then it must only end the call.
+// Runs a step, at once or on another thread. The step receives OK if it should do its work. It
+// receives an error if the caller has gone or the server stops; then the step must only end the
+// call.
 using PostStep = std::function<void(std::function<void(const absl::Status& turn)> step)>;
 
-// Thread-safe. Must outlive its turns.
+// Thread-safe. The object must outlive its turns.
 class Turns {
  private:
   class Holder;
 
  public:
-  // Holds the key like a lock. When the last copy is destroyed, the next waiting call gets the
-  // turn.
+  // Whoever has a turn holds its key like a lock. When the last copy is destroyed, the next waiting
+  // call gets the turn.
   using Turn = std::shared_ptr<const Holder>;
 
-  // Calls `begin` with the turn of `key`: at once if nobody holds it, otherwise in a task of `post`
-  // after the calls that asked before.
+  // Calls `begin` with the turn of `key`: at once if nobody holds it, otherwise in a task given to
+  // `post`, after the calls that asked before.
   void Take(const std::string& key, PostTask post, std::function<void(Turn)> begin);
 
   // Takes the turns of several keys, which must be different and in ascending order (to avoid
@@ -63,7 +64,7 @@ class Turns {
   void PassOn(const std::string& key);
 
   absl::Mutex mutex_;
-  // The waiting calls of each key whose turn is held.
+  // For each key whose turn is held, the calls that wait for it.
   std::map<std::string, std::deque<Waiter>> taken_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -14,14 +14,14 @@
 namespace wan::server {
 namespace {
 
-// A job is slow if it took kSlowJobFactor times its p90 estimate, and at least this much longer,
+// A job is slow if it took this many times its p90 estimate, and at least the next constant longer,
 // because short jobs are often late by a fraction of a second.
 constexpr double kSlowJobFactor = 1.5;
 constexpr absl::Duration kLeastExcess = absl::Seconds(2);
 
 std::string Text(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Returns the time from the start of the latest attempt to the job's end, by the wall clock.
+// Returns the wall-clock time from the start of the latest attempt to the job's end.
 double SecondsOf(const wan::v1::Job& job) {
   return std::max(0.0, absl::ToDoubleSeconds(ToTime(job.end_time()) - ToTime(job.start_time())));
 }
@@ -30,10 +30,10 @@ LogField TraceIdOf(const wan::v1::TraceContext& trace) {
   return trace.trace_id().empty() ? LogField() : LogField("trace_id", trace.trace_id());
 }
 
-// Returns the level of an entry about a job.
+// Returns the level of the log entry about a job.
 LogLevel LevelOf(const wan::v1::Job& job) {
   if (job.state() != wan::v1::JOB_STATE_FAILED) return LogLevel::kInfo;
-  // A failed job is only a warning for the operator, unless weights or files of the server are
+  // For the operator a failed job is only a warning, unless weights or files of the server are
   // damaged.
   const bool damaged = job.error().code() == static_cast<int>(absl::StatusCode::kDataLoss);
   return damaged ? LogLevel::kError : LogLevel::kWarning;
@@ -64,7 +64,7 @@ class StageLog final : public TelemetrySink {
     }
   }
 
-  // Logs one entry per attempt, although each tile and preview reports its fallback.
+  // Logs one entry for each attempt, although every tile and preview reports its fallback.
   void OnSample(const Sample& sample) override {
     if (sample.name == "attention_kernels") {
       logger_.Log(LogLevel::kInfo, "attention",
@@ -87,7 +87,8 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
-// Logs the factor with which a LoRA is merged, and what was left out of its file.
+// Logs the factor with which the model has merged a LoRA, and what it has left out of the LoRA's
+// file.
 void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
              const wan::v1::Lora::Part& part) {
   std::string left_out;
@@ -172,7 +173,7 @@ void ActivityLog::OnHealth(const NotServingReasons& reasons) {
     logger_.Log(LogLevel::kInfo, "serving");
     return;
   }
-  // Loading, draining and stopping are expected; other reasons are warnings.
+  // Loading, draining and stopping are expected, so only other reasons are warnings.
   const bool asked = std::all_of(reasons.begin(), reasons.end(), [](const NotServing& reason) {
     return reason.reason == kNotServingLoading || reason.reason == kNotServingDraining ||
            reason.reason == kNotServingStopping;
@@ -226,7 +227,7 @@ void ActivityLog::OnStorage(const absl::Status& status) {
 void ActivityLog::OnWebhook(const WebhookOutcome& outcome) {
   const bool delivered = outcome.kind == WebhookOutcome::Kind::kDelivered;
   const bool given_up = outcome.kind == WebhookOutcome::Kind::kGivenUp;
-  // Log only the URL's host, because the rest may contain secrets.
+  // Log only the host of the URL, because the rest may contain secrets.
   logger_.Log(given_up ? LogLevel::kError : LogLevel::kInfo,
               delivered  ? "webhook delivered"
               : given_up ? "webhook given up"
@@ -253,7 +254,8 @@ void ActivityLog::OnRetention(const RetentionRound& round) {
   int64_t jobs = 0;
   int64_t files_only = 0;
   int64_t bytes = 0;
-  int64_t by_reason[] = {0, 0, 0};  // in the order of RetentionReason
+  // Number of removals for each reason, in the order of RetentionReason.
+  int64_t by_reason[] = {0, 0, 0};
   for (const RetentionRound::Removed& removed : round.removed) {
     (removed.files_only ? files_only : jobs) += removed.jobs;
     bytes += removed.bytes;

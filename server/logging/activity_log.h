@@ -1,4 +1,4 @@
-// Logs every change of a job's or model's state and, at level debug, every stage.
+// Logs every change of the state of a job or model and, at level debug, every stage.
 #pragma once
 
 #include <atomic>
@@ -9,7 +9,7 @@
 
 namespace wan::server {
 
-// Thread-safe. Never logs prompts, images or labels, which belong to the callers.
+// Thread-safe. The log never gets prompts, images or labels, which belong to the callers.
 class ActivityLog final : public StateListener {
  public:
   // `logger` must outlive this object and its sinks.
@@ -29,7 +29,8 @@ class ActivityLog final : public StateListener {
   void OnStopChoice(const StopChoice& choice) override;
   void OnRetention(const RetentionRound& round) override;
 
-  // Call it when the reasons for taking no jobs change; empty: the server takes jobs again.
+  // Call it when the reasons for taking no jobs change; an empty list means that the server takes
+  // jobs again.
   void OnHealth(const NotServingReasons& reasons);
 
   // Returns a factory of sinks that log every stage with its duration. This object must outlive the
@@ -38,7 +39,8 @@ class ActivityLog final : public StateListener {
 
  private:
   Logger& logger_;
-  std::atomic<bool> spans_lost_ = false;  // since the last successful export
+  // Whether spans were lost since the last successful export.
+  std::atomic<bool> spans_lost_ = false;
 };
 
 }  // namespace wan::server

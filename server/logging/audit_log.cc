@@ -20,7 +20,7 @@ constexpr int64_t kTellAgainNanos = int64_t{60} * 1'000'000'000;
 constexpr absl::Duration kLastEntries = absl::Seconds(1);
 constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
 
-// Appends to a file that may be moved away at any time. Use it on one thread at a time.
+// Appends to a file that another program may move away at any time. Use it on one thread at a time.
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path) : path_(std::move(path)) {}
@@ -30,7 +30,7 @@ class AppendedFile {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Opens the file that the path now names. Returns 0 or errno.
+  // Opens the file that is at the path now. Returns 0, or the errno of the failure.
   int Open() {
     struct stat named = {};
     struct stat held = {};
@@ -42,7 +42,8 @@ class AppendedFile {
     return fd_ >= 0 ? 0 : errno;
   }
 
-  // Returns 0 or errno. Writes the line with one call, so that lines of two processes do not mix.
+  // Appends the line; returns 0, or the errno of the failure. Writes the line by one system call,
+  // so that lines of two processes do not mix.
   int Append(std::string_view line) {
     if (const int error = Open(); error != 0) return error;
     const ssize_t written = write(fd_, line.data(), line.size());

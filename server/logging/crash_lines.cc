@@ -14,18 +14,20 @@ constexpr size_t kCrashCount = sizeof(kCrashes) / sizeof(kCrashes[0]);
 constexpr timespec kLookAgain{0, 1'000'000};
 constexpr int kLooks = 1'000;
 
-// Global, because signal handlers are plain functions.
+// The pointer is global, because signal handlers are plain functions.
 std::atomic<const LineQueue*> queue_at_crash{nullptr};
 struct sigaction actions_before[kCrashCount];
 
-// Only waits while the queue's own thread writes the lines, which is safe in a signal handler.
+// The handler only waits while the queue's own thread writes the lines; waiting is safe in a signal
+// handler.
 void OnCrash(int signal) {
   const LineQueue* const queue = queue_at_crash;
   for (int i = 0; i < kLooks && queue->waiting_bytes() > 0; ++i) nanosleep(&kLookAgain, nullptr);
   for (size_t i = 0; i < kCrashCount; ++i) {
     if (kCrashes[i] == signal) sigaction(signal, &actions_before[i], nullptr);
   }
-  // The signal is delivered again after this returns, and ends the process as without the handler.
+  // When the handler returns, the signal is delivered again and ends the process, as it would
+  // without the handler.
   raise(signal);
 }
 

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// Global, because the libraries take plain functions.
+// The pointer is global, because the libraries accept only plain functions.
 std::atomic<LimitedLog*> grpc_log{nullptr};
 std::atomic<LimitedLog*> protobuf_log{nullptr};
 
@@ -28,8 +28,8 @@ LogLevel LevelOf(gpr_log_severity severity) {
   return LogLevel::kError;
 }
 
-// Protobuf's errors are about unparsable requests of callers, so they are warnings. After a fatal
-// error protobuf ends the process itself.
+// Protobuf's errors are about requests that callers sent and that cannot be parsed, so they become
+// warnings. After a fatal error protobuf itself ends the process.
 LogLevel LevelOf(google::protobuf::LogLevel level) {
   switch (level) {
     case google::protobuf::LOGLEVEL_INFO:
@@ -43,15 +43,15 @@ LogLevel LevelOf(google::protobuf::LogLevel level) {
   return LogLevel::kError;
 }
 
-// Logs what is written to a C++ stream, one entry for each line. Each thread has its own unfinished
-// line, because threads write to the stream without a lock.
+// Logs what is written to a C++ stream: each line becomes an entry. Each thread has its own
+// unfinished line, because threads write to the stream without a lock.
 class EntryBuffer final : public std::streambuf {
  public:
   EntryBuffer(Logger& logger, const Clock& clock, const char* source)
       : log_(logger, clock, source) {}
 
  private:
-  // Longer lines are split into several entries.
+  // A longer line is split into several entries.
   static constexpr size_t kMostLineBytes = 4096;
 
   int_type overflow(int_type character) override {
@@ -87,7 +87,7 @@ void LogOfProtobuf(google::protobuf::LogLevel level, const char* file, int line,
 }  // namespace
 
 void RouteLibraryLogs(Logger& logger, const Clock& clock) {
-  // Never freed, because libraries may log while the process ends.
+  // The object is never freed, because libraries may log while the process ends.
   grpc_log = new LimitedLog(logger, clock, "grpc");
   protobuf_log = new LimitedLog(logger, clock, "protobuf");
   auto* const entries = new EntryBuffer(logger, clock, "stderr");

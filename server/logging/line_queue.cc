@@ -20,7 +20,7 @@ struct LineQueue::State {
     lines.push_back(std::move(line));
     ++taken;
   }
-  // Whether to queue the notice of dropped lines now.
+  // Whether the notice about dropped lines can be queued now.
   bool HasRoomAgain() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     return untold > 0 && bytes <= static_cast<int64_t>(options.most_bytes / 2);
   }
@@ -30,14 +30,15 @@ struct LineQueue::State {
   std::function<std::string(int64_t)> notice;  // set before the thread starts
   absl::Mutex mutex;
   std::deque<std::string> lines ABSL_GUARDED_BY(mutex);
-  // Bytes of `lines` and of the line being written; changed under the lock, read without.
+  // Bytes of `lines` and of the line that is being written; changed under the lock, but read
+  // without it.
   std::atomic<int64_t> bytes = 0;
   int64_t taken ABSL_GUARDED_BY(mutex) = 0;
   int64_t written ABSL_GUARDED_BY(mutex) = 0;
-  int64_t untold ABSL_GUARDED_BY(mutex) = 0;  // number dropped since the last notice
+  int64_t untold ABSL_GUARDED_BY(mutex) = 0;  // number of lines dropped since the last notice
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
   bool gone ABSL_GUARDED_BY(mutex) = false;
-  std::thread thread;  // used by LineQueue only
+  std::thread thread;  // only LineQueue uses it
 };
 
 void LineQueue::State::Loop() {
@@ -89,7 +90,7 @@ void LineQueue::Start(std::function<std::string(int64_t)> notice) {
 void LineQueue::Push(std::string line) {
   absl::MutexLock lock(&state_->mutex);
   const auto bytes = static_cast<int64_t>(line.size());
-  // After a dropped line, drop all lines until the notice is queued.
+  // Once a line was dropped, drop all further lines until the notice is queued.
   if (state_->untold > 0 ||
       state_->bytes + bytes > static_cast<int64_t>(state_->options.most_bytes)) {
     ++state_->untold;
@@ -101,7 +102,7 @@ void LineQueue::Push(std::string line) {
 
 bool LineQueue::Flush(absl::Duration most) {
   absl::MutexLock lock(&state_->mutex);
-  // Include the pending notice of dropped lines.
+  // Wait also for the notice about dropped lines, if one is due.
   const int64_t last = state_->taken + (state_->untold > 0 ? 1 : 0);
   const auto done = [this, last]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(state_->mutex) {
     return state_->written >= last;

@@ -1,5 +1,5 @@
-// A queue of log lines with its own writing thread, so that a stalled reader of the log blocks no
-// caller.
+// A queue of log lines with a thread that writes them, so that a stalled reader of the log blocks
+// no caller.
 #pragma once
 
 #include <cstddef>
@@ -14,45 +14,47 @@
 
 namespace wan::server {
 
-// Thread-safe. Lines are written in order. When a line does not fit, lines are dropped until half
-// of the room is free; then a notice says how many.
+// Thread-safe. The lines are written in the order in which they were pushed. When a line does not
+// fit, lines are dropped until half of the room is free; then a notice says how many were dropped.
 class LineQueue {
  public:
-  // Writes one line, which ends with a newline; may block. Returns 0 or errno.
+  // Writes one line, which ends with a newline; the function may block. It returns 0, or the errno
+  // of the failure.
   using Write = std::function<int(std::string_view line)>;
   struct Options {
-    // Most bytes of the waiting lines and the one that is being written.
+    // Most bytes of the lines in the queue, including the one that is being written.
     size_t most_bytes = size_t{4} << 20;
     // How long the destructor waits for the remaining lines.
     absl::Duration last_lines = absl::Seconds(1);
-    // Called on the queue's thread with errors of Write. Must not block; not called after the
-    // queue's destruction.
+    // Called on the queue's thread with the errno of each failed Write. It must not block; it is
+    // not called after the queue is destroyed.
     std::function<void(int error)> failed = {};
   };
 
-  // `clock` must outlive the queue. `write` may be running even after the queue's destruction, if
-  // it does not return.
+  // `clock` must outlive the queue. If `write` does not return, it may be running even after the
+  // queue is destroyed.
   LineQueue(Write write, Clock& clock, Options options);
   LineQueue(Write write, Clock& clock) : LineQueue(std::move(write), clock, Options()) {}
   LineQueue(const LineQueue&) = delete;
   LineQueue& operator=(const LineQueue&) = delete;
-  // Waits up to Options::last_lines for the waiting lines, and drops the rest.
+  // Waits at most Options::last_lines until the lines are written, and drops the rest.
   ~LineQueue();
 
-  // Starts the thread. Call it once, before the first Push. `notice` returns the line that says how
-  // many lines were dropped; it must not call Push.
+  // Starts the thread that writes. Call it once, before the first Push. `notice` returns the line
+  // that says how many lines were dropped; it must not call Push.
   void Start(std::function<std::string(int64_t dropped)> notice);
 
-  // Queues the line or drops it. Never waits for a write.
+  // Queues the line, or drops it if the queue is full. Never waits for a line to be written.
   void Push(std::string line);
 
-  // Waits until all lines queued before are written. Returns false if they are not after `most`.
+  // Waits until all lines that were queued before are written. Returns false if they are not
+  // written after `most`.
   bool Flush(absl::Duration most);
 
-  // Number of lines dropped since the start.
+  // Number of lines that were dropped since the start.
   int64_t dropped() const;
 
-  // Number of waiting bytes. Takes no lock, so that a signal handler may call it.
+  // Number of bytes in the queue. It takes no lock, so that a signal handler may call it.
   int64_t waiting_bytes() const;
 
  private:

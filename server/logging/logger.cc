@@ -51,8 +51,8 @@ std::string JsonLine(const std::string& time, LogLevel level, std::string_view m
 std::string TextLine(const std::string& time, LogLevel level, std::string_view message,
                      std::initializer_list<LogField> fields) {
   std::string line = time + ' ' + absl::AsciiStrToUpper(std::string(NameOf(level))) + ' ';
-  // Escape the message like a JSON string without quotes, so that a line break in it does not make
-  // a new entry.
+  // Escape the message like a JSON string, but without quotes, so that a line break in it does not
+  // begin a new entry.
   const std::string quoted = Dumped(Json(message));
   line += quoted.substr(1, quoted.size() - 2);
   for (const LogField& field : fields) {
@@ -140,8 +140,8 @@ void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view 
 
 std::unique_ptr<LineQueue> StandardError(Clock& clock) {
   const auto write = [](std::string_view line) {
-    // One write for each line if possible, so that lines do not mix with those of other processes
-    // with the same descriptor. There is nowhere to report a failure.
+    // Write each line by one call if possible, so that lines do not mix with those of other
+    // processes that share the descriptor. If this fails, there is nowhere to report the failure.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
       if (written < 0 && errno == EINTR) continue;

@@ -1,4 +1,4 @@
-// Writes structured log entries, one line each, as JSON or text.
+// Writes structured log entries, each on one line, as JSON or text.
 #pragma once
 
 #include <atomic>
@@ -21,11 +21,11 @@ namespace wan::server {
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 enum class LogFormat { kJson, kText };
 
-// One named value of an entry. Bytes of a text that are not valid UTF-8 are replaced.
+// A named value in a log entry. In a text, bytes that are not valid UTF-8 are replaced.
 struct LogField {
   using Value = std::variant<std::string, int64_t, double, bool>;
 
-  // A field that the entry leaves out.
+  // Makes a field without a value, which the entry leaves out.
   LogField() = default;
   LogField(std::string_view field_key, std::string_view text)
       : key(field_key), value(std::string(text)) {}
@@ -42,36 +42,36 @@ struct LogField {
 };
 
 // Thread-safe. Lines of different threads do not mix. If the queue has dropped lines, a later line
-// says how many.
+// says how many were dropped.
 //
 // JSON: {"time":"2026-01-01T00:00:00.000Z","level":"info","message":...,FIELD:...}
 // Text: 2026-01-01T00:00:00.000Z INFO message field=value
 class Logger {
  public:
-  // Receives one line with its newline. Called by one thread at a time.
+  // Receives one line, including the newline at its end. Only one thread at a time calls it.
   using Writer = std::function<void(std::string_view line)>;
 
-  // Drops entries below `level`. `clock` must outlive the logger. Log calls the writer on the
-  // calling thread.
+  // The logger drops entries below `level`. `clock` must outlive the logger. Log calls the writer
+  // on the thread that calls Log.
   Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer);
-  // The same with a queue, so that Log does not wait. The logger starts the queue.
+  // Makes a logger with a queue, so that Log does not wait. The logger starts the queue.
   Logger(LogLevel level, LogFormat format, const Clock& clock, std::unique_ptr<LineQueue> queue);
   Logger(const Logger&) = delete;
   Logger& operator=(const Logger&) = delete;
 
   void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
-  // Waits at most `most` until all earlier entries are written. Call it before the process ends
-  // without destructors.
+  // Waits until all earlier entries are written, but not longer than `most`. Call it before a
+  // process ends without running destructors.
   void Flush(absl::Duration most);
 
-  // Number of lines dropped by the queue since the start; 0 without a queue.
+  // How many lines the queue has dropped since the start; 0 if the logger has no queue.
   int64_t dropped() const;
 
-  // Null if the logger has no queue.
+  // Returns the queue; null if the logger has none.
   const LineQueue* queue() const { return queue_.get(); }
 
-  // Take effect with the next entry. Any thread may call them.
+  // SetLevel and SetFormat take effect with the next entry. Any thread may call them.
   void SetLevel(LogLevel level) { level_ = level; }
   void SetFormat(LogFormat format) { format_ = format; }
 
@@ -82,24 +82,24 @@ class Logger {
   std::atomic<LogLevel> level_;
   std::atomic<LogFormat> format_;
   const Clock& clock_;
-  const Writer writer_;                     // null with a queue
-  absl::Mutex mutex_;                       // guards calls of the writer
-  const std::unique_ptr<LineQueue> queue_;  // last: its thread calls the logger
+  const Writer writer_;                     // null if the logger has a queue
+  absl::Mutex mutex_;                       // lets only one thread at a time call the writer
+  const std::unique_ptr<LineQueue> queue_;  // declared last: its thread calls the logger
 };
 
-// Makes a queue that writes to standard error; lines that cannot be written are lost.
+// Makes a queue that writes to standard error; a line that cannot be written is lost.
 std::unique_ptr<LineQueue> StandardError(Clock& clock);
 
-// Limits the rate of entries, for messages that callers can provoke. Thread-safe.
+// Limits how many entries a source may log, for messages that callers can provoke. Thread-safe.
 class LimitedLog {
  public:
-  // Logs at most `most` entries in each `window`; a window begins with its first entry. The number
-  // of dropped entries is logged before the first entry of the next window. `source` becomes a
-  // field of every entry. `logger` and `clock` must outlive this object.
+  // Logs at most `most` entries in each `window`; a window begins with its first entry. Before the
+  // first entry of the next window, it logs how many entries were dropped. Every entry has `source`
+  // as a field. `logger` and `clock` must outlive this object.
   LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
              absl::Duration window = absl::Seconds(10));
 
-  // An empty `file` means that the message's origin is unknown.
+  // `file` is where in the library the message comes from; empty: unknown.
   void Log(LogLevel level, std::string_view message, std::string_view file = {}, int line = 0);
 
  private:
@@ -114,14 +114,14 @@ class LimitedLog {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Call it once. Sends to `logger` the messages of gRPC and protobuf, and what libraries write to
-// std::cerr and std::clog, such as LibTorch's warnings; at most 20 entries of each source in 10 s.
-// `logger` and `clock` must live until the process ends.
+// Call it at most once. Lets `logger` receive the messages of gRPC and protobuf, and what libraries
+// write to std::cerr and std::clog, such as LibTorch's warnings; at most 20 entries of each source
+// in 10 s. `logger` and `clock` must live until the process ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
-// Call it once. Makes a crash (abort, segmentation fault) wait up to a second until the lines in
-// the logger's queue are written, because they may tell the cause. The logger must live until the
-// process ends.
+// Call it at most once. Makes a crash (abort, segmentation fault) wait up to a second until the
+// lines in the logger's queue are written, because these lines may tell the cause. The logger must
+// live until the process ends.
 void WriteLinesAtCrash(const Logger& logger);
 
 }  // namespace wan::server

@@ -1,5 +1,6 @@
-// The table of all metric families: names, types, units, labels and descriptions. The server's
-// families, their HELP lines and docs/operate/metrics.md are made from it.
+// The table of all metric families, with their names, types, units, labels and descriptions. The
+// server's families and their HELP lines are made from the table, and docs/operate/metrics.md as
+// well.
 #pragma once
 
 #include <span>
@@ -16,9 +17,9 @@ std::string_view NameOf(MetricType type);
 struct MetricRow {
   std::string_view name;
   MetricType type;
-  std::string_view unit;    // "seconds", "bytes", ...; empty: a plain number
-  std::string_view labels;  // "model, stage"; empty: none
-  // Description for the HELP line and for the page's last column.
+  std::string_view unit;    // for example "seconds" or "bytes"; empty: a plain number
+  std::string_view labels;  // for example "model, stage"; empty: the family has no labels
+  // The description, for the HELP line and for the last column of the page.
   std::string_view help;
 };
 
@@ -27,7 +28,8 @@ struct MetricSection {
   std::span<const MetricRow> rows;
 };
 
-// Returns the sections in the order of the page. Any thread may call it.
+// Returns the sections of the table, in the order in which the page has them. Any thread may call
+// it.
 std::span<const MetricSection> MetricSections();
 
 // Returns the row of a family; null if the table has no such name. Any thread may call it.
@@ -37,7 +39,8 @@ const MetricRow* FindRow(std::string_view name);
 // Any thread may call it.
 const MetricRow& RowOf(std::string_view name);
 
-// Returns the generated part of docs/operate/metrics.md: a heading and a table for each section.
+// Returns the part of docs/operate/metrics.md that is generated: a heading and a table for each
+// section.
 std::string MetricTables();
 
 }  // namespace wan::server

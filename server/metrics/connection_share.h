@@ -1,4 +1,4 @@
-// Limits the open connections of one kind, and shares them between peers.
+// Limits how many connections of one kind are open, and shares the places between peers.
 #pragma once
 
 #include <cstddef>
@@ -8,23 +8,24 @@
 
 namespace wan::server {
 
-// A connection as ConnectionShare sees it.
+// The interface by which ConnectionShare closes a connection.
 class Closable {
  public:
   virtual ~Closable() = default;
-  // Makes the pending operation fail, which drops the last reference to the connection.
+  // Makes the pending operation of the connection fail, which drops the last reference to the
+  // connection.
   virtual void Close() = 0;
 };
 
 // Use it on one thread.
 class ConnectionShare {
  public:
-  // `most` is the limit, at least 1.
+  // `most` is the limit and at least 1.
   explicit ConnectionShare(size_t most) : most_(most) {}
 
-  // Adds a connection of a peer (NetworkOf). If the limit is exceeded, closes the oldest connection
-  // of the peer that has the most, including the new one, so that a peer that opens many loses its
-  // own.
+  // Adds a connection of a peer; NetworkOf returns the peer's name. If the limit is exceeded,
+  // closes the oldest connection of the peer that has the most connections, counting the new one,
+  // so that a peer that opens many loses its own.
   void Add(const std::string& peer, const std::shared_ptr<Closable>& connection);
 
   // Removes a connection that has ended or changed to another kind.
@@ -37,7 +38,7 @@ class ConnectionShare {
   };
 
   const size_t most_;
-  std::list<Open> open_;  // oldest first
+  std::list<Open> open_;  // open connections, the oldest first
 };
 
 }  // namespace wan::server

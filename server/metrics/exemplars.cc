@@ -7,7 +7,7 @@ namespace wan::server {
 
 void Exemplars::Note(std::string_view family, const prometheus::Labels& labels,
                      const prometheus::Histogram::BucketBoundaries& bounds, Exemplar exemplar) {
-  // A value equal to a bound is in that bound's bucket, as in the histogram.
+  // As in the histogram, a value equal to a bound belongs to the bucket of that bound.
   const auto bucket = static_cast<size_t>(
       std::lower_bound(bounds.begin(), bounds.end(), exemplar.value) - bounds.begin());
   absl::MutexLock lock(&mutex_);

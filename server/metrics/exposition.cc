@@ -24,9 +24,10 @@ namespace {
 constexpr std::string_view kTotal = "_total";
 constexpr std::string_view kOpenMetricsVersion = "1.0.0";
 
-// One part of Accept or Accept-Encoding: "application/openmetrics-text; version=1.0.0; q=0.5".
+// One part of the header Accept or Accept-Encoding: "application/openmetrics-text; version=1.0.0;
+// q=0.5".
 struct Choice {
-  std::string name;  // in lower case
+  std::string name;  // the name before the first ';', in lower case
   std::string version;
   double quality = 1;
 };
@@ -58,14 +59,14 @@ std::string_view NotFinite(double value) {
   return "";
 }
 
-// Writes the fewest characters that parse to the same number.
+// Writes the number with the fewest characters that are parsed to the same number.
 std::string Number(double value) {
   if (const std::string_view word = NotFinite(value); !word.empty()) return std::string(word);
   char text[32];
   return {text, std::to_chars(std::begin(text), std::end(text), value).ptr};
 }
 
-// Writes a bound like OpenMetrics and Prometheus 3: C's %g, but "1.0" instead of "1".
+// Writes a bound as OpenMetrics and Prometheus 3 do: like %g of C, but "1.0" instead of "1".
 std::string Bound(double value) {
   if (const std::string_view word = NotFinite(value); !word.empty()) return std::string(word);
   char digits[32];
@@ -76,7 +77,7 @@ std::string Bound(double value) {
   return text;
 }
 
-// `quotes`: whether to escape quotes.
+// `quotes` says whether to escape quotes as well.
 void AppendEscaped(std::string_view text, bool quotes, std::string* out) {
   for (const char c : text) {
     if (c == '\\') {
@@ -128,13 +129,13 @@ class Writer {
         return MetricType::kCounter;
       case prometheus::MetricType::Histogram:
         return MetricType::kHistogram;
-      default:  // The catalog has no other types.
+      default:  // the catalog has no other types
         return MetricType::kGauge;
     }
   }
 
   void AddHead(const prometheus::MetricFamily& family) {
-    // In OpenMetrics a counter's family does not have the suffix of its samples.
+    // In OpenMetrics the name of a counter's family lacks the suffix that its samples have.
     std::string name = family.name;
     if (open_metrics_ && family.type == prometheus::MetricType::Counter && name.ends_with(kTotal)) {
       name.resize(name.size() - kTotal.size());
@@ -143,7 +144,7 @@ class Writer {
     AppendEscaped(family.help, open_metrics_, &text_);
     absl::StrAppend(&text_, "\n# TYPE ", name, " ", std::string(NameOf(TypeOf(family))), "\n");
     if (!open_metrics_) return;
-    // A unit is allowed only if the name ends with it.
+    // OpenMetrics allows a unit only if the name ends with it.
     const MetricRow* const row = FindRow(family.name);
     if (row == nullptr || row->unit.empty()) return;
     const std::string unit(row->unit);
@@ -244,16 +245,18 @@ std::string WriteMetrics(const Scrape& scrape, MetricFormat format) {
 }
 
 std::string Gzip(std::string_view text) {
-  constexpr int kGzipWindow = 15 + 16;  // gzip's header and checksum instead of zlib's
+  // The 16 selects gzip's header and checksum instead of zlib's.
+  constexpr int kGzipWindow = 15 + 16;
   constexpr int kMemoryLevel = 8;
   z_stream stream{};
-  // The only possible error is lack of memory, which ends the process like any failed allocation.
+  // The only possible error is lack of memory, which ends the process as any failed allocation
+  // does.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::bad_alloc();
   }
   std::string packed(deflateBound(&stream, text.size()), '\0');
-  // zlib does not write to its input.
+  // The cast is safe, because zlib does not write to its input.
   stream.next_in = reinterpret_cast<Bytef*>(const_cast<char*>(text.data()));
   stream.avail_in = static_cast<uInt>(text.size());
   stream.next_out = reinterpret_cast<Bytef*>(packed.data());

@@ -13,7 +13,8 @@
 
 namespace wan::server {
 
-// These functions abort if the catalog lacks the name. The registry must outlive the results.
+// The functions that take a name abort if the catalog lacks the name. The registry must outlive the
+// results.
 prometheus::Family<prometheus::Counter>& CounterFamily(prometheus::Registry& registry,
                                                        std::string_view name);
 prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registry,
@@ -21,7 +22,7 @@ prometheus::Family<prometheus::Gauge>& GaugeFamily(prometheus::Registry& registr
 prometheus::Family<prometheus::Histogram>& HistogramFamily(prometheus::Registry& registry,
                                                            std::string_view name);
 
-// Builds a family whose values are read at a scrape.
+// Builds a family whose values are read when it is scraped.
 class ScrapedFamily {
  public:
   explicit ScrapedFamily(std::string_view name);
@@ -35,8 +36,8 @@ class ScrapedFamily {
   prometheus::MetricFamily family_;
 };
 
-// Returns the bounds of a histogram from `first` to at least `last`, each about `factor` times the
-// previous one, rounded to three digits.
+// Returns the bounds of a histogram, from `first` to at least `last`; each is about `factor` times
+// the one before, rounded to three digits.
 prometheus::Histogram::BucketBoundaries GrowingBounds(double first, double last, double factor);
 
 }  // namespace wan::server

@@ -170,8 +170,10 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   for (const wan::v1::Model& model : snapshot.models) {
     const std::string name(BareModelName(model.name()));
     ready.Add({{"model", name}}, model.state() == wan::v1::MODEL_STATE_READY ? 1 : 0);
-    // Sum up groups that share a device (only CPU groups do), because each holds its own weights.
-    std::map<std::pair<std::string, std::string>, uint64_t> bytes;  // key: component, device
+    // Add up the groups that share a device, because each holds its own weights; only CPU groups
+    // share one.
+    // The key is component and device.
+    std::map<std::pair<std::string, std::string>, uint64_t> bytes;
     for (const wan::v1::ModelPlacement& placement : model.placements()) {
       for (const wan::v1::ModelComponent& component : placement.components()) {
         bytes[{component.name(), component.device()}] += component.bytes();
@@ -186,12 +188,12 @@ void AddModels(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& famil
   memory.MoveTo(families);
 }
 
-// A member of DeviceSample and the metric that shows it.
+// A member of DeviceSample, and the metric that shows its value.
 template <typename Figure>
 struct DeviceGauge {
   const char* name;
   std::optional<Figure> DeviceSample::*figure;
-  double scale = 1;  // factor to base units
+  double scale = 1;  // factor that converts the value to base units
 };
 
 constexpr double kMega = 1e6;

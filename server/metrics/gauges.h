@@ -11,7 +11,7 @@ struct MetricFamily;
 
 namespace wan::server {
 
-// A value missing in the snapshot gives no sample; families without samples are left out.
+// A value that the snapshot lacks gives no sample; families without samples are left out.
 std::vector<prometheus::MetricFamily> GaugesOf(const MetricsSnapshot& snapshot);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Integrates a GPU's mean utilization over time, for counters.
+// Adds up a GPU's mean utilization over time, for counters.
 #pragma once
 
 #include <cstdint>
@@ -15,24 +15,25 @@
 
 namespace wan::server {
 
-// Sums since the meter was constructed; nullopt until the card has given a value. The sums never
-// decrease, so readers can take differences.
+// Sums since the meter was made; nullopt until the card has given a value. The sums never decrease,
+// so readers can compute differences.
 struct GpuSums {
-  std::optional<double> tensor_seconds;  // integral of the tensor cores' activity
-  std::optional<double> dram_seconds;    // integral of the used share of memory bandwidth
+  std::optional<double> tensor_seconds;  // activity of the tensor cores, integrated over time
+  std::optional<double> dram_seconds;    // used share of the memory bandwidth, integrated over time
 };
 
 // Thread-safe.
 class GpuMeter {
  public:
-  // Shortest interval of a mean; ten times what the card supports.
+  // Shortest interval over which a mean is taken; ten times the shortest that the card supports.
   static constexpr absl::Duration kShortest = absl::Seconds(1);
 
   // The meter owns the reader. `clock` must outlive the meter.
   GpuMeter(std::unique_ptr<DeviceReader> reader, Clock& clock);
 
-  // Adds the time since the previous call and returns the sums by device. Within kShortest of the
-  // previous call returns the same sums. Time for which the card gives no values is not counted.
+  // Adds what happened since the previous call, and returns the sums; the key is the device.
+  // Returns the same sums again within kShortest of the previous call. Time during which the card
+  // gives no values does not count.
   std::map<std::string, GpuSums> Read();
 
  private:

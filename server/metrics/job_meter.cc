@@ -48,7 +48,8 @@ const char* NameOf(RequeueCause cause) {
   return "storage";
 }
 
-// Bounds from a video of the demo model to two weeks, mostly in the queue.
+// The bounds reach from a video of the demo model to two weeks, which a job may spend mostly in the
+// queue.
 const prometheus::Histogram::BucketBoundaries& JobBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.1, 1'200'000, 1.5));
@@ -81,8 +82,8 @@ struct JobMeter::Families {
 
 JobMeter::JobMeter(prometheus::Registry& registry, Exemplars& exemplars, Clock& clock)
     : clock_(clock), exemplars_(exemplars), families_(std::make_unique<Families>(registry)) {
-  // Create the usual series with 0, so that rate() sees their first increment; others appear when
-  // they occur.
+  // Create the usual series with 0, so that rate() sees their first increment; other series appear
+  // when they occur.
   for (const std::string_view reason :
        {kReasonQueueFull, kReasonModelNotReady, kReasonModelLoading, kReasonQuotaExceeded,
         kReasonDiskReserve, kReasonStorageUnavailable, kReasonServerDraining, kReasonServerStopping,
@@ -100,7 +101,7 @@ void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*
     if (state != job.state()) continue;
     const prometheus::Labels labels = {{"model", model}, {"state", std::string(WordOf(state))}};
     families_->jobs_total.Add(labels).Increment();
-    // Negative if the wall clock was set back.
+    // The result is negative if the wall clock was set back.
     const absl::Duration taken = ToTime(job.end_time()) - ToTime(job.create_time());
     const double seconds = absl::ToDoubleSeconds(std::max(taken, absl::ZeroDuration()));
     families_->job_seconds.Add(labels, JobBounds()).Observe(seconds);

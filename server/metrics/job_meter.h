@@ -1,4 +1,4 @@
-// Metrics from changes of jobs' states: counters of ends by reason, and waiting times.
+// Makes metrics from changes of jobs' states: counters of ends by reason, and waiting times.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -27,7 +27,7 @@ class JobMeter {
   JobMeter& operator=(const JobMeter&) = delete;
   ~JobMeter();
 
-  // Call these from the methods of StateListener with the same names.
+  // Call these functions from the methods of StateListener that have the same names.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous);
   void OnJobCancelled(const wan::v1::Job& job, StopCause cause);
   void OnJobRequeued(const wan::v1::Job& job, RequeueCause cause);
@@ -38,12 +38,12 @@ class JobMeter {
   // increment.
   void AddModel(const std::string& model);
 
-  // Returns the waiting time of the oldest waiting job, by model; only models with waiting jobs.
+  // Returns for each model with waiting jobs how long the oldest of them has waited.
   std::map<std::string, absl::Duration> OldestQueued() const;
 
  private:
   struct Families;
-  // The waiting jobs of a model, oldest first.
+  // The waiting jobs of a model, the oldest first.
   using Waiting = std::set<std::pair<absl::Time, std::string>>;
 
   void NoteQueue(const wan::v1::Job& job);
@@ -52,7 +52,7 @@ class JobMeter {
   Exemplars& exemplars_;
   const std::unique_ptr<Families> families_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // by model
+  std::map<std::string, Waiting> waiting_ ABSL_GUARDED_BY(mutex_);  // the key is the model
 };
 
 }  // namespace wan::server

@@ -15,29 +15,31 @@
 namespace wan::server {
 namespace {
 
-// Values of the label `cause` of wan_device_lost.
+// Values of the label `cause` of the metric wan_device_lost.
 constexpr char kLostByError[] = "error";
 constexpr char kLostByCanary[] = "canary";
 
-// Bounds for savepoints and transactions: from a write to the page cache to a disk that hangs.
+// The bounds, for savepoints and transactions, reach from a write to the page cache to a disk that
+// hangs.
 const prometheus::Histogram::BucketBoundaries& DiskBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 120, 1.5));
   return *bounds;
 }
 
-// Bounds from a call answered from memory to a stream of a day.
+// The bounds reach from a call answered from memory to a stream of a day.
 const prometheus::Histogram::BucketBoundaries& CallBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 100'000, 2));
   return *bounds;
 }
 
-// The status codes of the OpenAI video API (server/http), whose series are created with 0.
+// The status codes that the OpenAI video API (server/http) answers with; their series are created
+// with 0.
 constexpr int kHttpCodes[] = {200, 206, 400, 401, 403, 404, 405, 409,
                               411, 413, 416, 429, 431, 500, 503, 504};
 constexpr int kHttpOk = 200;
-// Label of unknown paths.
+// The label for paths that the server does not know.
 constexpr char kOtherRoute[] = "other";
 
 bool IsGrpc(std::string_view path) { return path.starts_with('/'); }
@@ -81,7 +83,8 @@ const char* NameOf(RetentionReason reason) {
 
 }  // namespace
 
-// A separate object, because MetricsServer may collect after Metrics is destroyed.
+// The families are a separate object, because MetricsServer may collect them after Metrics is
+// destroyed.
 struct Metrics::Families final : ScrapeSource {
   explicit Families(Clock& clock) : stages(registry, clock), jobs(registry, exemplars, clock) {}
 
@@ -117,7 +120,7 @@ struct Metrics::Families final : ScrapeSource {
 
   Scrape Collect() const override {
     Scrape scrape;
-    // Read the exemplars first, so that the histograms include their observations.
+    // Read the exemplars first; then the histograms include all of their observations.
     scrape.exemplars = exemplars.Latest();
     std::vector<prometheus::MetricFamily>& families = scrape.families;
     families = registry.Collect();
@@ -198,7 +201,7 @@ void Metrics::OnJobsRejected(const absl::Status& problem, int jobs) {
 }
 
 void Metrics::OnModelState(const wan::v1::Model& model) {
-  // Series are never removed, so only models that were loaded get one.
+  // A series is never removed, so only models that were loaded get one.
   if (model.state() != wan::v1::MODEL_STATE_READY) return;
   const std::string name(BareModelName(model.name()));
   families_->jobs.AddModel(name);
@@ -227,7 +230,7 @@ void Metrics::AddMethod(std::string_view path) {
 }
 
 void Metrics::OnCall(std::string_view path, const absl::Status& status, absl::Duration taken) {
-  // OnHttpAnswer counts the calls over HTTP.
+  // Calls over HTTP are counted by OnHttpAnswer.
   if (!IsGrpc(path)) return;
   const prometheus::Labels labels = GrpcLabels(path, status.code());
   families_->calls_total.Add(labels).Increment();

@@ -1,5 +1,5 @@
-// The server's metrics for Prometheus, listed in catalog.cc and docs/operate/metrics.md. Histograms
-// and counters are updated by spans and state changes; gauges are read at each scrape.
+// The server's metrics for Prometheus; catalog.cc and docs/operate/metrics.md list them. Spans and
+// state changes update the histograms and counters; the gauges are read at each scrape.
 #pragma once
 
 #include <functional>
@@ -22,31 +22,31 @@ namespace wan::server {
 
 class ScrapeSource;
 
-// The values of the gauges at a scrape.
+// The values of all gauges at a scrape.
 struct MetricsSnapshot {
   JobStats jobs;
   std::vector<wan::v1::Model> models;
   std::vector<DeviceSample> devices;
   WireStats wire;
   StorageStats storage;
-  std::map<std::string, GpuSums> gpu_sums;  // by device
-  // Number of log lines dropped since the start, by log: "server", "audit".
+  std::map<std::string, GpuSums> gpu_sums;  // the key is the device
+  // Number of lines that each log has dropped since the start; the keys are "server" and "audit".
   std::map<std::string, int64_t> dropped_lines;
-  // Metrics fills in the following two itself.
-  std::vector<InFlight> in_flight;                      // by group
-  std::map<std::string, absl::Duration> oldest_queued;  // by model
+  // Metrics itself fills in the following two members.
+  std::vector<InFlight> in_flight;                      // one entry for each busy device group
+  std::map<std::string, absl::Duration> oldest_queued;  // the key is the model
 };
 
 // Thread-safe.
 class Metrics final : public StateListener {
  public:
-  // The labels of wan_build_info.
+  // The labels of the metric wan_build_info.
   struct BuildInfo {
     std::string version;
-    std::string revision;   // the commit; empty if unknown
-    std::string device;     // "cuda:0"
-    std::string dtype;      // "bf16"
-    std::string libraries;  // compute libraries with versions
+    std::string revision;   // the commit that was built; empty if unknown
+    std::string device;     // for example "cuda:0"
+    std::string dtype;      // for example "bf16"
+    std::string libraries;  // the compute libraries with their versions
     std::string grpc;       // the driver's version
   };
 
@@ -56,8 +56,9 @@ class Metrics final : public StateListener {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Sets the function that reads the gauges' values, called in ScrapeSource::Collect. Without one
-  // there are no gauges. The previous function is not running after this returns.
+  // Sets the function that reads the gauges' values; it is called in ScrapeSource::Collect. If
+  // `source` is null, there are no gauges. The previous function is not running any more when
+  // SetSource returns.
   void SetSource(std::function<MetricsSnapshot()> source);
 
   // Returns a factory of sinks that observe the durations of stages and steps. This object must
@@ -78,17 +79,17 @@ class Metrics final : public StateListener {
   void OnRetention(const RetentionRound& round) override;
 
   // Creates the counters of a method's calls with 0 for every code, so that rate() sees their first
-  // increment. `path` is that of its MethodRule (gRPC or HTTP). Call it before the method's first
-  // call ends.
+  // increment. `path` is the path in the method's MethodRule (gRPC or HTTP). Call it before the
+  // first call of the method ends.
   void AddMethod(std::string_view path);
 
-  // Counts an ended call. `path` is that of its MethodRule; calls over HTTP and calls without a
-  // rule are not counted.
+  // Counts a call that has ended. `path` is the path in the method's MethodRule; calls over HTTP
+  // and calls without a rule are not counted.
   void OnCall(std::string_view path, const absl::Status& status, absl::Duration taken);
   // Counts an answer of the OpenAI video API.
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
 
-  // Returns the source for MetricsServer. It stays valid after this object is destroyed.
+  // Returns the source for MetricsServer. The source stays valid after this object is destroyed.
   std::shared_ptr<const ScrapeSource> scrapes() const;
 
  private:

@@ -37,10 +37,10 @@ using boost::system::error_code;
 constexpr char kPath[] = "/metrics";
 constexpr char kAlivePath[] = "/livez";
 constexpr char kReadyPath[] = "/readyz";
-// Delay before accepting again after the process ran out of file descriptors.
+// After the process ran out of file descriptors, it accepts again after this time.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
-// The kinds of connections. Each has its own limit, so that probes always get through.
+// The kinds of connections. Each kind has its own limit, so that probes always get through.
 enum class Kind { kArriving, kScrape, kOther };
 
 // The state that all connections share.
@@ -53,7 +53,7 @@ struct Shared {
   std::function<void(Kind kind, const std::string& peer, const std::shared_ptr<Closable>&)> moved;
 };
 
-// Returns the field's value; several values are joined with commas, which is equivalent.
+// Returns the value of the field; joins several values with commas, which means the same.
 std::string AllOf(const http::request<http::empty_body>& request, http::field name) {
   std::string all;
   const auto found = request.equal_range(name);
@@ -64,11 +64,11 @@ std::string AllOf(const http::request<http::empty_body>& request, http::field na
   return all;
 }
 
-// A connection with one request and its answer, closed after that.
+// A connection that serves one request and is then closed.
 template <typename Stream>
 class Connection final : public Closable, public std::enable_shared_from_this<Connection<Stream>> {
  public:
-  // `tls` is null for plain text.
+  // `tls` is null if the connection is plain text.
   Connection(const Shared& shared, std::string peer, std::shared_ptr<asio::ssl::context> tls,
              tcp::socket socket)
       : shared_(shared),
@@ -77,13 +77,13 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
         stream_(MakeStream<Stream>(std::move(socket), tls_.get())),
         buffer_(2 * shared.limits.header_bytes) {
     parser_.header_limit(static_cast<uint32_t>(shared.limits.header_bytes));
-    // Requests with a body of any size are answered with 405 without reading it. (boost::none would
-    // refuse every body in Boost 1.74.)
+    // A request with a body of any size is answered with 405, and its body is not read. boost::none
+    // would refuse every body in Boost 1.74.
     parser_.body_limit(std::numeric_limits<uint64_t>::max());
   }
 
   void Start() {
-    // One limit for handshake and header together; slow bytes do not extend it.
+    // Handshake and header together have one limit; bytes that arrive slowly do not extend it.
     Socket().expires_after(shared_.limits.header_time);
     if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
@@ -133,7 +133,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
         .path;
   }
 
-  // Sends the answer; response_ already has its header.
+  // Sends the answer, whose header is already in response_.
   void Send(ScrapeRenderer::Text text) {
     text_ = std::move(text);
     response_.body() = {text_->data(), text_->size()};
@@ -156,7 +156,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     }
   }
 
-  // Fills in the answer to a request that is not a scrape; returns its status.
+  // Writes the answer to a request that is not a scrape; returns the answer's status.
   http::status FillPage(const http::request<http::empty_body>& request, std::string* text) {
     if (!IsRead(request)) {
       response_.set(http::field::allow, "GET, HEAD");
@@ -170,7 +170,7 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     return path == "/" ? http::status::ok : http::status::not_found;
   }
 
-  // Answers once the metrics are collected, unless the connection was closed meanwhile.
+  // Answers when the metrics are collected, unless the connection was closed meanwhile.
   void AwaitMetrics(const http::request<http::empty_body>& request) {
     const ScrapeRenderer::Variant variant{ChooseFormat(AllOf(request, http::field::accept)),
                                           TakesGzip(AllOf(request, http::field::accept_encoding))};
@@ -182,14 +182,15 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
     if (variant.gzip) response_.set(http::field::content_encoding, "gzip");
     shared_.renderer.Render(variant, [&io = shared_.io, self = this->shared_from_this()](
                                          ScrapeRenderer::Text text) mutable {
-      // Move `self` along, so that the connection is not destroyed on the renderer's thread.
+      // Move `self` into the task, so that the connection is not destroyed on the renderer's
+      // thread.
       asio::post(io, [self = std::move(self), text = std::move(text)] {
         if (self->Socket().socket().is_open()) self->Send(text);
       });
     });
   }
 
-  // Returns the list of pages, one per line.
+  // Returns the list of pages, one in each line.
   std::string Pages() const {
     std::string text = absl::StrCat("GET ", kPath, ": metrics for Prometheus\n");
     if (shared_.health.alive) {
@@ -208,11 +209,11 @@ class Connection final : public Closable, public std::enable_shared_from_this<Co
 
   const Shared& shared_;
   const std::string peer_;
-  const std::shared_ptr<asio::ssl::context> tls_;  // null without TLS
+  const std::shared_ptr<asio::ssl::context> tls_;  // null: the connection is plain text
   Stream stream_;
   beast::flat_buffer buffer_;
   http::request_parser<http::empty_body> parser_;
-  ScrapeRenderer::Text text_;  // the answer's body, shared with other scrapes
+  ScrapeRenderer::Text text_;  // the body of the answer, which other scrapes share
   http::response<http::span_body<const char>> response_;
 };
 
@@ -245,7 +246,7 @@ struct MetricsServer::State {
     if (tls_files != nullptr) tls.emplace(*tls_files);
   }
 
-  // Begins a connection in plain text or TLS.
+  // Begins to serve a connection, in plain text or over TLS.
   template <typename Stream>
   void Begin(tcp::socket socket, std::shared_ptr<asio::ssl::context> context) {
     error_code gone;
@@ -283,12 +284,12 @@ struct MetricsServer::State {
 
   const HealthPages health;
   const MetricsServerLimits limits;
-  std::optional<TlsContexts> tls;  // nullopt: plain text
+  std::optional<TlsContexts> tls;  // nullopt: connections are plain text
   ConnectionShare shares[3] = {ConnectionShare(limits.connections),
                                ConnectionShare(limits.connections),
-                               ConnectionShare(limits.connections)};  // by kind
+                               ConnectionShare(limits.connections)};  // the index is the kind
   HostPort address;
-  // Destroyed before the members above, to which its pending handlers refer.
+  // It is destroyed before the members above, to which its pending handlers refer.
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer accept_again{io};
@@ -298,7 +299,8 @@ struct MetricsServer::State {
         ShareOf(Kind::kArriving).Remove(*connection);
         ShareOf(kind).Add(peer, connection);
       }};
-  ScrapeRenderer renderer;  // destroyed early: its pending scrapes hold connections
+  // Destroyed before the rest, because its pending scrapes hold connections.
+  ScrapeRenderer renderer;
   std::thread thread;
 };
 

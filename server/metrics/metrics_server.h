@@ -1,5 +1,5 @@
-// The HTTP server for Prometheus (GET /metrics) and a platform's probes. GET / lists the pages;
-// HEAD works as well.
+// The HTTP server for Prometheus (GET /metrics) and for the probes of a platform. GET / lists the
+// pages; HEAD works as well.
 #pragma once
 
 #include <chrono>
@@ -19,36 +19,38 @@ class TlsFiles;
 
 // Limits that keep slow or hostile clients from blocking a scrape (docs/operate/limits.md).
 struct MetricsServerLimits {
-  // Most open connections of each of three kinds: request incomplete, scrapes, others. Above it,
-  // the oldest connection of the peer with the most of the kind is closed, so that peers do not
-  // displace each other, and scrapes do not displace probes.
+  // Most open connections of each of three kinds: connections whose request is incomplete, scrapes,
+  // and others. When there are more, the server closes the oldest connection of the peer that has
+  // the most of the kind, so that peers do not displace each other, and scrapes do not displace
+  // probes.
   size_t connections = 64;
-  // Most time from the connection to the last byte of the request's header.
+  // Most time from the start of the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
-  // Most bytes of the header's fields, and also of the request line. Bodies are never read.
+  // Most bytes of the header's fields; the request line may have as many. Bodies of requests are
+  // never read.
   size_t header_bytes = 8 << 10;
-  // Most time for sending the answer.
+  // Most time for sending an answer.
   std::chrono::milliseconds answer_time{10'000};
   // How often the metrics are collected, for all scrapes together.
   ScrapeRenderer::Rate rounds;
 };
 
-// Answers HTTP probes, for platforms such as Kubernetes that cannot probe gRPC over TLS. Each
-// function returns OK (answered with 200) or an error (503 with its message). They are called on
-// the server's thread and must be quick.
+// Answers HTTP probes of platforms such as Kubernetes, which cannot probe gRPC over TLS. Each
+// function returns OK, which is answered with 200, or an error, which is answered with 503 and its
+// message. The functions are called on the server's thread and must be quick.
 struct HealthPages {
-  std::function<absl::Status()> alive;  // GET /livez: error if only a restart helps
-  std::function<absl::Status()> ready;  // GET /readyz: error if no job would be accepted
+  std::function<absl::Status()> alive;  // for GET /livez: an error if only a restart helps
+  std::function<absl::Status()> ready;  // for GET /readyz: an error if no job would be accepted
 };
 
 // One thread serves all connections without blocking. A second thread collects the metrics, so that
-// probes never wait for a scrape. Uses Boost.Beast (docs/design/building.md).
+// no probe waits for a scrape. The server uses Boost.Beast (docs/design/building.md).
 class MetricsServer {
  public:
-  // Listens on the address and starts the threads. UNAVAILABLE if the address is taken or does not
-  // belong to this machine. With `tls` (must outlive the server) each connection uses the content
-  // that the files have at its begin; header_time includes the handshake. Without `health` there
-  // are no pages for probes.
+  // Listens on the address and starts the threads. Fails with UNAVAILABLE if the address is taken
+  // or does not belong to this machine. If `tls` is not null, it must outlive the server; each
+  // connection uses the content that the files have when it begins, and header_time includes the
+  // handshake. If `health` is null, there are no pages for probes.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
       const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {},
@@ -58,7 +60,7 @@ class MetricsServer {
   // Waits for a running Collect() and closes every connection.
   ~MetricsServer();
 
-  // The address with the actual port.
+  // The address on which the server listens, with the actual port.
   const HostPort& address() const;
 
  private:

@@ -18,7 +18,7 @@ std::string TextOf(const char* path) {
   return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
 }
 
-// Returns the machine's boot time in seconds since 1970; 0 if unknown.
+// Returns when the machine was booted, in seconds since 1970; 0 if unknown.
 double BootTime() {
   for (const absl::string_view line : absl::StrSplit(TextOf("/proc/stat"), '\n')) {
     const std::vector<absl::string_view> words = absl::StrSplit(line, ' ');
@@ -40,7 +40,7 @@ ProcessFigures ParseProcessStat(std::string_view stat, double boot_time, double 
   const std::string rest(stat.substr(end_of_name + 1));
   const std::vector<std::string> fields =
       absl::StrSplit(rest, absl::ByAnyChar(" \n"), absl::SkipEmpty());
-  // proc(5) counts from 1; fields[0] is its field 3.
+  // proc(5) numbers the fields from 1; fields[0] is its field 3.
   const auto field = [&](size_t number) {
     double value = 0;
     if (number - 3 < fields.size() && !absl::SimpleAtod(fields[number - 3], &value)) value = 0;

@@ -1,4 +1,4 @@
-// Renders the metrics once for all waiting scrapes.
+// Makes the text of the metrics once for all waiting scrapes.
 #pragma once
 
 #include <functional>
@@ -16,18 +16,18 @@
 
 namespace wan::server {
 
-// Thread-safe. The renderer's thread collects the metrics at most a few times a second, however
+// Thread-safe. A thread of the renderer collects the metrics at most a few times a second, however
 // many scrapes come.
 class ScrapeRenderer {
  public:
-  // Limits how often the metrics are collected: one round per `interval`, and after a pause up to
-  // `burst` rounds at once.
+  // Limits how often the metrics are collected: one round in each `interval`, and after a pause up
+  // to `burst` rounds at once.
   struct Rate {
     absl::Duration interval = absl::Milliseconds(200);
     int burst = 5;
   };
   using Text = std::shared_ptr<const std::string>;
-  // The form of the text that a scraper asked for.
+  // The form in which a scraper wants the text.
   struct Variant {
     MetricFormat format = MetricFormat::kText;
     bool gzip = false;
@@ -40,10 +40,10 @@ class ScrapeRenderer {
   ScrapeRenderer(std::shared_ptr<const ScrapeSource> source, const Rate& rate, Clock& clock);
   ScrapeRenderer(const ScrapeRenderer&) = delete;
   ScrapeRenderer& operator=(const ScrapeRenderer&) = delete;
-  // Waits for a running Collect(). Drops waiting scrapes without calling `done`.
+  // Waits for a running Collect(). Drops the scrapes that wait, without calling their `done`.
   ~ScrapeRenderer();
 
-  // Calls `done` with the text of a round that begins after this call, so that it includes
+  // Calls `done` with the text of a round that begins after this call, so that the text includes
   // everything that happened before. `done` runs on the renderer's thread and must be quick.
   void Render(const Variant& variant, std::function<void(Text)> done);
 
@@ -61,12 +61,12 @@ class ScrapeRenderer {
   const std::shared_ptr<const ScrapeSource> source_;
   const Rate rate_;
   Clock& clock_;
-  // Earliest time of the next round without a burst. Used on the renderer's thread only.
+  // The earliest time of the next round if no burst is allowed. Only the renderer's thread uses it.
   absl::Time next_ = absl::InfinitePast();
   absl::Mutex mutex_;
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 }  // namespace wan::server

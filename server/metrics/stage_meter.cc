@@ -12,43 +12,43 @@
 namespace wan::server {
 namespace {
 
-// Names of samples from the engine and JobRunner (engine/api/recorder.h).
+// Names of samples that the engine and JobRunner record (engine/api/recorder.h).
 constexpr std::string_view kStopSeconds = "stop_seconds";
 constexpr std::string_view kPlannedFlops = "planned_flops";
 
 constexpr char kBetweenStages[] = "Other";
 
-// The stages of an attempt. If several are open, time counts for the first in this list: stages
-// that use the device come before those that wait or run in parallel.
+// The stages of an attempt, by precedence. While several are open, time counts for the one that is
+// first in this list: stages that use the device come before those that wait or run in parallel.
 constexpr std::array kByPrecedence = {StageKind::kStepInference,  StageKind::kLoraMerging,
                                       StageKind::kStepLoading,    StageKind::kT5Encoding,
                                       StageKind::kVaeEncoding,    StageKind::kVaeDecoding,
                                       StageKind::kTi2vPreprocess, StageKind::kT2vPreprocess,
                                       StageKind::kI2vPreprocess,  StageKind::kVideoEncoding};
 
-// Bounds from a step of the smallest video to one of a long video on a slow machine. Each is 1.2
-// times the previous one, so a quantile is wrong by at most a fifth.
+// The bounds reach from a step of the smallest video to one of a long video on a slow machine. Each
+// bound is 1.2 times the one before, so a quantile is wrong by at most a fifth.
 const prometheus::Histogram::BucketBoundaries& StepBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 600, 1.2));
   return *bounds;
 }
 
-// Bounds from tokenizing a prompt to a night in the queue (Queue_Wait).
+// The bounds reach from tokenizing a prompt to a night in the queue (Queue_Wait).
 const prometheus::Histogram::BucketBoundaries& StageBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.001, 100'000, 1.5));
   return *bounds;
 }
 
-// Bounds around the goal of 0.5 s.
+// The bounds lie around the goal of 0.5 s.
 const prometheus::Histogram::BucketBoundaries& StopBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 60, 1.2));
   return *bounds;
 }
 
-// Whether the stage's time is counted; Queue_Wait is not part of an attempt.
+// Whether the stage's time is counted; Queue_Wait is not, because it is not part of an attempt.
 bool IsPart(StageKind kind) {
   return std::find(kByPrecedence.begin(), kByPrecedence.end(), kind) != kByPrecedence.end();
 }
@@ -148,7 +148,7 @@ class StageMeter::Sink final : public TelemetrySink {
     }
   }
 
-  // Requires the meter's lock.
+  // Call it with the meter's lock held.
   InFlight Describe(int64_t now) const {
     return {group_,
             model_,
@@ -161,8 +161,8 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
  private:
-  // Whether this sink's attempt is the one that its group runs. Requires the meter's lock, like
-  // StageNow.
+  // Whether this sink belongs to the attempt that its device group is running. Call it, like
+  // StageNow, with the meter's lock held.
   bool Runs() const {
     const auto running = meter_.running_.find(group_);
     return running != meter_.running_.end() && running->second == this;
@@ -172,7 +172,7 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
   void ObserveEnd(const SpanRecord& record) {
-    // Ignore failed stages, whose time is not representative.
+    // Ignore failed stages, because their time is not representative.
     if (!record.status.ok()) return;
     Families& families = *meter_.families_;
     const prometheus::Labels stage = {{"model", model_},
@@ -195,7 +195,8 @@ class StageMeter::Sink final : public TelemetrySink {
     return kBetweenStages;
   }
 
-  // Adds the time since the last call to the counter of the open stage. Requires the meter's lock.
+  // Adds the time since the last call to the counter of the stage that is open. Call it with the
+  // meter's lock held.
   void CountUntil(int64_t now) {
     if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);
@@ -207,10 +208,10 @@ class StageMeter::Sink final : public TelemetrySink {
   StageMeter& meter_;
   const std::string model_;
   const int group_;
-  const std::string shape_;  // label of the video's shape; empty while a model is loaded
+  const std::string shape_;  // the label for the video's shape; empty while a model is loaded
   std::map<Stage, double> planned_flops_;
-  // The following members are read by scrapes and guarded by the meter's lock. Times are
-  // nanoseconds of the steady clock.
+  // Scrapes read the following members, which the meter's lock guards. Times are in nanoseconds of
+  // the steady clock.
   std::map<StageKind, int> open_;
   int step_ = 0;
   int steps_ = 0;

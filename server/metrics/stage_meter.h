@@ -1,5 +1,5 @@
-// Metrics from the spans of jobs: histograms of stages and steps, counters of time and operations
-// by stage, and the progress of running attempts.
+// Makes metrics from the spans of jobs: histograms of stages and steps, counters of time and
+// operations by stage, and the progress of running attempts.
 #pragma once
 
 #include <prometheus/registry.h>
@@ -20,13 +20,14 @@
 
 namespace wan::server {
 
-// Makes the labels of video shapes. The first kShapes shapes get labels of their own, later ones
-// "other", because callers choose the sizes and series are never removed. Thread-safe.
+// Makes the metric labels for the shapes of videos. The first kShapes shapes get a label of their
+// own, all others "other", because callers choose the shapes, and series are never removed.
+// Thread-safe.
 class ShapeLabels {
  public:
   static constexpr size_t kShapes = 32;
 
-  // Returns "1280x704x121", or "other".
+  // Returns the shape as a label, "1280x704x121", or "other".
   std::string LabelOf(const VideoShape& shape);
 
  private:
@@ -34,15 +35,15 @@ class ShapeLabels {
   std::set<VideoShape> known_ ABSL_GUARDED_BY(mutex_);
 };
 
-// The progress of a running attempt.
+// How far a running attempt is.
 struct InFlight {
-  int group = 0;  // the number of its device group
+  int group = 0;  // the number of the attempt's device group
   std::string model;
-  int step = 0;   // number of steps done
-  int steps = 0;  // total of the job; 0 before its first step
+  int step = 0;   // number of steps that are done
+  int steps = 0;  // number of the job's steps; 0 before the first one begins
   absl::Duration elapsed;
-  absl::Duration since_step;  // since the last step, or since the attempt began
-  std::string stage;          // "Step_Inference"; "Other" between stages
+  absl::Duration since_step;  // time since the last step, or since the attempt began
+  std::string stage;  // the open stage, for example "Step_Inference"; "Other" between stages
   absl::Duration in_stage;
 };
 
@@ -58,10 +59,10 @@ class StageMeter {
   // Makes a sink for one attempt of a job, or one load of a model.
   std::unique_ptr<TelemetrySink> NewSink(const SinkContext& context);
 
-  // Creates the histogram of a model's stops with 0, so that rate() sees its first increment.
+  // Creates the histogram of the model's stops with 0, so that rate() sees its first increment.
   void AddModel(const std::string& model);
 
-  // Returns the running attempts, by device group; at most one per group.
+  // Returns the running attempts in the order of the device groups; a group has at most one.
   std::vector<InFlight> Running() const;
 
  private:
@@ -72,7 +73,7 @@ class StageMeter {
   const std::unique_ptr<Families> families_;
   ShapeLabels shapes_;
   mutable absl::Mutex mutex_;
-  // The sinks of the running attempts, by group.
+  // The sinks of the running attempts; the key is the device group.
   std::map<int, const Sink*> running_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -11,7 +11,7 @@
 namespace wan::server {
 namespace {
 
-// The state that the callbacks of one request share.
+// What the callbacks of one request share.
 struct Attempt {
   const PostOptions& options;
   std::stop_token stop;
@@ -29,7 +29,8 @@ curl_socket_t OpenSocket(void* context, curlsocktype purpose, curl_sockaddr* add
   return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
 }
 
-// libcurl's write callback. Returning fewer bytes than offered ends the transfer.
+// The function that libcurl calls with each piece of the answer's body. If it returns less than the
+// size of the piece, libcurl ends the transfer.
 size_t TakeBody(char* bytes, size_t size, size_t count, void* context) {
   Attempt& attempt = *static_cast<Attempt*>(context);
   const size_t taken =
@@ -92,7 +93,7 @@ absl::StatusOr<PostAnswer> Post(const PostOptions& options, const std::string& u
   const CURLcode code = curl_easy_perform(curl);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
-  // A write error means that TakeBody has ended an answer at the limit.
+  // A write error means that TakeBody has ended an answer that reached the limit.
   if (code == CURLE_OK || (code == CURLE_WRITE_ERROR && status != 0)) {
     PostAnswer answer{static_cast<int>(status), std::move(attempt.body), std::nullopt};
     curl_off_t seconds = 0;

@@ -22,11 +22,12 @@ namespace {
 
 constexpr std::string_view kTruth = "true|false";
 
-// Also reads pipes, as in --config <(make-config).
+// Reads a file; also a pipe, as in --config <(make-config).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Opening a folder succeeds, reading it fails. Skip empty files, for which `<<` fails as well.
+  // Opening a folder succeeds, but reading it fails. Do not read empty files, for which `<<` fails
+  // as well.
   const bool empty = file.is_open() && file.peek() == EOF && !file.bad();
   if (!empty && !(text << file.rdbuf())) {
     const int failure = errno;
@@ -44,8 +45,8 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
 
 constexpr char kSeeHelp[] = " (wanserve --help lists the flags)";
 
-// Returns, for each unknown flag, the one that was probably meant. Uses CLI11's own message for
-// arguments that are not flags.
+// Returns a message that names, for each unknown flag, the flag that was probably meant. For
+// arguments that are not flags, uses the message of CLI11.
 std::string UnknownFlags(const std::vector<std::string>& arguments, const char* fallback) {
   std::vector<std::string> problems;
   for (const std::string& argument : arguments) {
@@ -60,7 +61,8 @@ std::string UnknownFlags(const std::vector<std::string>& arguments, const char* 
   return problems.empty() ? std::string(fallback) : absl::StrJoin(problems, "\n");
 }
 
-// Whether the flag has an empty value, --insecure "$INSECURE", rather than none.
+// Whether the flag was given with an empty value, as in --insecure "$INSECURE", rather than without
+// a value.
 bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
   for (int i = 1; i < argc; ++i) {
     if (argv[i] == flag + "=") return true;
@@ -69,10 +71,11 @@ bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
   return false;
 }
 
-// The values of the flags that were given, by the settings' keys.
+// The values of the flags that were given; the keys are those of the settings.
 using GivenFlags = std::map<std::string_view, std::vector<std::string>>;
 
-// Sets what the flags say. Returns INVALID_ARGUMENT with a line for each flag that is wrong.
+// Sets in the configuration what the flags say. Returns INVALID_ARGUMENT with a line for each flag
+// that is wrong.
 absl::Status ApplyFlags(GivenFlags& given, int argc, const char* const* argv,
                         ServerConfig& config) {
   std::vector<std::string> problems;
@@ -84,8 +87,9 @@ absl::Status ApplyFlags(GivenFlags& given, int argc, const char* const* argv,
         !IsGivenEmpty(argc, argv, FlagOf(setting))) {
       values = {"true"};
     }
-    // In a file an empty text means unset, as --print-config writes it. On a command line it is
-    // probably an empty shell variable, --auth-tokens "$TOKENS", so refuse it.
+    // In a file an empty text means that the setting is unset, as --print-config writes it. On a
+    // command line it probably comes from an empty shell variable, --auth-tokens "$TOKENS", so
+    // refuse it.
     if (!IsMany(setting.form) && values.front().empty()) {
       problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
                                       std::string(setting.placeholder), ", or leave the flag out"));
@@ -114,7 +118,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
                "print the effective settings as YAML that --config accepts, and exit");
   app.set_version_flag("--version", absl::StrCat("wanserve ", WAN_VERSION));
 
-  // Keep values as text, which the settings table parses, as for a file.
+  // Keep the values as text, so that the table of settings parses them as it does for a file.
   GivenFlags given;
   for (const Setting& setting : Settings()) {
     std::vector<std::string>& values = given[setting.key];

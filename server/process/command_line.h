@@ -1,4 +1,4 @@
-// Parses the command line of wanserve. Flags override the --config file, which overrides the
+// Parses the command line of wanserve. Flags override the file of --config, which overrides the
 // defaults.
 #pragma once
 
@@ -12,18 +12,18 @@ namespace wan::server {
 struct CommandLine {
   enum class Action {
     kServe,
-    kPrintConfig,  // print `config` as YAML and exit with 0
-    kPrintText,    // print `text` (help or version) and exit with 0
+    kPrintConfig,  // print `config` as YAML, then exit with 0
+    kPrintText,    // print `text` (help or version), then exit with 0
   };
   Action action = Action::kServe;
-  // Complete and checked for kServe and kPrintConfig; unused for kPrintText.
+  // For kServe and kPrintConfig it is complete and checked; for kPrintText nobody uses it.
   ServerConfig config;
   std::string text;
 };
 
-// Reads the flags and the file of --config. INVALID_ARGUMENT if a flag or a setting is wrong, with
-// one line for each wrong setting; NOT_FOUND if the file cannot be read. Print the messages
-// unchanged.
+// Reads the flags and the file that --config names. Fails with INVALID_ARGUMENT if a flag or a
+// setting is wrong, with one line for each wrong setting; NOT_FOUND if the file cannot be read.
+// Print the messages of errors unchanged.
 absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv);
 
 }  // namespace wan::server

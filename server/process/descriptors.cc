@@ -25,7 +25,7 @@ void RaiseDescriptorLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  // A failure leaves the soft limit, which the metrics show.
+  // If this fails, the soft limit stays, and the metrics show it.
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 
@@ -37,7 +37,7 @@ DescriptorUse DescriptorsNow() {
        !error && entry != end; entry.increment(error)) {
     ++use.open;
   }
-  // Do not count the descriptor of the folder being read.
+  // Do not count the descriptor of the folder that is being read here.
   if (use.open > 0) --use.open;
   return use;
 }

@@ -1,4 +1,4 @@
-// The number of the process's file descriptors, and their limit.
+// Counts the file descriptors of the process, and raises their limit.
 #pragma once
 
 #include <cstdint>
@@ -6,19 +6,19 @@
 namespace wan::server {
 
 struct DescriptorUse {
-  int64_t open = 0;   // 0: unknown
-  int64_t limit = 0;  // 0: unknown
+  int64_t open = 0;   // number of open descriptors; 0: unknown
+  int64_t limit = 0;  // most descriptors that the process may open; 0: unknown
 };
 
-// Raises the soft limit (RLIMIT_NOFILE) to the hard one if the system allows it. Call it once at
-// the start of the process, before anything listens.
+// If the system allows it, raises the soft limit (RLIMIT_NOFILE) to the hard limit. Call it once
+// when the process starts, before anything listens.
 void RaiseDescriptorLimit();
 
-// Reads /proc. Any thread may call it.
+// Reads the current figures from /proc. Any thread may call it.
 DescriptorUse DescriptorsNow();
 
-// Returns the most gRPC connections for this limit of descriptors: a quarter of it, and at most
-// 16,384. Each connection needs three descriptors, its own and two of the relay; the rest is for
+// Returns how many gRPC connections this limit of descriptors allows: a quarter of it, and at most
+// 16,384. Each connection needs three descriptors, its own and two of the relay; the others are for
 // files, databases and devices.
 int ConnectionsFor(int64_t descriptor_limit);
 

@@ -36,7 +36,7 @@ void Reloader::Reload(const absl::StatusOr<ServerConfig>& next) {
     failed("settings", next.status());
   }
   parts_.logger.SetFormat(current_.log_format);
-  // Use the lower of old and new level, so that the entry about the reload is written.
+  // Use the lower of the old and the new level, so that the entry about the reload is written.
   parts_.logger.SetLevel(std::min(level_before, current_.log_level));
   parts_.logger.Log(
       LogLevel::kInfo, "reloaded",

@@ -1,4 +1,4 @@
-// Reloads settings and files while the server runs, and logs what changed.
+// Reads settings and files again while the server runs, and logs what has changed.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,14 @@ namespace wan::server {
 // Thread-safe.
 class Reloader {
  public:
-  // A file that a setting names. `reload` reads it again; if it returns an error, the old content
-  // stays in use.
+  // A file whose path is the value of a setting. `reload` reads the file again; if it returns an
+  // error, the content read before stays in use.
   struct File {
     std::string_view setting;
     std::function<absl::Status()> reload;
   };
-  // `apply` is called with the new settings after each change, with the lock held; it must not call
-  // the reloader. The logger must outlive the object.
+  // The reloader calls `apply` with the new settings after each change, with its lock held; `apply`
+  // must not call the reloader. The logger must outlive the reloader.
   struct Parts {
     Logger& logger;
     std::function<void(const ServerConfig& config)> apply;
@@ -34,15 +34,15 @@ class Reloader {
   Reloader(ServerConfig started, Parts parts)
       : parts_(std::move(parts)), current_(std::move(started)) {}
 
-  // Call it before the first Reload.
+  // Adds a file; call it before the first Reload.
   void Add(File file) { files_.push_back(std::move(file)); }
 
-  // Returns the settings in effect. Settings that need a restart have their old values.
+  // Returns the settings in effect. A setting that needs a restart has its old value.
   ServerConfig current() const;
 
-  // Reads the files again and applies `next`, the current content of the settings, or the error of
-  // reading them, which changes no setting. Logs what was reloaded, which settings need a restart,
-  // and each failure.
+  // Reads the files again and applies `next`, which is the current content of the settings, or the
+  // error of reading them; an error changes no setting. Logs what was reloaded, which settings need
+  // a restart, and each failure.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
  private:

@@ -8,7 +8,7 @@
 namespace wan::server {
 namespace {
 
-// Failures are ignored; the service manager then acts as if the message had not been sent.
+// Ignore failures: the service manager then acts as if no message had been sent.
 void Tell(const std::string& state) { sd_notify(/*unset_environment=*/0, state.c_str()); }
 
 }  // namespace

@@ -8,17 +8,18 @@
 
 namespace wan::server {
 
-// Reports that the server listens. `status` is a line for `systemctl status`.
+// Tells the service manager that the server listens. `status` is a line that `systemctl status`
+// shows.
 void TellReady(std::string_view status);
 
-// Reports that the server has begun to stop.
+// Tells the service manager that the server has begun to stop.
 void TellStopping();
 
-// Returns the interval at which to call TellAlive, half of the watchdog's timeout; nothing if there
-// is no watchdog.
+// Returns the interval at which to call TellAlive, which is half of the watchdog's timeout; nothing
+// if there is no watchdog.
 std::optional<std::chrono::microseconds> WatchdogInterval();
 
-// Reports that the server is alive.
+// Tells the service manager that the server is alive.
 void TellAlive();
 
 }  // namespace wan::server

@@ -37,7 +37,7 @@ absl::Status Create(const Arguments& arguments, const Clock& clock, std::ostream
   const std::string token = NewToken();
   credential.value = HashOfToken(token);
   absl::Status added = AddCredential(arguments.file, credential);
-  // Show the token only after it was stored.
+  // Show the token only when it is stored.
   if (added.ok()) out << token << '\n';
   return added;
 }

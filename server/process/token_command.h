@@ -8,11 +8,11 @@
 
 namespace wan::server {
 
-// Returns whether the process's arguments call this command.
+// Whether the arguments of the process call this command.
 bool IsTokenCommand(int argc, const char* const* argv);
 
-// Runs the command and returns the exit code: 0 done, 1 the file cannot be used, 2 wrong arguments.
-// `create` prints only the token to `out`; the file contains only its hash.
+// Runs the command and returns the exit code: 0 if it is done, 1 if the file cannot be used, 2 for
+// wrong arguments. `create` prints only the token to `out`; the file gets only the token's hash.
 int RunTokenCommand(int argc, const char* const* argv, const Clock& clock, std::ostream& out,
                     std::ostream& err);
 

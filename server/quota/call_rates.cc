@@ -11,7 +11,8 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kTellAgain = absl::Minutes(1);
-// The lowest limit that quota_file.cc accepts is one call in this time, so older calls never count.
+// The lowest limit that quota_file.cc accepts is one call in this time, so calls that are older
+// never count.
 constexpr absl::Duration kIdle = absl::Seconds(1000);
 
 }  // namespace
@@ -24,7 +25,8 @@ CallRates::Decision CallRates::Admit(const std::string& principal, double per_se
   if (callers_.size() >= forget_at_ && !callers_.contains(principal)) ForgetIdle(now);
   Caller& caller = callers_[principal];
   std::deque<absl::Time>& calls = caller.calls;
-  while (calls.size() > at_once) calls.pop_front();  // the limit may have been lowered
+  // Forget the oldest calls if the limit was lowered.
+  while (calls.size() > at_once) calls.pop_front();
   if (calls.size() < at_once || now - calls.front() >= window) {
     if (calls.size() == at_once) calls.pop_front();
     calls.push_back(now);

@@ -20,18 +20,18 @@ class CallRates {
   explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
-    // OK if the call is allowed; it is then counted. Otherwise RESOURCE_EXHAUSTED (QUOTA_EXCEEDED)
-    // with the time until a call would be allowed.
+    // Returns OK if the call is allowed; an allowed call is counted. Otherwise RESOURCE_EXHAUSTED
+    // (QUOTA_EXCEEDED), which says how long to wait until a call is allowed.
     absl::Status status;
-    // Whether it is the principal's first refused call in a minute. Log only these, so that no
-    // principal can fill the log.
+    // Whether this is the principal's first refused call within a minute. Log only first refusals,
+    // so that no principal can fill the log.
     bool first_refused = false;
   };
   // Allows at most `per_second` calls of the principal in any second; below 1, one call every 1 /
   // `per_second` seconds. `per_second` must be greater than 0.
   Decision Admit(const std::string& principal, double per_second);
 
-  // Number of remembered principals.
+  // Number of principals whose calls are remembered.
   size_t size() const;
 
  private:

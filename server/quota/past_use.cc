@@ -17,7 +17,7 @@ absl::Status VisitUseSince(JobStore& store, absl::Time since,
   query.filter.field = JobField::kEndTime;
   query.filter.op = FilterOperator::kGreaterOrEqual;
   query.filter.number = absl::ToUnixMicros(since);
-  // Begin the listing at `since`, so that older jobs are not read.
+  // Begin the listing at `since`, so that jobs that ended before are not read.
   query.order = {JobOrderField::kEndTime, /*descending=*/false};
   query.after = JobPlace{query.filter.number, 0};
   query.limit = 256;

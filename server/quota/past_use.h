@@ -1,4 +1,4 @@
-// Reads from the store, when the server starts, the device time that each principal has used.
+// When the server starts, reads from the store how much device time each principal has used.
 #pragma once
 
 #include <functional>
@@ -9,9 +9,9 @@
 
 namespace wan::server {
 
-// Calls `visit` with the use of every job that ended at `since` or later, in any order. Removed
-// jobs are reported as sums for each principal. Returns the store's error if it cannot be read;
-// `visit` may have been called before that.
+// Calls `visit` with the use of every job that ended at `since` or later, in any order. For removed
+// jobs, the store has only sums for each principal. Returns the store's error if the store cannot
+// be read; `visit` may have been called before that.
 absl::Status VisitUseSince(JobStore& store, absl::Time since,
                            const std::function<void(const PrincipalUse&)>& visit);
 

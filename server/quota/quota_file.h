@@ -15,18 +15,18 @@
 namespace wan::server {
 
 struct QuotaTable {
-  // The limits of principals that have a line of their own.
+  // The limits of the principals that have a line of their own.
   std::map<std::string, wan::v1::Quota, std::less<>> named;
-  // The limits of all others, from the line '*'; unlimited without such a line.
+  // The limits of all other principals, from the line '*'; without such a line they are unlimited.
   wan::v1::Quota others;
 
   const wan::v1::Quota& Of(std::string_view principal) const;
 };
 
-// INVALID_ARGUMENT with one line "SOURCE:LINE: ..." in the message for each mistake.
+// Returns INVALID_ARGUMENT if lines are wrong; the message has "SOURCE:LINE: ..." for each of them.
 absl::StatusOr<QuotaTable> ParseQuotaFile(std::string_view text, std::string_view source);
 
-// Returns the errors of ReadGuardedFile and ParseQuotaFile.
+// Reads and parses the file; returns the errors of ReadGuardedFile and ParseQuotaFile.
 absl::StatusOr<QuotaTable> ReadQuotaFile(const std::string& path);
 
 }  // namespace wan::server

@@ -1,4 +1,4 @@
-// Holds the current quotas and reads their file again when it changes.
+// Holds the quotas that are in force, and reads their file again when it changes.
 #pragma once
 
 #include <functional>
@@ -18,27 +18,30 @@ namespace wan::server {
 // Thread-safe.
 class Quotas {
  public:
-  // Constructs quotas without limits.
+  // Makes an object whose quotas limit nothing.
   Quotas();
 
-  // Called on the thread that called Refresh, with no lock held.
+  // Both functions run on the thread that called Refresh, with no lock held.
   struct Listener {
     // Called when the quotas may have changed.
     std::function<void()> on_change = [] {};
-    // Called when the file has changed and is invalid; the old quotas stay in force.
+    // Called with the error when the file has changed and is invalid; the quotas read before stay
+    // in force.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
-  // Reads the file. Returns ReadQuotaFile's errors, each beginning with the setting `quotas`.
+  // Reads the quota file for the first time. Returns ReadQuotaFile's errors, each beginning with
+  // the setting `quotas`.
   static absl::StatusOr<std::unique_ptr<Quotas>> Open(std::string path, Listener listener);
 
   Quotas(const Quotas&) = delete;
   Quotas& operator=(const Quotas&) = delete;
 
-  // Reads the file again if it has changed since the last call. If it is invalid, the old quotas
-  // stay in force.
+  // Reads the quota file again if it has changed since the last call. If the changed file is
+  // invalid, the quotas read before stay in force.
   void Refresh();
-  // Reads the file again even if it has not changed, and calls on_change. Returns an error if the
-  // file is invalid; the old quotas then stay in force. OK without a file.
+  // Reads the quota file again even if it has not changed, and calls on_change. Returns an error if
+  // the file is invalid; the quotas read before then stay in force. Does nothing and returns OK if
+  // the server has no quota file.
   absl::Status Reload();
 
   // Returns the principal's quota. Reads no file, so it may be called with any lock held. The empty
@@ -46,7 +49,7 @@ class Quotas {
   wan::v1::Quota Of(std::string_view principal) const;
 
  private:
-  const std::string path_;  // empty: none
+  const std::string path_;  // empty: the server has no quota file
   Listener listener_;
   mutable absl::Mutex mutex_;
   FileStamp stamp_ ABSL_GUARDED_BY(mutex_);

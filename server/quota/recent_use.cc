@@ -7,10 +7,11 @@ namespace wan::server {
 namespace {
 
 constexpr size_t kFewestToForget = 1024;
-// A principal with less use than this is forgotten.
+// A principal that has used less than this is forgotten.
 constexpr double kNegligibleSeconds = 0.01;
 
-// Returns the weight of a second used `age` ago; at most 1 even if `age` is negative.
+// Returns the weight of a second of device time that was used `age` ago; at most 1 even if `age` is
+// negative.
 double Weight(absl::Duration age) {
   return std::exp2(-absl::FDivDuration(std::max(age, absl::ZeroDuration()), RecentUse::kHalfLife));
 }

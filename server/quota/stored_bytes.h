@@ -11,11 +11,12 @@
 
 namespace wan::server {
 
-// Returns the bytes of the owner's artifacts, or the store's error if it cannot be read.
+// Returns how many bytes the owner's artifacts take, or the store's error if the store cannot be
+// read.
 absl::StatusOr<uint64_t> StoredBytesOf(JobStore& store, const std::string& owner);
 
-// Returns RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the quota is used up, without a retry delay,
-// because waiting frees nothing. Reads the store only if the quota limits stored bytes.
+// Returns RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if the quota is used up; the error names no time to
+// retry, because waiting frees nothing. Reads the store only if the quota limits stored bytes.
 absl::Status CheckStoredBytes(JobStore& store, const wan::v1::Quota& quota,
                               const std::string& owner);
 

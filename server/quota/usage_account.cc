@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
-// Device time assumed for a demand without an estimate.
+// Device time that a job without an estimate counts with.
 constexpr absl::Duration kLeast = absl::Nanoseconds(1);
 
 std::string Jobs(int count) { return absl::StrCat(count, count == 1 ? " job" : " jobs"); }
@@ -55,7 +55,7 @@ absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string&
   const absl::Duration limit = absl::Seconds(quota.device_seconds());
   const absl::Duration used = principal.window.Sum(now);
   const absl::Duration taken = used + principal.reserved;
-  // With an unknown estimate the call is refused only if the quota is used up.
+  // If the estimate is unknown, the call is refused only if the quota is used up.
   const absl::Duration asked = std::max(demand.estimate, kLeast);
   if (taken + asked <= limit) return absl::OkStatus();
   QuotaExcess excess{owner, "device_seconds", Seconds(taken), absl::StrCat(quota.device_seconds())};
@@ -71,7 +71,8 @@ absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string&
                         : "ask for less: fewer steps, fewer frames, a smaller size or fewer jobs";
   } else {
     const absl::Duration room = limit - asked - principal.reserved;
-    // If the reserved time of unfinished jobs must leave the window first, that takes about a day.
+    // If even the reserved time of unfinished jobs exceeds the quota, that time must first leave
+    // the window, which takes about a day.
     excess.retry_delay = Retry(room < absl::ZeroDuration() ? UseWindow::kLength
                                                            : principal.window.TimeUntil(room, now));
   }

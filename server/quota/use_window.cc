@@ -5,7 +5,7 @@ namespace {
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
-// Returns the time at which the sum of the minute leaves the window.
+// Returns the time at which a minute's sum leaves the window.
 absl::Time EndOf(int64_t minute) {
   return absl::FromUnixSeconds((minute + 1) * 60) + UseWindow::kLength;
 }
@@ -15,7 +15,7 @@ absl::Time EndOf(int64_t minute) {
 void UseWindow::Add(absl::Duration used, absl::Time when) {
   minutes_[MinuteOf(when)] += used;
   sum_ += used;
-  // `when` is never in the future, so these minutes have left the window.
+  // Sums that end before `when` can go: `when` is never in the future.
   while (EndOf(minutes_.begin()->first) <= when) {
     sum_ -= minutes_.begin()->second;
     minutes_.erase(minutes_.begin());

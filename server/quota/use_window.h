@@ -1,4 +1,4 @@
-// Sums the device time used in the last 24 hours.
+// Sums the device time that was used in the last 24 hours.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,24 @@
 
 namespace wan::server {
 
-// Stores one sum per minute. The sum leaves the window 24 hours after its minute has ended, so a
+// Stores one sum for each minute. A sum leaves the window 24 hours after its minute has ended, so a
 // window holds at most 1,441 sums. Not thread-safe.
 class UseWindow {
  public:
   static constexpr absl::Duration kLength = absl::Hours(24);
 
-  // Adds time that was used until `when`, which may be earlier than in previous calls.
+  // Adds time that was used until `when`; `when` may be earlier than in previous calls.
   void Add(absl::Duration used, absl::Time when);
 
   // Returns the time used in the window that ends at `now`.
   absl::Duration Sum(absl::Time now) const;
 
-  // Returns how long it takes until the sum is at most `room`, if nothing is added; zero if it
-  // already is. `room` must not be negative.
+  // Returns how long it takes until the sum has fallen to `room`, if nothing is added; zero if it
+  // is already that low. `room` must not be negative.
   absl::Duration TimeUntil(absl::Duration room, absl::Time now) const;
 
  private:
-  std::map<int64_t, absl::Duration> minutes_;  // by minutes since the epoch
+  std::map<int64_t, absl::Duration> minutes_;  // the key is the minute since the epoch
   absl::Duration sum_;
 };
 

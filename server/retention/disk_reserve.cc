@@ -11,16 +11,16 @@
 namespace wan::server {
 namespace {
 
-// Bytes per pixel of a frame that cannot be compressed: 4:2:0 in MP4, RGB in MKV. Latents take at
-// most a quarter of a byte per pixel of the video, in float32.
+// Bytes for each pixel of a frame that cannot be compressed, as 4:2:0 in MP4 and as RGB in MKV.
+// Latents take at most a quarter of a byte for each pixel of the video, in float32.
 constexpr double kMp4Bytes = 1.5;
 constexpr double kMkvBytes = 3;
 constexpr double kLatentBytes = 0.25;
-// A multistep solver's savepoint has its latents and up to three model outputs.
+// The savepoint of a multistep solver has its latents and up to three outputs of the model.
 constexpr double kSavepointBytes = 4 * kLatentBytes;
-// Frames of the video in one latent frame; the last may be cut.
+// How many frames of the video a latent frame stands for; the last latent frame may have fewer.
 constexpr double kLatentFrames = 4;
-// Bytes for rows, events, report and the containers of the files.
+// Bytes for the rows, the events, the report and the containers of the files.
 constexpr uint64_t kEntryBytes = uint64_t{64} << 10;
 
 constexpr size_t kFewestObserved = 4;
@@ -29,10 +29,10 @@ constexpr double kMargin = 2;
 
 constexpr absl::Duration kRetryDelay = absl::Seconds(30);
 
-// After a shortage, CheckRoom needs this many times the reserved bytes.
+// After a shortage, CheckRoom returns OK only when this many times the reserved bytes are free.
 constexpr double kRoomAgain = 1.1;
 
-// Returns "1.50 GiB"; small numbers in bytes, so that small differences are visible.
+// Returns "1.50 GiB"; writes small numbers in bytes, so that small differences are visible.
 std::string BytesText(uint64_t bytes) {
   constexpr uint64_t kMib = uint64_t{1} << 20;
   if (bytes < kMib) return absl::StrCat(bytes, " bytes");
@@ -44,7 +44,7 @@ double PixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() * request.num_frames();
 }
 
-// Returns an upper bound of the pixels, with the frames rounded up to whole latent frames.
+// Returns an upper bound of the video's pixels: its frames are rounded up to whole latent frames.
 double LatentPixelsOf(const wan::v1::GenerationRequest& request) {
   return static_cast<double>(request.width()) * request.height() *
          (request.num_frames() + kLatentFrames);

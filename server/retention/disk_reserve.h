@@ -1,4 +1,5 @@
-// Reserves disk space for the outputs of accepted jobs, and refuses jobs for which none is left.
+// Reserves disk space for the outputs of accepted jobs, and refuses jobs for which no space is
+// left.
 #pragma once
 
 #include <cstdint>
@@ -18,26 +19,26 @@
 
 namespace wan::server {
 
-// Returns the most bytes that a resolved request (with all sizes set) can take in the data folder:
-// its files uncompressed, one savepoint, and its rows.
+// Returns the most bytes that a request can take in the data folder: its files uncompressed, one
+// savepoint, and its rows; the request must have all its sizes set.
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request);
 
-// Thread-safe. A job's reservation lasts from its acceptance, or its recovery at the start, until
-// its end, which the object learns from OnJobState.
+// Thread-safe. The reservation of a job lasts from its acceptance, or from its recovery when the
+// server starts, until its end, of which OnJobState tells the object.
 //
-// A job reserves MostOutputBytes. Once four files of its model and kind have been written, a file
-// instead reserves twice the most bytes per pixel of the last sixteen.
+// At first a job reserves MostOutputBytes. Once four files of the job's model and kind have been
+// written, a file reserves instead twice the most bytes per pixel that the last sixteen took.
 class DiskReserve final : public StateListener {
  public:
-  // `free_bytes` returns the free bytes of the data folder's disk, or nullopt while unknown; then
-  // no job is refused. It is called with the lock held and must be quick. `reserve_bytes` are kept
-  // free in addition to the reservations of jobs.
+  // `free_bytes` returns the free bytes of the disk with the data folder, or nullopt while that is
+  // unknown; then no job is refused. The object calls it with its lock held, so it must be quick.
+  // Beyond the reservations of jobs, `reserve_bytes` bytes are kept free.
   DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
       : free_bytes_(std::move(free_bytes)), reserve_bytes_(reserve_bytes) {}
 
-  // Reserves space for a job before it is accepted. RESOURCE_EXHAUSTED (DISK_RESERVE), with a retry
-  // delay and the numbers of bytes, if there is too little. Call Release if the job is not
-  // accepted.
+  // Reserves space for a job before it is accepted. Fails with RESOURCE_EXHAUSTED (DISK_RESERVE), a
+  // retry delay and the numbers of bytes if the disk has too little space. Call Release if the job
+  // is not accepted after all.
   absl::Status Take(const wan::v1::Job& job);
   void Release(const std::string& job);
 
@@ -46,9 +47,9 @@ class DiskReserve final : public StateListener {
   uint64_t reserved_bytes() const;
   std::optional<uint64_t> free_bytes() const { return free_bytes_(); }
 
-  // Returns OK if the reserved bytes are free or the free bytes are unknown; else
-  // RESOURCE_EXHAUSTED with both numbers. After an error OK needs a tenth more than the reserved
-  // bytes, so that health does not flap.
+  // Returns OK if the reserved bytes are free or the free bytes are unknown; otherwise
+  // RESOURCE_EXHAUSTED with both numbers. After an error, OK needs a tenth more than the reserved
+  // bytes, so that the server's health does not flap.
   absl::Status CheckRoom();
 
   void SetReserve(uint64_t reserve_bytes);
@@ -56,7 +57,7 @@ class DiskReserve final : public StateListener {
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
  private:
-  // Bytes per pixel of the latest files, by model and kind.
+  // For each model and kind of file, the bytes per pixel of the latest files.
   using Observed = std::map<std::pair<std::string, wan::v1::OutputKind>, std::deque<double>>;
 
   uint64_t Estimate(const wan::v1::GenerationRequest& request) const
@@ -68,9 +69,10 @@ class DiskReserve final : public StateListener {
   const std::function<std::optional<uint64_t>()> free_bytes_;
   mutable absl::Mutex mutex_;
   uint64_t reserve_bytes_ ABSL_GUARDED_BY(mutex_);
-  bool short_ ABSL_GUARDED_BY(mutex_) = false;  // whether the latest CheckRoom failed
-  std::unordered_map<std::string, uint64_t> parts_ ABSL_GUARDED_BY(mutex_);  // by job
-  uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;                                 // sum of parts_
+  bool short_ ABSL_GUARDED_BY(mutex_) = false;  // whether the latest call of CheckRoom failed
+  // The reservations; the key is the job.
+  std::unordered_map<std::string, uint64_t> parts_ ABSL_GUARDED_BY(mutex_);
+  uint64_t sum_ ABSL_GUARDED_BY(mutex_) = 0;  // the sum of parts_
   Observed observed_ ABSL_GUARDED_BY(mutex_);
 };
 

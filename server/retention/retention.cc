@@ -13,7 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Minutes(1);
-// Most removals of one round, so that the log shows the progress of a long cleanup.
+// Most removals of one round, so that the log shows how far a long cleanup has come.
 constexpr int64_t kMostOfARound = 1000;
 constexpr int kJobsAtOnce = 64;
 
@@ -89,7 +89,7 @@ bool Retention::RunRound() {
        {wan::v1::JOB_STATE_COMPLETED, wan::v1::JOB_STATE_FAILED, wan::v1::JOB_STATE_CANCELLED}) {
     if (status.ok()) status = Apply(policy.Of(state), state, false, round);
   }
-  // StorageWatch reports a folder that takes no writes, so do not report it here.
+  // Do not report here that the folder takes no writes, because StorageWatch does.
   if (!status.ok() && ReasonOf(status) != kReasonStorageUnavailable) parts_.on_problem(status);
   if (Count(round) == 0) return false;
   round.seconds = static_cast<double>(parts_.clock.MonotonicNanos() - began) * 1e-9;
@@ -121,7 +121,7 @@ absl::Status Retention::Apply(const RetentionRule& rule, wan::v1::JobState state
           job, state, files, jobs > 0 ? RetentionReason::kCount : RetentionReason::kBytes, round);
       if (!removed.ok()) return removed.status();
       if (!*removed) ++query.skip;
-      // Count skipped jobs as well, so that no younger job is removed instead.
+      // Count jobs that were skipped as well, so that no younger job is removed in their place.
       --jobs;
       bytes -= BytesOf(job, files);
     }
@@ -155,7 +155,7 @@ absl::StatusOr<bool> Retention::Remove(const EndedJob& job, wan::v1::JobState st
   const absl::Status status = files ? parts_.remove_files(job.name) : parts_.remove_job(job.name);
   if (ReasonOf(status) == kReasonStorageUnavailable) return status;
   if (!status.ok()) {
-    // NOT_FOUND: the job was removed, or its damaged row was moved, meanwhile.
+    // Ignore NOT_FOUND: the job was removed meanwhile, or its damaged row was moved.
     if (!absl::IsNotFound(status)) parts_.on_problem(status);
     return false;
   }
@@ -175,7 +175,7 @@ void Retention::VacuumStore() {
   for (;;) {
     if (stopping()) return;
     const absl::StatusOr<bool> more = parts_.store.Vacuum();
-    if (!more.ok() || !*more) return;  // the next round tries again
+    if (!more.ok() || !*more) return;  // if this fails, the next round tries again
   }
 }
 

@@ -17,67 +17,69 @@
 
 namespace wan::server {
 
-// Thread-safe. Its own thread begins a round at once and then every minute of the injected clock. A
-// round removes one job at a time and holds no lock between two jobs.
+// Thread-safe. A thread of the object begins a round at once, and then one in every minute of the
+// injected clock. A round removes one job at a time and holds no lock between two jobs.
 class Retention {
  public:
-  // All must outlive the object. The functions are called on the thread of the round with no lock
-  // held.
+  // All members must outlive the object. The object calls the functions on the round's thread with
+  // no lock held.
   struct Parts {
     JobStore& store;
     Clock& clock;
     // Returns whether a reader has a file of the job open. Such a job is skipped until a later
     // round.
     std::function<bool(const std::string& job)> in_use;
-    // Removes an ended job, or its files alone, and returns when that is on the disk.
+    // These two remove an ended job, or only its files, and return when the removal is on the disk.
     std::function<absl::Status(const std::string& job)> remove_job;
     std::function<absl::Status(const std::string& job)> remove_files;
-    // Called before every round: removes what earlier removals left, and prepares for later ones.
+    // Called before every round: removes what earlier removals have left, and prepares later ones.
     std::function<void()> tidy;
     // Called at the end of every round that removed something.
     std::function<void(const RetentionRound& round)> on_round;
-    // Called when a round ends early; the next one tries again.
+    // Called when a round ends early because of `problem`; the next round tries again.
     std::function<void(const absl::Status& problem)> on_problem;
   };
   Retention(const RetentionPolicy& policy, Parts parts);
   Retention(const Retention&) = delete;
   Retention& operator=(const Retention&) = delete;
-  // Calls Stop().
+  // Calls Stop if nobody has.
   ~Retention();
 
   RetentionPolicy policy() const;
   // Replaces the policy and begins a round at once. Any thread may call it.
   void SetPolicy(const RetentionPolicy& policy);
 
-  // Call once. Starts the thread.
+  // Call it at most once. Starts the thread.
   void Start();
 
-  // Ends the thread after the current removal. Idempotent.
+  // Ends the thread after the current removal. Later calls do nothing.
   void Stop();
 
  private:
   void Loop();
   bool stopping() const;
-  // Applies all rules. Returns whether more is left to remove than one round may.
+  // Makes one round: applies all rules. Returns whether more is left to remove than one round may.
   bool RunRound();
-  // Applies one rule to the jobs of a state, or only to their files if `files`. Adds what it
-  // removes to `round`.
+  // Applies one rule to the jobs in a state; if `files`, only to their files. Adds to `round` what
+  // it removes.
   absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
                      RetentionRound& round);
-  // Applies only the rule's age.
+  // Applies only the age limit of the rule.
   absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
                         RetentionRound& round);
-  // Removes a job or its files and counts that. Returns false if it was left in place: it is in
-  // use, or this job alone cannot be removed. Any error ends the round.
+  // Removes a job or its files, and counts that in the round. Returns false if it has removed
+  // nothing: a reader has a file of the job open, or this job alone cannot be removed. Any error
+  // ends the round.
   absl::StatusOr<bool> Remove(const EndedJob& job, wan::v1::JobState state, bool files,
                               RetentionReason reason, RetentionRound& round);
   void VacuumStore();
 
   const Parts parts_;
-  WallClockGuard guard_;  // used by the thread only
+  WallClockGuard guard_;  // only the thread uses it
   mutable absl::Mutex mutex_;
   RetentionPolicy policy_ ABSL_GUARDED_BY(mutex_);
-  bool changed_ ABSL_GUARDED_BY(mutex_) = false;  // since the latest round began
+  // Whether the policy has changed since the latest round began.
+  bool changed_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -12,10 +12,10 @@
 
 namespace wan::server {
 
-// The limits for one kind of jobs. The oldest jobs beyond a limit are removed. An unset limit
-// removes nothing.
+// The limits for one kind of ended jobs. When a limit is exceeded, the oldest jobs are removed. An
+// unset limit removes nothing.
 struct RetentionRule {
-  std::optional<absl::Duration> age;  // since the job's end
+  std::optional<absl::Duration> age;  // longest time since the job's end
   std::optional<int64_t> bytes;
   std::optional<int64_t> count;
 
@@ -23,27 +23,27 @@ struct RetentionRule {
   friend bool operator==(const RetentionRule&, const RetentionRule&) = default;
 };
 
-// Parses "30d", "200GiB", "1000", or a list, "30d,200GiB"; an empty text sets no limit. An age has
-// the unit s, m, h or d, a size a unit of ParseBytes, and a number of jobs no unit. The message of
-// INVALID_ARGUMENT continues a sentence that begins with the setting's name.
+// Parses "30d", "200GiB", "1000", or a list of these, "30d,200GiB"; an empty text sets no limit. An
+// age has the unit s, m, h or d, a size has a unit of ParseBytes, and a number of jobs has no unit.
+// The message of INVALID_ARGUMENT continues a sentence that begins with the setting's name.
 absl::StatusOr<RetentionRule> ParseRetentionRule(std::string_view text);
 
-// Inverse of ParseRetentionRule.
+// The inverse of ParseRetentionRule.
 std::string ToString(const RetentionRule& rule);
 
 struct RetentionPolicy {
-  // Limits for whole jobs, including their files.
+  // Limits for whole jobs, that is, the jobs and their files.
   RetentionRule completed;
   RetentionRule failed;
   RetentionRule cancelled;
-  // Limits for the files of completed jobs, whose rows stay.
+  // Limits for the files of completed jobs; the rows of these jobs stay.
   RetentionRule artifacts;
 
-  // Returns the rule for whole jobs that have ended in `state`; an empty one for other states.
+  // Returns the rule for whole jobs that have ended in `state`; an empty rule for other states.
   const RetentionRule& Of(wan::v1::JobState state) const;
 
-  // Sets expire_time to the time at which the job is removed because of its age, or clears it if
-  // there is no such limit.
+  // Sets expire_time to the time at which the job will be removed because of its age; clears it if
+  // no age limit holds for the job.
   void SetExpireTime(wan::v1::Job& job) const;
 };
 

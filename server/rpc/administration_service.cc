@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// The same limit as for the setting shutdown_grace_seconds.
+// The setting shutdown_grace_seconds has the same limit.
 constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {

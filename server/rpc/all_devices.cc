@@ -8,7 +8,7 @@ namespace {
 
 constexpr char kCpu[] = "cpu";
 
-// Appends the devices that `all` does not contain yet.
+// Adds to `all` those devices of `more` that it does not contain yet.
 void Merge(std::vector<DeviceSample> more, std::vector<DeviceSample>& all) {
   for (DeviceSample& sample : more) {
     const bool known = std::any_of(all.begin(), all.end(), [&](const DeviceSample& other) {

@@ -12,15 +12,15 @@
 
 namespace wan::server {
 
-// Thread-safe. Each group's monitor returns the processor and the group's GPUs; the results here
-// contain every device once, the processor first.
+// Thread-safe. Each group's monitor returns the processor and the group's GPUs; this object returns
+// every device once, the processor first.
 class AllDevices {
  public:
-  // `engines` has the engine of each group, by number. The engines must outlive the object and its
-  // readers.
+  // `engines` has the engine of each group; the index is the group's number. The engines must
+  // outlive the object and its readers.
   explicit AllDevices(const std::vector<Engine*>& engines);
 
-  // Like DeviceMonitor::Sample and DeviceMonitor::StartReader.
+  // Works like DeviceMonitor::Sample and DeviceMonitor::StartReader, but for all devices.
   std::vector<DeviceSample> Sample() const;
   std::unique_ptr<DeviceReader> StartReader() const;
 
@@ -29,7 +29,7 @@ class AllDevices {
 
  private:
   std::vector<DeviceMonitor*> monitors_;
-  std::map<std::string, int> groups_;  // by name of the GPU
+  std::map<std::string, int> groups_;  // each group's number; the key is the name of a GPU
 };
 
 }  // namespace wan::server

@@ -25,7 +25,7 @@ absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 std::string_view path) {
   Presented presented;
   presented.authorization = ValuesOf(context, "authorization");
-  // context.peer() names the relay's local socket, not the caller.
+  // Ask the gatekeeper for the caller: context.peer() names only the relay's local socket.
   const std::shared_ptr<const ConnectedCaller> caller = gatekeeper.callers().Find(context.peer());
   if (caller == nullptr) return absl::UnavailableError("the caller's connection has ended");
   presented.certificate_subject = caller->certificate_subject;

@@ -1,4 +1,4 @@
-// Lets the gatekeeper decide about a gRPC call.
+// Lets the gatekeeper decide whether a gRPC call may go on.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,9 @@ class ServerContextBase;
 
 namespace wan::server {
 
-// Calls Gatekeeper::Enter with the credentials from the call's metadata and connection. Does not
-// block. Also UNAVAILABLE if the caller's connection has ended.
+// Calls Gatekeeper::Enter with the credentials that the call's metadata and connection contain.
+// Does not block. Fails like Gatekeeper::Enter, and with UNAVAILABLE if the caller's connection has
+// ended.
 absl::StatusOr<std::shared_ptr<Call>> EnterCall(const Gatekeeper& gatekeeper,
                                                 const grpc::ServerContextBase& context,
                                                 std::string_view path);

@@ -1,8 +1,8 @@
-// Base class of the services of wan.v1. For each call it asks the gatekeeper, admits the request,
-// parses it and runs the method.
+// The base class of the services of wan.v1. For each call it asks the gatekeeper, admits the
+// request, parses the request and runs the method.
 //
-// Generated services are not used, because with them gRPC 1.51 parses every request before anything
-// can refuse it, and answers unparsable bytes with UNIMPLEMENTED.
+// It does not use the generated services, because with them gRPC 1.51 parses every request before
+// anything can refuse it, and answers unparsable bytes with UNIMPLEMENTED.
 #pragma once
 
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -44,7 +44,7 @@
 
 namespace wan::server {
 
-// The unparsed bytes of a request.
+// The bytes of a request before parsing.
 struct ArrivedRequest {
   mutable grpc::ByteBuffer bytes;  // mutable because gRPC passes requests as const
 };
@@ -66,7 +66,7 @@ class SerializationTraits<wan::server::ArrivedRequest> {
 
 namespace wan::server {
 
-// A parsed request with its lease.
+// A parsed request and its lease.
 template <typename Request>
 struct AdmittedRequest {
   Request message;
@@ -81,15 +81,15 @@ struct EnteredStream {
   std::shared_ptr<Call> call;
   Admission::Lease place;
   StallWatch::Options stall;
-  std::function<void()> cancel;  // cancels the call; for StallWatch
+  std::function<void()> cancel;  // cancels the call; StallWatch calls it
 };
 
-// Most bytes of a request besides its images, checked before parsing to bound the memory of
-// parsing; more than twice what any valid request has.
+// Most bytes of a request besides its images; checked before parsing, to limit the memory that
+// parsing takes; more than twice what any valid request has.
 inline constexpr int64_t kMaxPlainRequestBytes = int64_t{512} << 10;
 
-// Admits and parses a request. RESOURCE_EXHAUSTED (SERVER_BUSY); INVALID_ARGUMENT if the bytes are
-// not a `Request` or too many. Takes the bytes out of `arrived` in any case.
+// Admits and parses a request. Errors: RESOURCE_EXHAUSTED (SERVER_BUSY); INVALID_ARGUMENT if the
+// bytes are not a `Request` or are too many. Takes the bytes out of `arrived` in any case.
 template <typename Request>
 absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call& call,
                                                const ArrivedRequest& arrived) {
@@ -104,7 +104,8 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
                                                                   kMaxPlainRequestBytes)
                                             : std::nullopt;
     if (field.has_value()) {
-      // Violations of a generation request are relative to it: no "request." in front.
+      // The violations of a generation request name its fields relative to it, without "request."
+      // in front.
       return InvalidFields(
           {{std::string(absl::StripPrefix(*field, "request.")),
             absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
@@ -113,7 +114,7 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   }
   AdmittedRequest<Request> admitted{{}, *std::move(place)};
   grpc::ProtoBufferReader reader(&bytes);
-  // The reader of an empty message fails because there is no first block.
+  // Do not read an empty message: the reader would fail because there is no first block.
   const bool parsed = bytes.Length() == 0 ||
                       (reader.status().ok() && admitted.message.ParseFromZeroCopyStream(&reader));
   if (!parsed) {
@@ -124,7 +125,8 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   return admitted;
 }
 
-// Derived classes add their methods by name. A call is cancelled if its caller does not read.
+// Derived classes add their methods by name, in their constructors. A call is cancelled if its
+// caller does not read the answer.
 class CallService : public grpc::Service {
  protected:
   // `name` is the service's full name.
@@ -133,18 +135,19 @@ class CallService : public grpc::Service {
 
   const ServiceShared& shared() const { return shared_; }
 
-  // The settings for the heartbeats of the service's streams.
+  // Returns the settings for the heartbeats of the service's streams.
   HeartbeatOptions heartbeat() { return {shared_.clock, timer_, shared_.heartbeat_interval}; }
 
-  // Adds a method that returns its answer. `work` is (const Request&) -> absl::StatusOr<Response>,
-  // or (const Call&, const Request&) -> the same if it needs the caller. It runs on the pool.
+  // Adds a method that returns its answer to the caller directly. `work` is a function (const
+  // Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) -> the same if it must
+  // know the caller. `work` runs on the worker pool.
   template <typename Request, typename Response, typename Work>
   void AddUnary(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
         method,
         [this, work = std::move(work)](grpc::CallbackServerContext& context,
                                        AdmittedRequest<Request> admitted, Reply<Response> reply) {
-          // In a shared_ptr because tasks must be copyable.
+          // The request is in a shared_ptr because tasks must be copyable.
           auto held = std::make_shared<AdmittedRequest<Request>>(std::move(admitted));
           const std::shared_ptr<Call> call = held->call;
           PostWork(context, call,
@@ -158,19 +161,19 @@ class CallService : public grpc::Service {
         });
   }
 
-  // The argument of a method that ends by a callback.
+  // What a method that answers by a callback receives.
   template <typename Request, typename Response>
   struct UnaryWork {
     std::shared_ptr<Call> call;
     std::shared_ptr<const Request> request;
-    PostTask post;    // runs tasks of the call in its class of work
+    PostTask post;    // runs tasks of the call in the call's class of work
     PostStep decode;  // runs steps that decode images
-    // Answers the call. Call it once, on any thread.
+    // Answers the call with a response or an error. Call it once, on any thread.
     std::function<void(absl::StatusOr<Response>)> done;
   };
 
-  // Adds a method that ends by a callback. `work` is (UnaryWork<Request, Response>) -> void. It is
-  // called on the pool and must not block while it waits for the disk.
+  // Adds a method that answers by a callback. `work` is a function (UnaryWork<Request, Response>)
+  // -> void. `work` is called on the worker pool, and must return instead of waiting for the disk.
   template <typename Request, typename Response, typename Work>
   void AddUnaryAsync(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
@@ -196,9 +199,9 @@ class CallService : public grpc::Service {
         });
   }
 
-  // Adds a method that works in steps, between which the pool serves others. `begin` returns the
-  // Steps. Steps::Step() -> absl::StatusOr<bool> returns whether the answer is complete, and
-  // Steps::Take() then returns the answer.
+  // Adds a method that works in steps; between two steps the pool serves other calls. `begin`
+  // returns the object of type Steps. Steps::Step() -> absl::StatusOr<bool> says whether the answer
+  // is complete; then Steps::Take() returns the answer.
   template <typename Request, typename Response, typename Steps>
   void AddUnaryInSteps(std::string_view method,
                        std::function<absl::StatusOr<std::unique_ptr<Steps>>(const Call& call,
@@ -223,8 +226,8 @@ class CallService : public grpc::Service {
         });
   }
 
-  // Adds a method whose `begin` starts the work and ensures that `reply` is called once. It runs on
-  // a thread of gRPC and must not block. The reply owns the lease of the request.
+  // Adds a method whose `begin` starts the work and makes sure that `reply` is called once. `begin`
+  // runs on a thread of gRPC and must not block. `reply` holds the lease of the request.
   template <typename Request, typename Response>
   void AddUnaryLater(std::string_view method,
                      std::function<void(grpc::CallbackServerContext& context,
@@ -249,7 +252,7 @@ class CallService : public grpc::Service {
             }));
   }
 
-  // Adds a server-streaming method. `make` returns the stream of a call.
+  // Adds a server-streaming method. `make` returns the stream object of a call.
   template <typename Request, typename Message>
   void AddStream(std::string_view method,
                  std::function<std::shared_ptr<Stream<Message>>(
@@ -274,8 +277,9 @@ class CallService : public grpc::Service {
             }));
   }
 
-  // Posts a task of an unanswered unary call in its class of work. The task receives an error if
-  // the caller has gone, the server stops, or the caller must not see the job that the call names.
+  // Posts a task to the pool, in the class of work of a unary call that is not answered yet. The
+  // task receives an error if the caller has gone, the server stops, or the caller must not see the
+  // job that the call names.
   void PostWork(const grpc::CallbackServerContext& context, const std::shared_ptr<Call>& call,
                 WorkerPool::Task task) {
     shared_.pool.Post(
@@ -285,8 +289,8 @@ class CallService : public grpc::Service {
         });
   }
 
-  // Adds a bidirectional streaming method. `make` returns the reactor of a call. It runs on a
-  // thread of gRPC and must not block.
+  // Adds a bidirectional streaming method. `make` returns the gRPC reactor of a call. `make` runs
+  // on a thread of gRPC and must not block.
   template <typename Message>
   void AddConversation(
       std::string_view method,
@@ -309,7 +313,7 @@ class CallService : public grpc::Service {
   }
 
  private:
-  // The reactor of a refused stream.
+  // The reactor of a stream that was refused.
   template <typename Reactor>
   class Refusal final : public Reactor {
    public:
@@ -319,7 +323,7 @@ class CallService : public grpc::Service {
     void OnDone() override { delete this; }
   };
 
-  // The state of a call of AddUnaryInSteps.
+  // The state of a call whose method AddUnaryInSteps has added.
   template <typename Request, typename Response, typename Steps>
   struct StepsOfCall {
     StepsOfCall(grpc::CallbackServerContext& context_in, AdmittedRequest<Request> admitted_in,
@@ -346,7 +350,7 @@ class CallService : public grpc::Service {
         return;
       }
     }
-    // Release everything before the answer, because the call may be destroyed by it.
+    // Release everything before the answer, because the answer may destroy the call.
     const auto steps = std::move(run->steps);
     run->admitted.message.Clear();
     if (!status.ok()) return run->reply(status);
@@ -366,7 +370,7 @@ class CallService : public grpc::Service {
   template <typename Response>
   void AnswerLater(const std::shared_ptr<Call>& call, Reply<Response> reply,
                    absl::StatusOr<Response> result) {
-    // In a shared_ptr because tasks must be copyable.
+    // The answer is in a shared_ptr because tasks must be copyable.
     auto answer = std::make_shared<absl::StatusOr<Response>>(std::move(result));
     PostAnswer(shared_.pool, *call, [call, reply, answer = std::move(answer)] {
       if (answer->ok()) call->AboutMessage(**answer);
@@ -374,7 +378,7 @@ class CallService : public grpc::Service {
     });
   }
 
-  // Asks the gatekeeper, admits the request and parses it.
+  // Asks the gatekeeper, then admits the request and parses it.
   template <typename Request>
   absl::StatusOr<AdmittedRequest<Request>> Enter(const grpc::CallbackServerContext& context,
                                                  const std::string& path,

@@ -15,7 +15,7 @@ constexpr std::chrono::milliseconds kDeadlineLatency{100};
 
 absl::StatusOr<std::unique_ptr<EventCursor>> EventStream::Follow(std::string_view job,
                                                                  int64_t after_sequence) {
-  // Weak, because the stream owns the cursor, which owns this function.
+  // The pointer is weak, because the stream owns the cursor, which owns this function.
   return jobs_.Watch(job, after_sequence, [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->Wake();
   });
@@ -37,7 +37,7 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
       heartbeat_.MessageSent();
       return Next::kMessage;
     case EventCursor::Next::kPending:
-      // Weak, so that the timer does not keep the stream alive after its call.
+      // The pointer is weak, so that the timer does not keep the stream alive after its call.
       if (!heartbeat_.Due([weak = weak_from_this()] {
             if (const auto stream = weak.lock()) stream->Wake();
           })) {
@@ -82,7 +82,7 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
   if (!created->ok()) return created->status();
   const std::string& job = (*created)->job.name();
   call()->About(job);
-  // The end of this call must not end a job that was created by CreateJob.
+  // If CreateJob made the job, the end of this call must not end the job.
   if ((*created)->holds) own_job_ = job;
   return Follow(job, 0);
 }
@@ -128,9 +128,9 @@ void GenerateStream::OnAbandoned() {
 }
 
 bool GenerateStream::DeadlinePassed() const {
-  // The client enforces its deadline itself, and the server sees a cancellation. The server's own
-  // copy of the deadline is later: gRPC rounds the time up by up to 1 % and counts it from the
-  // request's arrival.
+  // Compare with the caller's deadline, because the client enforces it itself and the server sees
+  // only a cancellation. The deadline that gRPC tells the server is later: gRPC rounds the time up
+  // by up to 1 % and counts it from the request's arrival.
   return std::chrono::steady_clock::now() - begun_ >= given_ - given_ / 100 - kDeadlineLatency;
 }
 

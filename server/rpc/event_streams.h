@@ -1,4 +1,4 @@
-// The streams of WatchJob and Generate, which send a job's events from an EventCursor.
+// The streams of WatchJob and Generate, which send a job's events to a caller.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -35,8 +35,8 @@ class EventStream : public Stream<wan::v1::Event> {
         clock_(shared.heartbeat.clock),
         heartbeat_(shared.heartbeat) {}
 
-  // Opens the cursor before the first event. Returns null if that is not possible yet; the subclass
-  // then calls Wake to have Open called again.
+  // Opens the cursor from which the stream reads the events. Returns null if the job does not exist
+  // yet; the subclass then calls Wake to have Open called again.
   virtual absl::StatusOr<std::unique_ptr<EventCursor>> Open() = 0;
 
   absl::StatusOr<std::unique_ptr<EventCursor>> Follow(std::string_view job, int64_t after_sequence);
@@ -62,8 +62,8 @@ class WatchJobStream final : public EventStream {
   const wan::v1::WatchJobRequest request_;
 };
 
-// Creates the job, or joins the callers of an existing one with the same request_id. The job ends
-// when its last caller goes away.
+// Creates the job, or joins the callers of an existing one with the same request_id. The job is
+// cancelled when its last caller has gone.
 class GenerateStream final : public EventStream {
  public:
   GenerateStream(const grpc::CallbackServerContext& context,
@@ -80,25 +80,25 @@ class GenerateStream final : public EventStream {
   bool DeadlinePassed() const;
 
   WorkerPool& workers_;
-  // The time left until the caller's deadline when the call began (`given_` after `begun_`).
+  // When the call began, and how long it was then until the caller's deadline.
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::duration given_;
-  // Released when the job is created, because the request holds the image.
+  // The request is released when the job is created, because it holds the image.
   std::optional<AdmittedRequest<wan::v1::GenerateRequest>> admitted_;
-  // The state of JobService::Create, shared with its callback. The caller may go away before it
-  // ends.
+  // The state of a call of JobService::Create, shared with the callback. The caller may go away
+  // before Create ends.
   struct Making {
     absl::Mutex mutex;
     bool abandoned ABSL_GUARDED_BY(mutex) = false;
     bool deadline_passed ABSL_GUARDED_BY(mutex) = false;
     std::optional<absl::StatusOr<JobService::Created>> made ABSL_GUARDED_BY(mutex);
   };
-  // May be called on any thread.
+  // Any thread may call it.
   bool IsAbandoned();
   void OnMade(absl::StatusOr<JobService::Created> created);
 
   Making making_;
-  std::string own_job_;  // "jobs/ID" that is tied to this caller
+  std::string own_job_;  // the job that is tied to this caller, "jobs/ID"
 };
 
 }  // namespace wan::server

@@ -12,15 +12,15 @@
 namespace wan::server {
 namespace {
 
-// Larger than the limit for images (32 MiB), so that a slightly larger image is refused with a
-// violation of `image`. gRPC's own limit ends the call without details.
+// Larger than the limit for images (32 MiB), so that the server refuses an image that is a little
+// too large with a violation of `image`. gRPC's own limit would end the call without details.
 constexpr int kMaxRequestBytes = 64 << 20;
-// Most bytes that gRPC may hold for arriving requests and unsent answers. Above it, gRPC shrinks
+// Most bytes that gRPC may hold for arriving requests and unsent answers. Above this, gRPC shrinks
 // its flow-control windows and then ends calls.
 constexpr size_t kGrpcBytes = size_t{512} << 20;
-// Most open calls of one connection; further calls wait in the client.
+// Most open calls of one connection; the client holds back any more.
 constexpr int kCallsPerConnection = 1'000;
-// Most bytes of a call's metadata, counted as in HTTP/2: 32 for each entry plus its text.
+// Most bytes of a call's metadata, counted as in HTTP/2: each entry's text plus 32.
 constexpr int kMetadataBytes = 8 << 10;
 // Keepalive: detects callers that vanished silently, and limits the pings that callers may send.
 constexpr int kKeepaliveMillis = 20'000;
@@ -28,7 +28,7 @@ constexpr int kKeepaliveTimeoutMillis = 10'000;
 constexpr int kShortestPingMillis = 5'000;
 // A connection is closed if it has not begun to speak HTTP/2 in this time.
 constexpr int kHandshakeMillis = 10'000;
-// Time for calls that are still being answered when the rest of the server has stopped.
+// Time to answer the calls that are still open when the rest of the server has stopped.
 constexpr std::chrono::seconds kLastCalls{2};
 
 }  // namespace
@@ -90,7 +90,8 @@ absl::Status GrpcPort::Start(const std::vector<grpc::Service*>& services, Callba
 }
 
 void GrpcPort::Stop() {
-  // Stop these first: gRPC does not close sockets that it receives after its shutdown.
+  // Stop the acceptor and the relay first: gRPC does not close sockets that it receives after its
+  // shutdown.
   acceptor_->Stop();
   if (relay_ != nullptr) relay_->StopHandingOver();
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);

@@ -1,4 +1,4 @@
-// A port on which gRPC serves.
+// Serves gRPC on a port.
 #pragma once
 
 #include <functional>
@@ -26,30 +26,32 @@ namespace wan::server {
 // Thread-safe.
 class GrpcPort {
  public:
-  // Listens on the address. UNAVAILABLE, with a message that begins with `setting`, if that fails.
-  // Accepts no connection before Start. The objects in `relay` must outlive the port;
-  // relay.connection.open_streams is ignored.
+  // Listens on the address, but accepts no connection before Start. Fails with UNAVAILABLE, and a
+  // message that begins with `setting`, if it cannot listen. The objects in `relay` must outlive
+  // the port; relay.connection.open_streams is ignored.
   static absl::StatusOr<std::unique_ptr<GrpcPort>> Listen(std::string_view setting,
                                                           const HostPort& address,
                                                           const ConnectionLimits& limits,
                                                           RelayOptions relay);
   GrpcPort(const GrpcPort&) = delete;
   GrpcPort& operator=(const GrpcPort&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~GrpcPort();
 
   struct Callbacks {
-    std::function<void(bool)> accepting;                   // ConnectionAcceptor::Start's
-    std::function<void(const RefusedCaller&)> on_refused;  // Overrides ConnectionRelay::Callbacks.
+    std::function<void(bool)> accepting;  // called as ConnectionAcceptor::Start says
+    // Called in place of ConnectionRelay::Callbacks::on_refused.
+    std::function<void(const RefusedCaller&)> on_refused;
   };
-  // Begins to serve. The services must outlive the port. Call it once.
+  // Begins to accept connections and to serve them. The services must outlive the port. Call it at
+  // most once.
   absl::Status Start(const std::vector<grpc::Service*>& services, Callbacks callbacks);
 
   // Stops accepting connections, gives running calls two seconds to end, and cancels the rest.
-  // Idempotent.
+  // Later calls do nothing.
   void Stop();
 
-  // The address with the actual port.
+  // The address on which it listens, with the actual port.
   const HostPort& address() const { return address_; }
   ConnectionStats Stats();
 
@@ -60,7 +62,7 @@ class GrpcPort {
   const HostPort address_;
   const RelayOptions relay_options_;
   std::unique_ptr<grpc::Server> server_;
-  // `acceptor_` passes connections to `relay_`, which passes sockets to gRPC through `door_`.
+  // `acceptor_` passes connections to `relay_`, which passes its sockets to gRPC through `door_`.
   std::unique_ptr<grpc::experimental::ExternalConnectionAcceptor> door_;
   std::unique_ptr<ConnectionRelay> relay_;  // null before Start
   const std::unique_ptr<ConnectionAcceptor> acceptor_;

@@ -73,8 +73,7 @@ void HealthReporter::OnModelState(const wan::v1::Model& model) {
   view.error = WithoutFolders(model.error().message());
   const bool failed = model.state() == wan::v1::MODEL_STATE_FAILED;
   if (failed || model.state() == wan::v1::MODEL_STATE_READY) view.awaited = false;
-  // Forget models that are not configured once they are idle, because callers may name any number
-  // of them.
+  // Forget idle models that are not configured, because callers may name any number of them.
   const bool idle = failed || model.state() == wan::v1::MODEL_STATE_UNLOADED;
   if (idle && !configured_.contains(name)) models_.erase(name);
   Tell();

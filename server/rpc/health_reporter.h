@@ -1,4 +1,4 @@
-// Decides whether the server is healthy, and why not, for grpc.health.v1 and /readyz.
+// Decides whether the server is healthy, and why it is not, for grpc.health.v1 and /readyz.
 #pragma once
 
 #include <functional>
@@ -23,23 +23,23 @@ class HealthReporter final : public StateListener {
   // `configured` has the bare names of the models in the settings.
   explicit HealthReporter(const std::vector<std::string>& configured);
 
-  // Calls `publish` now and after every change of a model or of the server, one call at a time,
-  // until Stop has returned. Without reasons the server is SERVING. Call it once.
+  // Calls `publish` at once and after every change of a model or of the server, one call at a time,
+  // until Stop has returned. If `reasons` is empty, the server is SERVING. Call it once.
   using Publish = std::function<void(const NotServingReasons& reasons)>;
   void Start(Publish publish);
 
-  // Publishes STOPPING, and nothing after that. Does nothing before Start.
+  // Publishes the reason STOPPING, and nothing after that. Does nothing if Start was not called.
   void Stop();
 
-  // Returns the current reasons for the whole server.
+  // Returns the current reasons why the server as a whole is not serving.
   NotServingReasons Reasons() const;
-  // Returns those reasons that keep even a READY model from being used; states of models are not
-  // among them. `publish` is also called when these change.
+  // Returns the reasons that keep callers from using even a READY model; states of models are not
+  // among them. When these reasons change, `publish` is called too.
   NotServingReasons ServerReasons() const;
-  // The reasons of one model's own health; `state` is its state in the model table.
+  // Returns the reasons for the health of one model; `state` is its state in the model table.
   NotServingReasons ReasonsOfModel(std::string_view name, wan::v1::ModelState state) const;
 
-  // Sets whether new connections are accepted; initially they are.
+  // Sets whether the server accepts new connections; at first it does.
   void SetAccepting(bool accepting);
 
   void OnModelState(const wan::v1::Model& model) override;
@@ -50,10 +50,10 @@ class HealthReporter final : public StateListener {
   void OnUndrained() override;
 
  private:
-  // The known state of a model.
+  // What the reporter knows about a model.
   struct ModelView {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
-    bool awaited = false;  // configured, and its first load has not ended
+    bool awaited = false;  // whether the model is configured and its first load has not ended
     std::string error;
   };
 
@@ -64,13 +64,17 @@ class HealthReporter final : public StateListener {
 
   const std::set<std::string> configured_;
   mutable absl::Mutex mutex_;
-  std::map<std::string, ModelView> models_ ABSL_GUARDED_BY(mutex_);  // by bare name
+  // The key is the model's bare name.
+  std::map<std::string, ModelView> models_ ABSL_GUARDED_BY(mutex_);
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  absl::Status device_ ABSL_GUARDED_BY(mutex_);   // why it is lost, or OK
-  absl::Status storage_ ABSL_GUARDED_BY(mutex_);  // why writes are refused, or OK
-  absl::Status room_ ABSL_GUARDED_BY(mutex_);     // how much room is missing, or OK
+  // The error by which the device was lost; OK if it works.
+  absl::Status device_ ABSL_GUARDED_BY(mutex_);
+  // Why the data folder refuses writes; OK if it does not.
+  absl::Status storage_ ABSL_GUARDED_BY(mutex_);
+  // How much disk space is missing; OK if there is enough.
+  absl::Status room_ ABSL_GUARDED_BY(mutex_);
   Publish publish_ ABSL_GUARDED_BY(mutex_);
 };
 

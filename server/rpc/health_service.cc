@@ -45,7 +45,7 @@ std::string MetadataOf(const NotServingReasons& reasons) {
   return info.SerializeAsString();
 }
 
-// Sends the status now and whenever it changes.
+// Sends the caller a service's status at once and whenever it changes.
 class HealthStream final : public Stream<HealthCheckResponse> {
  public:
   HealthStream(std::string service, HealthStatuses& statuses, WorkerPool& pool)
@@ -57,7 +57,7 @@ class HealthStream final : public Stream<HealthCheckResponse> {
  private:
   Next Produce(HealthCheckResponse* response, absl::Status* /*status*/) override {
     if (key_ == 0) {
-      // Weak, so that the statuses do not keep the stream alive after its call.
+      // The pointer is weak, so that the statuses do not keep the stream alive after its call.
       key_ = statuses_.Watch([weak = weak_from_this()] {
         if (const auto stream = weak.lock()) stream->Wake();
       });

@@ -1,6 +1,6 @@
 // Implements grpc.health.v1.Health.
 //
-// The service of gRPC 1.51 is not used because its calls bypass the gatekeeper.
+// It replaces the service of gRPC 1.51, whose calls bypass the gatekeeper.
 #pragma once
 
 #include <cstdint>
@@ -26,39 +26,40 @@ class ServerInfo;
 
 namespace wan::server {
 
-// Returns NAME if `service` is "wan.v1.VideoGeneration/models/NAME", the name for one model's
+// Returns NAME if `service` is "wan.v1.VideoGeneration/models/NAME", which stands for one model's
 // health; otherwise nothing.
 std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 
-// Trailing metadata in which Check says why a service is NOT_SERVING: a serialized
-// wan.v1.ServerInfo with only `not_serving_reasons`. Public, like /readyz, which shows the same
-// reasons.
+// Name of the trailing metadata in which Check says why a service is NOT_SERVING: a serialized
+// wan.v1.ServerInfo that has only `not_serving_reasons`. Everybody may see it, like /readyz, which
+// shows the same reasons.
 inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
 // Adds the reasons to the answer of GetServerInfo.
 void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info);
 
-// The health status of each service, with its reasons. Thread-safe.
+// The health status of each service, with the reasons for NOT_SERVING. Thread-safe.
 class HealthStatuses {
  public:
-  // Sets the status of a service, which is known from then on; "" is the whole server. Without
-  // reasons it is SERVING.
+  // Sets the status of a service, which callers can ask for from then on; "" is the whole server.
+  // If `reasons` is empty, the service is SERVING.
   void Set(const std::string& service, const NotServingReasons& reasons);
 
   // Sets a function that Get asks about services that Set has not named; call it before the first
-  // Get. `others` is called on any thread with no lock held, and must be quick. Call Changed when
-  // its results may have changed.
+  // Get. The function is called on any thread with no lock held, and must be quick. Call Changed
+  // when its results may have changed.
   using Others = std::function<std::optional<NotServingReasons>(const std::string& service)>;
   void AskAbout(Others others);
-  // Calls the watchers. The caller may hold locks that `others` takes.
+  // Tells the watchers that results of `others` may have changed. The calling code may hold locks
+  // that `others` takes.
   void Changed();
 
-  // Returns nothing for an unknown service, and an empty list for one that is SERVING.
+  // Returns nothing for an unknown service, and an empty list for a service that is SERVING.
   std::optional<NotServingReasons> Get(const std::string& service) const;
 
   // Calls `changed` after every change, on the thread of Set or Changed, until Unwatch with the
-  // returned key; a call that has begun may still run when Unwatch returns. `changed` must be
-  // quick, and must not call Get.
+  // returned key; a call that has begun may still be running when Unwatch returns. `changed` must
+  // be quick, and must not call Get.
   int64_t Watch(std::function<void()> changed);
   void Unwatch(int64_t key);
 
@@ -70,7 +71,7 @@ class HealthStatuses {
   int64_t last_key_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// The statuses must outlive the service.
+// Makes the gRPC service; the statuses must outlive it.
 std::unique_ptr<grpc::Service> MakeHealthService(const ServiceShared& shared,
                                                  HealthStatuses& statuses);
 

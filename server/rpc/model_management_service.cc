@@ -22,7 +22,7 @@
 namespace wan::server {
 namespace {
 
-// Sends a model now and whenever it changes.
+// Sends the caller a model at once and whenever it changes.
 class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
  public:
   ModelStream(wan::v1::WatchModelRequest request, ModelTable& models,
@@ -41,8 +41,9 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
   Next Produce(wan::v1::WatchModelResponse* response, absl::Status* status) override {
     if (!watcher_.has_value()) Subscribe();
     absl::StatusOr<wan::v1::Model> model = models_.Get(request_.name());
-    // A model whose first load failed is no longer known. Send its last state to callers that
-    // watched it before, and to those that watch one of its operations.
+    // The table no longer knows a model whose first load failed. Send the last state of such a
+    // model to callers that have watched the model before, and to those that watch one of its
+    // operations.
     const absl::Status gone = model.status();
     if (!gone.ok() && !(last_.empty() && request_.operation().empty())) {
       model = models_.GetEnded(request_.name());
@@ -63,7 +64,7 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
       *response->mutable_model() = *std::move(model);
       return Next::kMessage;
     }
-    // An operation that is no longer listed has ended and was followed by newer ones.
+    // If the operation is no longer listed, it has ended and newer ones have followed.
     if (!request_.operation().empty() && (operation == nullptr || operation->has_end_time())) {
       return Next::kEnd;
     }
@@ -95,7 +96,8 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
         kReasonOperationNotFound);
   }
 
-  // Weak, so that neither the table nor the timer keeps the stream alive after its call.
+  // The pointer is weak, so that neither the table nor the timer keeps the stream alive after its
+  // call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();

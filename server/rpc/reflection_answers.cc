@@ -18,7 +18,7 @@ using google::protobuf::FileDescriptor;
 using Question = grpc::reflection::v1::ServerReflectionRequest;
 using Response = grpc::reflection::v1::ServerReflectionResponse;
 
-// Adds a file after all its imports, each file once.
+// Adds a file after all files that it imports, each file once.
 void AddFile(const FileDescriptor& file, std::set<std::string>& added,
              google::protobuf::RepeatedPtrField<std::string>& files) {
   if (!added.insert(file.name()).second) return;
@@ -46,7 +46,7 @@ const FileDescriptor* FileOf(const DescriptorPool& pool, const Question& questio
   }
 }
 
-// Returns the name of the request's field that is set, and its text.
+// Returns the name of the field that the request sets, and the field's text.
 std::pair<std::string_view, std::string_view> NameIn(const Question& question) {
   switch (question.message_request_case()) {
     case Question::kFileByFilename:

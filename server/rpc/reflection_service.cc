@@ -29,18 +29,19 @@ namespace wan::server {
 namespace {
 
 using google::protobuf::FileDescriptor;
-// v1 and v1alpha are equal on the wire, so the types of v1 serve both.
+// The versions v1 and v1alpha are equal on the wire, so the types of v1 serve both.
 using Question = grpc::reflection::v1::ServerReflectionRequest;
 using Response = grpc::reflection::v1::ServerReflectionResponse;
 
-// Most bytes of a request, which the answer repeats; enough for a host and a name.
+// Most bytes of a request, which the answer repeats; enough for the name of a host and one other
+// name.
 constexpr size_t kMostQuestionBytes = 4096;
 
-// Answers the requests of a stream one by one. At most one read, posted Reply or write is pending
-// at a time.
+// Answers the requests of a stream one by one. At most one operation is pending at a time: a read,
+// a posted Reply or a write.
 class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Response> {
  public:
-  // Both must outlive the conversation.
+  // Both arguments must outlive the conversation.
   Conversation(const ServiceShared& shared, const std::vector<std::string>& services,
                EnteredStream entered)
       : shared_(shared),
@@ -62,7 +63,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
       absl::MutexLock lock(&mutex_);
       if (!stopped_) {
         reading_ = true;
-        // Under the lock, so that a stop cannot finish the call between the check and the read.
+        // Read under the lock, so that a stop cannot end the call between the check and the read.
         StartRead(&arrived_);
         return;
       }
@@ -74,7 +75,8 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     {
       absl::MutexLock lock(&mutex_);
       stopped_ = true;
-      if (!std::exchange(reading_, false)) return;  // the pending operation calls Read
+      // Nothing to do: the pending operation calls Read.
+      if (!std::exchange(reading_, false)) return;
     }
     End(ServerStoppingError());
   }
@@ -82,7 +84,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   void OnReadDone(bool ok) override {
     {
       absl::MutexLock lock(&mutex_);
-      if (!std::exchange(reading_, false)) return;  // OnStop has ended the call
+      if (!std::exchange(reading_, false)) return;  // nothing to do: OnStop has ended the call
     }
     if (const size_t bytes = ok ? arrived_.bytes.Length() : 0; bytes > kMostQuestionBytes) {
       arrived_.bytes.Clear();
@@ -97,13 +99,14 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
     }
   }
 
-  // Runs on the pool.
+  // Answers the request that has arrived; runs on the pool.
   void Reply(const absl::Status& turn) {
     if (!turn.ok()) return End(turn);
     auto question = Admit<Question>(shared_.admission, *entered_.call, arrived_);
     if (!question.ok()) return End(question.status());
     response_ = AnswerReflection(services_, question->message);
-    // Exchange the lease: an answer is larger than its request and may wait for its reader.
+    // Exchange the lease: the answer is larger than the request, and may wait until the caller
+    // reads it.
     auto place = shared_.admission.Answer(std::move(question->place),
                                           static_cast<int64_t>(response_.ByteSizeLong()));
     if (!place.ok()) return End(place.status());
@@ -136,7 +139,7 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   void End(const absl::Status& status) { Finish(ToGrpcStatus(entered_.call->End(status))); }
 
   void OnDone() override {
-    stall_.Stop();  // before the call is destroyed
+    stall_.Stop();  // stop the watch before the call is destroyed
     delete this;
   }
 
@@ -144,14 +147,14 @@ class Conversation final : public grpc::ServerBidiReactor<ArrivedRequest, Respon
   const std::vector<std::string>& services_;
   const EnteredStream entered_;
   ArrivedRequest arrived_;         // the request that is being read or answered
-  Response response_;              // being written
-  Admission::Lease answer_place_;  // of `response_`
+  Response response_;              // the response that is being written
+  Admission::Lease answer_place_;  // the lease of `response_`
   absl::Mutex mutex_;
   bool reading_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool gone_ ABSL_GUARDED_BY(mutex_) = false;
   StallWatch stall_;
-  std::stop_callback<Stop> on_stop_;  // last: its callback may run at once
+  std::stop_callback<Stop> on_stop_;  // declared last: its callback may run at once
 };
 
 class ReflectionService final : public CallService {
@@ -173,7 +176,8 @@ class ReflectionService final : public CallService {
 std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
-  // Using a message of each file also links the file, so that every listed file is known.
+  // Name one message of each file, so that the linker keeps the file and every listed file is
+  // known.
   const FileDescriptor* const files[] = {
       wan::v1::GetJobRequest::descriptor()->file(),
       wan::v1::ListModelsRequest::descriptor()->file(),

@@ -1,8 +1,8 @@
 // Server reflection, so that grpcurl and its like need no .proto files: grpc.reflection.v1 and, for
 // older clients, grpc.reflection.v1alpha, whose messages are the same on the wire.
 //
-// The plug-in of gRPC 1.51 is not used: it has no v1, blocks a thread for each open stream, and is
-// subject to no limit (docs/operate/limits.md).
+// It replaces the plug-in of gRPC 1.51, which has no v1, blocks a thread for each open stream, and
+// is subject to no limit (docs/operate/limits.md).
 #pragma once
 
 #include <memory>

@@ -12,7 +12,7 @@ using google::protobuf::Descriptor;
 using google::protobuf::FieldDescriptor;
 using google::protobuf::internal::WireFormatLite;
 
-// The fields of messages below this depth are not looked at.
+// Fields of messages that are nested deeper than this are not looked at.
 constexpr int kDepth = 8;
 
 class Walk {
@@ -20,7 +20,7 @@ class Walk {
   Walk(google::protobuf::io::ZeroCopyInputStream& stream, int64_t limit)
       : input_(&stream), limit_(limit) {}
 
-  // Reads a message to its end. Returns false if it is damaged or exceeds the limit.
+  // Reads a message to its end. Returns false if the message is damaged or exceeds the limit.
   bool Read(const Descriptor& type, int depth) {
     while (const uint32_t tag = input_.ReadTag()) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
@@ -39,7 +39,7 @@ class Walk {
     return true;
   }
 
-  // Path of the field that exceeded the limit; empty if none did.
+  // The path of the field that exceeded the limit; empty if none did.
   const std::string& path() const { return path_; }
 
  private:
@@ -65,8 +65,8 @@ class Walk {
 
   google::protobuf::io::CodedInputStream input_;
   const int64_t limit_;
-  int64_t contents_ = 0;         // bytes of `bytes` fields
-  bool ahead_too_much_ = false;  // the next field would exceed the limit
+  int64_t contents_ = 0;         // number of bytes in fields of type `bytes`
+  bool ahead_too_much_ = false;  // whether the next field would exceed the limit
   std::string path_;
 };
 

@@ -1,4 +1,4 @@
-// Bounds the memory of parsing a request, which may be a multiple of the request's bytes.
+// Limits the memory that parsing a request takes, which may be a multiple of the request's size.
 #pragma once
 
 #include <google/protobuf/descriptor.h>
@@ -10,11 +10,11 @@
 
 namespace wan::server {
 
-// Counts the bytes of a serialized `type`, without the contents of `bytes` fields at any depth
-// (images, which parsing does not enlarge; other elements may grow from 2 bytes to 100). Returns
-// the path, without indices ("request.loras.name"), of the field that exceeds `limit`. Returns
-// nothing if no field does, and for damaged messages, which the parser refuses. Stops at the limit
-// and needs no memory.
+// Counts the bytes of a serialized message of type `type`, but not the contents of `bytes` fields
+// at any depth: these are images, which parsing does not enlarge, while other elements may grow
+// from 2 bytes to 100. Returns the path, without indices ("request.loras.name"), of the field at
+// which the count exceeds `limit`. Returns nothing if the count stays within the limit, and for
+// damaged messages, which the parser refuses. Stops counting at the limit and allocates no memory.
 std::optional<std::string> FieldPastPlainBytes(const google::protobuf::Descriptor& type,
                                                google::protobuf::io::ZeroCopyInputStream& stream,
                                                int64_t limit);

@@ -14,13 +14,13 @@ class WorkerPool;
 
 // The referenced objects must outlive the services.
 struct ServiceShared {
-  Clock& clock;  // for stalled calls and heartbeats
+  Clock& clock;  // times stalled calls and heartbeats
   const Gatekeeper& gatekeeper;
   Admission& admission;
   WorkerPool& pool;
   // A stream gets a heartbeat after this time without a message; zero: never.
   absl::Duration heartbeat_interval;
-  // Ends the streams that would otherwise never end.
+  // Requests a stop when the server stops, to end the streams that would never end otherwise.
   std::stop_token stopping;
 };
 

@@ -1,4 +1,4 @@
-// Makes the gRPC services of wan.v1, thin shells around JobService and others. The arguments must
+// Makes the gRPC services of wan.v1, thin shells around JobService and others. All arguments must
 // outlive the gRPC server.
 #pragma once
 
@@ -32,13 +32,13 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& s
                                                           ModelTable& models,
                                                           ModelOperations& operations);
 
-// What happens to running jobs at a drain: the mode and the longest time.
+// What a drain does with running jobs: the mode and the longest time.
 struct StopSettings {
   StopMode mode = StopMode::kAuto;
   absl::Duration grace;
 };
 
-// `stop` is called at each drain, because the settings may change.
+// The service calls `stop` at each drain, because the settings may change.
 std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& shared,
                                                          std::function<StopSettings()> stop,
                                                          JobService& jobs);
@@ -49,11 +49,11 @@ struct ServerFacts {
   std::map<std::string, std::string> libraries;
   absl::Time start_time;
   std::string dtype;
-  // The device groups, each with its devices and its list of models.
+  // The device groups; each lists its devices and its models.
   std::vector<wan::v1::DeviceGroup> groups;
 };
 
-// `not_serving` returns why the server takes no jobs now; empty if it does.
+// `not_serving` returns why the server takes no jobs now; an empty list if it takes jobs.
 std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
                                                     const AllDevices& devices,
                                                     std::function<NotServingReasons()> not_serving,

@@ -14,14 +14,14 @@
 namespace wan::server {
 namespace {
 
-// Limits for the parts of a trailer. The message is sent twice: percent-encoded as grpc-message,
-// where a byte may become three, and inside the details, which are base64.
+// Most bytes of the parts of a trailer. gRPC sends the message twice: percent-encoded as
+// grpc-message, where a byte may become three, and inside the details, which are base64.
 constexpr size_t kMessageBytes = 700;
 constexpr size_t kDescriptionBytes = 400;
 constexpr size_t kViolationsBytes = 2600;
-constexpr size_t kOverheadBytes = 8;  // tags and lengths of one violation
+constexpr size_t kOverheadBytes = 8;  // bytes for the tags and lengths of one violation
 
-// `total` includes the violations that `whole` has already left out.
+// Returns as many violations as fit; `total` also counts those that `whole` has already left out.
 google::rpc::BadRequest Fitting(const google::rpc::BadRequest& whole, size_t total) {
   google::rpc::BadRequest fitting;
   size_t bytes = 0;

@@ -1,5 +1,6 @@
 // Converts an absl::Status to the grpc::Status of an RPC. Its details (grpc-status-details-bin) are
-// the google.rpc.Status of ToProto (server/conversion/convert.h), as in Job.error and Event.failed.
+// the google.rpc.Status that ToProto returns (server/conversion/convert.h), as in Job.error and
+// Event.failed.
 #pragma once
 
 #include "absl/status/status.h"
@@ -10,8 +11,8 @@ class Status;
 
 namespace wan::server {
 
-// Clients refuse trailers above 8 KiB, so a long message is cut, and field violations that do not
-// fit are replaced by one violation of field "" with their number.
+// Clients refuse trailers above 8 KiB, so a long message is cut, and the field violations that do
+// not fit are replaced by one violation of field "" that tells their number.
 grpc::Status ToGrpcStatus(const absl::Status& status);
 
 }  // namespace wan::server

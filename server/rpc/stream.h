@@ -1,5 +1,5 @@
-// Base class of server streams. It asks its subclass for messages on the worker pool, and has one
-// write in flight at a time.
+// The base class of server streams. The stream asks its subclass for messages on the worker pool,
+// and has one write in flight at a time.
 #pragma once
 
 #include <grpcpp/support/server_callback.h>
@@ -23,17 +23,17 @@
 namespace wan::server {
 
 // Produce and OnAbandoned run on the pool, one at a time and never after the stream has ended, so
-// subclasses need no lock for them. A slow reader delays only its own stream.
+// subclasses need no lock for them. A caller who reads slowly delays only its own stream.
 //
-// Wake and the end of a write post Pump unless the stream is busy. Pump runs until it has begun a
-// write, ended the call, or found nothing to send. So there is at most one posted Pump, running
-// Pump or write in flight at a time, and only Pump calls gRPC.
+// Wake and the end of a write post the task Pump unless the stream is busy. Pump runs until it has
+// begun a write, ended the call, or found nothing to send. So there is at most one posted Pump,
+// running Pump or write in flight at a time, and only Pump calls gRPC.
 template <typename Message>
 class Stream : public grpc::ServerWriteReactor<Message>,
                public std::enable_shared_from_this<Stream<Message>> {
  public:
-  // Begins the stream. Return the result to gRPC; the stream keeps itself alive until the call is
-  // over.
+  // Begins to send messages. Return the result to gRPC; the stream keeps itself alive until the
+  // call is over.
   static grpc::ServerWriteReactor<Message>* Begin(std::shared_ptr<Stream> stream) {
     Stream* const reactor = stream.get();
     reactor->self_ = std::move(stream);
@@ -41,15 +41,15 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     return reactor;
   }
 
-  // Keeps the stream's lease until its destruction, and admits its messages while they are sent.
-  // Call it before Begin.
+  // The stream keeps the lease `place` until it is destroyed, and admits its messages while they
+  // are sent. Call it before Begin.
   void Keep(Admission::Lease place, Admission& admission) {
     place_ = std::move(place);
     admission_ = &admission;
   }
 
-  // Sets the call that the stream answers; the caller's right to see its job is checked before the
-  // first message. Call it before Begin.
+  // Sets the call that the stream answers; before the first message the stream checks that the
+  // caller may see the call's job. Call it before Begin.
   void Answer(std::shared_ptr<Call> call) {
     call_ = std::move(call);
     work_ = call_->work();
@@ -73,28 +73,28 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
  protected:
-  // Null if Answer was not called.
+  // Returns the call; null if Answer was not called.
   Call* call() const { return call_.get(); }
 
   enum class Next {
-    kMessage,  // the message was filled
-    kPending,  // nothing yet; the subclass will call Wake
-    kEnd,      // no more; the status was set
+    kMessage,  // Produce has filled the message
+    kPending,  // there is nothing to send yet; the subclass will call Wake
+    kEnd,      // there are no more messages; Produce has set the status
   };
 
   explicit Stream(WorkerPool& pool) : pool_(pool) {}
 
-  // Sets the class of work for the next calls of Produce. Call it in Produce.
+  // Sets the class of work for the next calls of Produce. Call it only in Produce.
   void ContinueAs(WorkClass work) { work_ = work; }
 
-  // Fills the empty message, or sets the status (initially OK) that ends the call.
+  // Fills `message`, which is empty, or sets `status` (OK at first), which ends the call.
   virtual Next Produce(Message* message, absl::Status* status) = 0;
 
-  // Called before the end if the caller cancelled, went away or passed its deadline.
+  // Called before OnOver if the caller cancelled, went away or passed its deadline.
   virtual void OnAbandoned() {}
 
-  // Called on a thread of gRPC when the call is over; gRPC's objects of the call are destroyed
-  // after it returns.
+  // Called on a thread of gRPC when the call is over; when it returns, gRPC's objects of the call
+  // are destroyed.
   virtual void OnOver() {}
 
  private:
@@ -117,14 +117,14 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   void OnDone() final {
-    if (stall_.has_value()) stall_->Stop();  // before the call is destroyed
+    if (stall_.has_value()) stall_->Stop();  // stop the watch before the call is destroyed
     OnOver();
     const std::shared_ptr<Stream> last = std::move(self_);
   }
 
   void PostPump() {
-    // `gone` is null so that it always runs: Pump ends the call even if the caller has gone or the
-    // server stops.
+    // Pass no function `gone`, so that Pump always runs: it ends the call even if the caller has
+    // gone or the server stops.
     pool_.Post(work_, call_ == nullptr ? std::string() : call_->party(), nullptr,
                [stream = this->shared_from_this()](const absl::Status&) { stream->Pump(); });
   }
@@ -139,7 +139,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
       }
       if (abandoned) {
         OnAbandoned();
-        // busy_ stays true, so that Pump is not posted again.
+        // Leave busy_ true, so that Pump is not posted again.
         End(absl::CancelledError("the caller is gone"));
         return;
       }
@@ -178,8 +178,8 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
-  // Admits the message that is about to be sent. If it is refused the call ends, and the caller can
-  // continue after the last message.
+  // Admits the message that is about to be sent. If the message is refused the call ends, and the
+  // caller can continue after the last message in a new call.
   absl::Status TakeRoom() {
     if (admission_ == nullptr || call_ == nullptr) return absl::OkStatus();
     absl::StatusOr<Admission::Lease> place =
@@ -200,13 +200,13 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   Admission* admission_ = nullptr;
   std::shared_ptr<Call> call_;
   std::atomic<WorkClass> work_ = WorkClass::kQuick;
-  bool entered_ = false;  // whether CheckResource was called; used by Pump only
+  bool entered_ = false;  // whether CheckResource was called; only Pump uses it
   std::shared_ptr<Stream> self_;
-  Message message_;              // being written
+  Message message_;              // the message that is being written
   Admission::Lease sent_place_;  // the lease of message_
   absl::Mutex mutex_;
   bool busy_ ABSL_GUARDED_BY(mutex_) = false;
-  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // whether Wake was called since Pump last looked
+  bool woken_ ABSL_GUARDED_BY(mutex_) = false;  // whether Wake was called since Pump last checked
   bool abandoned_ ABSL_GUARDED_BY(mutex_) = false;
 };
 

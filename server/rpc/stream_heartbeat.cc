@@ -11,14 +11,14 @@ void StreamHeartbeat::MessageSent() { sent_ = options_.clock.Steady().Now(); }
 bool StreamHeartbeat::Due(const std::function<void()>& wake) {
   if (options_.interval == absl::ZeroDuration()) return false;
   const absl::Time now = options_.clock.Steady().Now();
-  if (sent_ == absl::InfinitePast()) sent_ = now;  // the stream has just begun
+  // The stream has just begun, so the interval begins now.
+  if (sent_ == absl::InfinitePast()) sent_ = now;
   const absl::Time due = sent_ + options_.interval;
   if (now >= due) {
     sent_ = now;
     return true;
   }
-  // The timer is not reset by each message: it fires once per interval and Due checks the time
-  // again.
+  // Messages do not reset the timer: it fires once per interval, and Due compares the times again.
   if (now >= wake_at_) {
     if (timer_key_.empty()) timer_key_ = options_.timer.Add(wake);
     wake_at_ = due;

@@ -1,4 +1,4 @@
-// Sends heartbeats on idle streams, so that proxies do not close them.
+// Says when to send heartbeats on idle streams, so that proxies do not close the streams.
 #pragma once
 
 #include <functional>
@@ -14,11 +14,11 @@ namespace wan::server {
 struct HeartbeatOptions {
   Clock& clock;
   WakeTimer& timer;
-  // A heartbeat is due after this time without a message; zero: never.
+  // A heartbeat is due when a stream has sent nothing for this time; zero: never.
   absl::Duration interval;
 };
 
-// The heartbeat of one stream. Call it from Stream::Produce.
+// The heartbeat of one stream. Call its functions from Stream::Produce.
 class StreamHeartbeat {
  public:
   explicit StreamHeartbeat(const HeartbeatOptions& options) : options_(options) {}
@@ -26,11 +26,12 @@ class StreamHeartbeat {
   StreamHeartbeat& operator=(const StreamHeartbeat&) = delete;
   ~StreamHeartbeat();
 
-  // Call it when a message is sent; restarts the interval.
+  // Call it when the stream sends a message; the interval then begins again.
   void MessageSent();
 
-  // Call it when there is nothing to send. Returns whether to send a heartbeat now. Otherwise calls
-  // `wake` on the timer's thread when it is time to ask again; `wake` must not own the stream.
+  // Call it when the stream has nothing else to send. Returns whether to send a heartbeat now. If
+  // it returns false, calls `wake` on the timer's thread when it is time to ask again; `wake` must
+  // not own the stream.
   bool Due(const std::function<void()>& wake);
 
  private:

@@ -31,7 +31,7 @@ constexpr absl::Duration kLongestInterval = absl::Hours(1);
 
 struct WatchPlan {
   absl::Duration interval = kDefaultInterval;
-  int rounds = 0;  // 0: no end
+  int rounds = 0;  // 0: the stream does not end by itself
 };
 
 absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
@@ -89,12 +89,12 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
       round->mutable_heartbeat();
       return Next::kMessage;
     }
-    // Rounds keep a fixed rhythm. Rounds that a slow reader missed are skipped.
+    // The rounds keep a fixed rhythm. If a slow caller has missed rounds, skip them.
     due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
     ++sent_;
     heartbeat_.MessageSent();
-    // A new reader has no interval to average over yet, so the first round uses the monitor's last
-    // second.
+    // A new reader has no interval to average over yet, so the first round uses the last second of
+    // the monitor.
     const std::vector<DeviceSample> samples =
         reader_ == nullptr ? devices_.Sample() : reader_->Sample();
     if (reader_ == nullptr) reader_ = devices_.StartReader();
@@ -108,7 +108,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     return Next::kMessage;
   }
 
-  // Weak, so that the timer does not keep the stream alive after its call.
+  // The pointer is weak, so that the timer does not keep the stream alive after its call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();
@@ -154,7 +154,7 @@ class TelemetryService final : public CallService {
   }
 
  private:
-  // Returns the info with the jobs of `owner`, or of all owners.
+  // Returns the server's info with the jobs of `owner`, or of all owners.
   wan::v1::ServerInfo Info(const std::optional<std::string>& owner) const {
     wan::v1::ServerInfo info;
     info.set_version(facts_.version);

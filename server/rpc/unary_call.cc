@@ -35,7 +35,7 @@ void UnaryCall::Answer(const google::protobuf::Message& message) {
 void UnaryCall::Send(const absl::Status& status) {
   const absl::Status shown = call_->End(status);
   unread_ = shared_.unread.Begin([&context = context_] { context.TryCancel(); });
-  Finish(ToGrpcStatus(shown));  // last: OnDone may delete this object
+  Finish(ToGrpcStatus(shown));  // do nothing after this: OnDone may delete the object
 }
 
 void UnaryCall::OnDone() {

@@ -1,5 +1,5 @@
-// Answers a unary call. The answer keeps its lease (server/calls/admission.h) until gRPC has sent
-// it. If the caller does not read it in time, the call is cancelled.
+// Answers a unary call. The answer holds its lease (server/calls/admission.h) until gRPC has sent
+// it. If the caller does not read the answer in time, the call is cancelled.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -20,7 +20,8 @@
 
 namespace wan::server {
 
-// The serialized answer. With a message gRPC would keep both message and bytes.
+// An answer in serialized form. A message would cost memory twice, because gRPC would keep both the
+// message and its bytes.
 struct SentAnswer {
   grpc::ByteBuffer bytes;
 };
@@ -34,7 +35,7 @@ class SerializationTraits<wan::server::SentAnswer> {
  public:
   static Status Serialize(const wan::server::SentAnswer& answer, ByteBuffer* buffer,
                           bool* own_buffer) {
-    *buffer = answer.bytes;  // shares the bytes
+    *buffer = answer.bytes;  // both share the same bytes
     *own_buffer = true;
     return Status::OK;
   }
@@ -44,7 +45,7 @@ class SerializationTraits<wan::server::SentAnswer> {
 
 namespace wan::server {
 
-// One call. Created on gRPC's thread; deletes itself in OnDone.
+// The gRPC reactor of one unary call. It is created on gRPC's thread, and deletes itself in OnDone.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   // Objects that all calls of a service use; they must outlive the calls.
@@ -57,7 +58,7 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   UnaryCall(grpc::CallbackServerContext& context, SentAnswer& answer, std::shared_ptr<Call> call,
             Admission::Lease place, const Shared& shared);
 
-  // Call one of the two once, on any thread.
+  // Call either Succeed or Fail, once, on any thread.
   void Fail(const absl::Status& status);
   void Answer(const google::protobuf::Message& message);
 
@@ -78,7 +79,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   std::optional<UnreadAnswers::Entry> unread_;
 };
 
-// A function that answers a call. Call it once, on any thread; copies answer the same call.
+// Answers a unary call when it is called. Call it once, on any thread; all copies answer the same
+// call.
 template <typename Response>
 class Reply {
  public:
@@ -87,7 +89,7 @@ class Reply {
   void operator()(absl::StatusOr<Response> result) const {
     result.ok() ? call_->Answer(*result) : call_->Fail(result.status());
   }
-  // Like UnaryCall::caller_gone; call it before the answer.
+  // Like UnaryCall::caller_gone; do not call it after the answer.
   std::stop_token caller_gone() const { return call_->caller_gone(); }
 
  private:

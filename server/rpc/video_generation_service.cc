@@ -15,7 +15,7 @@
 namespace wan::server {
 namespace {
 
-// The contract allows 1 MiB. Smaller chunks bound the memory of stalled streams, each of which
+// The contract allows 1 MiB. Smaller chunks limit the memory of stalled streams, each of which
 // holds a chunk twice: as a message and in the transport.
 constexpr size_t kChunkBytes = size_t{256} << 10;
 
@@ -45,7 +45,7 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
       return Next::kEnd;
     }
     chunk->set_data(*std::move(data));
-    // The first message, with the metadata, is sent even if nothing is left to read.
+    // The first message has the metadata, so it is sent even if nothing is left to read.
     return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
   }
 
@@ -71,7 +71,7 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
 
 class VideoGenerationService final : public CallService {
  public:
-  // One statement for each RPC. NOLINTNEXTLINE(readability-function-size)
+  // The function has one statement for each RPC. NOLINTNEXTLINE(readability-function-size)
   VideoGenerationService(const ServiceShared& shared, JobService& jobs)
       : CallService(wan::v1::VideoGeneration::service_full_name(), shared),
         jobs_(jobs),

@@ -28,17 +28,17 @@ namespace fs = std::filesystem;
 
 constexpr char kStaging[] = "staging";
 constexpr char kArtifacts[] = "artifacts";
-// File that CheckWritable writes and removes.
+// The file that CheckWritable writes and removes.
 constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
-// Bytes hashed at a time, which fit into a core's cache.
+// How many bytes are hashed at a time; they fit into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
 
 absl::Status FileError(const std::string& what, const std::error_code& error) {
   return ErrnoError(what, error.value());
 }
 
-// Returns the number of bytes read, 0 only at the end of the file.
+// Returns the number of bytes read; 0 only at the end of the file.
 absl::StatusOr<size_t> ReadInto(int fd, uint64_t offset, std::string& buffer) {
   for (;;) {
     const ssize_t count = pread(fd, buffer.data(), buffer.size(), static_cast<off_t>(offset));
@@ -83,7 +83,7 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
 // hashed and synced in parallel; hashing reads the page cache, so it does not wait for the syncs.
 absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view job,
                                                               std::span<const OutputFile> outputs) {
-  // With `deferred` the work runs on this thread if no further thread can be started.
+  // With `deferred`, the work runs on this thread if the system cannot start another one.
   constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   std::vector<std::future<absl::Status>> syncs;
   std::vector<std::future<absl::StatusOr<wan::v1::Artifact>>> descriptions;
@@ -91,7 +91,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view j
     syncs.push_back(std::async(kPolicy, [&output] { return SyncPath(output.path); }));
     descriptions.push_back(std::async(kPolicy, [job, &output] { return Describe(job, output); }));
   }
-  // Wait for all, even after an error.
+  // Wait for all of them, even after an error.
   absl::Status status;
   std::vector<wan::v1::Artifact> artifacts;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -126,12 +126,14 @@ class OpenFile {
 
 class OpenFiles {
  public:
-  // Returns the file at `path`, opened or already open; null if it cannot be opened.
+  // Returns the file at `path`, which it opens unless it is already open; null if it cannot be
+  // opened.
   std::shared_ptr<const OpenFile> Open(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     struct stat now = {};
     if (stat(path.c_str(), &now) != 0) return nullptr;
-    // A later attempt may have replaced a file that readers still have open.
+    // The file may have been replaced by a later attempt while readers still have the former one
+    // open.
     if (std::shared_ptr<const OpenFile> known = files_[path].lock();
         known != nullptr && known->Is(now)) {
       return known;
@@ -144,7 +146,7 @@ class OpenFiles {
     return file;
   }
 
-  // Returns whether a file whose path begins with `folder` is open.
+  // Whether a file whose path begins with `folder` is open.
   bool AnyBelow(const std::string& folder) {
     absl::MutexLock lock(&mutex_);
     for (auto entry = files_.lower_bound(folder);
@@ -251,8 +253,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  Remove(job)
-      .IgnoreError();  // left behind if the process died after the rename and before the last event
+  // The folder is there if the process died after the rename and before the last event.
+  Remove(job).IgnoreError();
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);
@@ -261,7 +263,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
 }
 
 void ArtifactStore::Discard(std::string_view job, int attempt) const {
-  std::error_code ignored;  // RemoveLeftovers tries again
+  std::error_code ignored;  // if this fails, RemoveLeftovers tries again
   fs::remove_all(StagingFolder(job, attempt), ignored);
 }
 
@@ -279,7 +281,7 @@ bool ArtifactStore::InUse(std::string_view job) const {
 absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view file) const {
   const fs::path path = ArtifactFolder(job) / file;
   std::error_code error;
-  fs::remove(path, error);  // no error if it does not exist
+  fs::remove(path, error);  // a missing file is not an error
   return error ? FileError(absl::StrCat("removing ", path.string()), error) : absl::OkStatus();
 }
 

@@ -1,5 +1,5 @@
-// Stores videos as files. Each job has its own folder, which is filled in staging and then renamed
-// into place.
+// Stores videos as files. Each job has its own folder, which is filled in the folder staging and
+// then renamed into place.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,8 @@ namespace wan::server {
 class OpenFile;
 class OpenFiles;
 
-// An open artifact. All readers of one artifact share one file descriptor. Not thread-safe.
+// A published file that was opened for reading. All readers of one artifact share one file
+// descriptor. Not thread-safe.
 class ArtifactReader {
  public:
   // Returns the next bytes, at most `max_bytes`, which must be at least 1; empty at the end of the
@@ -52,9 +53,9 @@ class ArtifactStore {
   // Does not touch the disk; CheckWritable and Stage create missing folders.
   explicit ArtifactStore(std::filesystem::path root);
 
-  // Returns OK if a file can be written now and more than `free_bytes` bytes are free; otherwise a
-  // status with the reason STORAGE_UNAVAILABLE that names the folder. To find out, it writes a
-  // small file and removes it.
+  // Returns OK if a file can be written now and more than `free_bytes` bytes are free; otherwise an
+  // error with the reason STORAGE_UNAVAILABLE that names the folder. To find out, it writes a small
+  // file and removes it.
   absl::Status CheckWritable(uint64_t free_bytes) const;
 
   // Returns the free bytes of the disk; nullopt if the system does not say.
@@ -68,47 +69,49 @@ class ArtifactStore {
                                                 std::span<const OutputKind> kinds) const;
 
   // Syncs the attempt's files, computes their sizes and SHA-256, and renames the folder into place,
-  // so that all files appear at once. INTERNAL if the engine did not write one of them.
+  // so that all files appear at once. Fails with INTERNAL if the engine did not write one of them.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
                                                          std::span<const OutputFile> outputs) const;
 
-  // Removes what an attempt left in staging. If that fails, the next start tries again.
+  // Removes what an attempt has left in the folder staging. If the removal fails, the next start
+  // tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes the published files of a job that did not complete or is deleted; OK if there are none.
-  // Readers that have a file open can still read it.
+  // Removes the published files of a job that did not complete or is deleted; returns OK if there
+  // are none. Readers that have one of the files open can still read it.
   absl::Status Remove(std::string_view job) const;
 
-  // Returns whether a reader has a file of the job open.
+  // Whether a reader has a file of the job open.
   bool InUse(std::string_view job) const;
 
-  // Removes one published file of a job; OK if it does not exist. Readers that have it open can
-  // still read it.
+  // Removes one published file of a job; returns OK if the file does not exist. Readers that have
+  // the file open can still read it.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
   // Says which of a job's published files stay.
   struct Kept {
     bool any = true;
-    std::vector<std::string> but;  // files to remove
+    std::vector<std::string> but;  // the files to remove all the same
   };
-  // Removes everything in staging. Call it at the server's start, before Stage. FAILED_PRECONDITION
-  // (STORAGE_UNAVAILABLE), like CheckWritable, if the folder is a link; files behind the link are
-  // not removed.
+  // Removes everything in the folder staging. Call it at the server's start, before Stage. If the
+  // folder is a link, fails with FAILED_PRECONDITION (STORAGE_UNAVAILABLE) like CheckWritable, and
+  // does not remove the files to which the link leads.
   absl::Status EmptyStaging() const;
 
-  // Calls `kept` for each job that has published files and removes the files that it rejects; ends
-  // early when it returns nullopt. The time grows with the number of such jobs, so call it on a
-  // background thread. Files that are published meanwhile may or may not be visited.
+  // Calls `kept` for each job that has published files, and removes the files that `kept` rejects;
+  // ends early when `kept` returns nullopt. The time grows with the number of such jobs, so call it
+  // on a background thread. Files that are published meanwhile may or may not be visited.
   absl::Status RemoveLeftovers(
       const std::function<std::optional<Kept>(const std::string& job)>& kept) const;
 
-  // Opens "jobs/ID/artifacts/FILE" at a byte offset. NOT_FOUND (ARTIFACT_NOT_FOUND) if the file
-  // does not exist; OUT_OF_RANGE if `offset` is greater than its size.
+  // Opens the file "jobs/ID/artifacts/FILE" at a byte offset. Fails with NOT_FOUND
+  // (ARTIFACT_NOT_FOUND) if the file does not exist; OUT_OF_RANGE if `offset` is greater than its
+  // size.
   absl::StatusOr<ArtifactReader> OpenForReading(std::string_view artifact_name,
                                                 uint64_t offset) const;
 
  private:
-  // FAILED_PRECONDITION (STORAGE_UNAVAILABLE) if staging is a link.
+  // Fails with FAILED_PRECONDITION (STORAGE_UNAVAILABLE) if the folder staging is a link.
   absl::Status CheckStaging() const;
   std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
   std::filesystem::path ArtifactFolder(std::string_view job) const;

@@ -1,4 +1,4 @@
-// Blocking forms of calls that end by a callback.
+// Makes blocking calls of functions that answer by a callback.
 #pragma once
 
 #include <functional>

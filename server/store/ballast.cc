@@ -12,7 +12,8 @@
 namespace wan::server {
 namespace {
 
-// Returns the disk space of the file; its size may be larger, because a copy may have holes.
+// Returns the disk space that the file takes; the file's size may be larger, because a copy of it
+// may have holes.
 uint64_t TakenBy(const struct stat& facts) { return static_cast<uint64_t>(facts.st_blocks) * 512; }
 
 }  // namespace
@@ -27,7 +28,7 @@ void Ballast::Fill() const {
   const uint64_t free = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
   const uint64_t more = std::min(kBytes - held, free / 2);
   if (more == 0 || posix_fallocate(file.get(), 0, static_cast<off_t>(held + more)) == 0) return;
-  // Undo a partial allocation. If this fails, the next call tries again.
+  // Take a partial allocation back. If this fails, the next call tries again.
   static_cast<void>(!ftruncate(file.get(), static_cast<off_t>(held)));
 }
 

@@ -1,5 +1,5 @@
-// A file that reserves disk space. It is emptied when the disk is full, because SQLite must write a
-// few pages to delete a job.
+// A file that reserves disk space for the removal of jobs. When the disk is full, the file is
+// emptied, because SQLite must write a few pages to delete a job.
 #pragma once
 
 #include <cstdint>
@@ -13,14 +13,14 @@ class Ballast {
   // Does not touch the disk.
   explicit Ballast(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // Grows the file to kBytes, but by at most half of the free space. If the disk refuses, the file
-  // stays as it is.
+  // Grows the file to kBytes, but by at most half of the free space. If the disk refuses that, the
+  // file stays as it is.
   void Fill() const;
 
-  // Frees the file's space. Returns whether there was any.
+  // Frees the file's space. Returns whether the file had any.
   bool Release() const;
 
-  // Deleting the longest jobs seen wrote less than 1 MiB.
+  // Enough space: deleting the longest jobs seen so far wrote less than 1 MiB.
   static constexpr uint64_t kBytes = uint64_t{4} << 20;
 
  private:

@@ -9,7 +9,7 @@
 namespace wan::server {
 namespace {
 
-// A text file with lines of the form "DIGEST SETUP".
+// The name of a text file with lines of the form "DIGEST SETUP".
 constexpr char kFile[] = "device_canaries";
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Checks the files of an open database without SQLite: whether they are still in place, and whether
-// writes are on the disk.
+// Checks the files of an open database without SQLite: whether they are still in their places, and
+// whether writes are on the disk.
 #pragma once
 
 #include <sys/stat.h>
@@ -20,7 +20,8 @@ class FilePlace {
   // If the file does not exist (a database in memory), Check always succeeds.
   explicit FilePlace(const std::string& file);
 
-  // UNAVAILABLE (STORAGE_UNAVAILABLE), naming `where`, if the path now names another file or none.
+  // Fails with UNAVAILABLE (STORAGE_UNAVAILABLE), naming `where`, if the path now leads to another
+  // file or to none.
   absl::Status Check(const std::string& where) const;
 
  private:
@@ -29,12 +30,12 @@ class FilePlace {
   struct stat opened_ = {};
 };
 
-// Prevents a second store of this process on the same database. SQLite's lock only excludes other
-// processes.
+// Prevents this process from opening a second store on the same database. The lock of SQLite
+// excludes only other processes.
 class SoleUse {
  public:
-  // UNAVAILABLE, naming `where`, if the file is in use. A missing file (a database in memory) is
-  // never in use.
+  // Fails with UNAVAILABLE, naming `where`, if the file is in use. A missing file (a database in
+  // memory) is never in use.
   static absl::StatusOr<std::unique_ptr<const SoleUse>> Of(const std::string& file,
                                                            const std::string& where);
   SoleUse(const SoleUse&) = delete;
@@ -48,8 +49,8 @@ class SoleUse {
   struct stat file_ = {};
 };
 
-// Returns the URI with which SQLite opens a file that nobody writes, without creating a write-ahead
-// log.
+// Returns the URI with which SQLite opens a file that nobody writes; SQLite then creates no
+// write-ahead log.
 std::string ImmutableUri(const std::string& file);
 
 // Syncs the write-ahead log of a database over a descriptor of its own. (Closing a descriptor drops
@@ -60,15 +61,15 @@ class LogFile {
   LogFile(const std::string& database, const std::string& where)
       : path_(database + "-wal"), where_(where) {}
 
-  // Returns once all earlier writes are on the disk. UNAVAILABLE (STORAGE_UNAVAILABLE) if that is
-  // uncertain.
+  // Returns once all earlier writes are on the disk. Fails with UNAVAILABLE (STORAGE_UNAVAILABLE)
+  // if it is uncertain whether they are.
   absl::Status Sync();
 
  private:
   const std::string path_;
   const std::string where_;
-  // Opened by the first Sync. SQLite creates the file at the first write and keeps it until the
-  // database is closed.
+  // The first call of Sync opens it. SQLite creates the file at the first write and keeps it until
+  // the database is closed.
   std::unique_ptr<const Descriptor> file_;
 };
 

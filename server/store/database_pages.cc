@@ -21,7 +21,8 @@ constexpr std::string_view kMagic("SQLite format 3\0", 16);
 constexpr size_t kFileHeaderBytes = 100;
 constexpr size_t kLogHeaderBytes = 32;
 constexpr size_t kFrameHeaderBytes = 24;
-constexpr uint32_t kLogMagic = 0x377f0682;  // last bit set: checksums use big-endian words
+constexpr uint32_t kLogMagic = 0x377f0682;  // magic number of the log; if its last bit is set, the
+                                            // checksums use big-endian words
 
 uint64_t Big(std::string_view bytes, size_t offset, size_t size) {
   uint64_t value = 0;
@@ -54,7 +55,7 @@ std::optional<uint64_t> TakeVarint(std::string_view& bytes) {
   return std::nullopt;
 }
 
-// Continues a checksum of the write-ahead log over more bytes (a multiple of 8).
+// Continues a checksum of the write-ahead log over more bytes, whose number is a multiple of 8.
 using Checksum = std::array<uint32_t, 2>;
 Checksum Continue(Checksum sum, std::string_view bytes, bool big_endian) {
   for (size_t i = 0; i + 8 <= bytes.size(); i += 8) {
@@ -113,7 +114,7 @@ class DatabasePages::Mapping {
     if (!bytes_.empty()) munmap(const_cast<char*>(bytes_.data()), bytes_.size());
   }
 
-  // Maps the file. If `may_miss`, a file that does not exist is treated as empty.
+  // Maps the file into memory. If `may_miss` is true, treats a missing file as empty.
   static absl::StatusOr<std::shared_ptr<const Mapping>> Of(const std::filesystem::path& file,
                                                            bool may_miss) {
     const Descriptor opened(open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -166,11 +167,12 @@ absl::StatusOr<DatabasePages> DatabasePages::Open(const std::filesystem::path& f
 void DatabasePages::ReadLog(std::string_view log) {
   const bool big_endian = (Big32(log, 0) & 1) != 0;
   const std::string_view salts = log.substr(16, 8);
-  Checksum before = {Big32(log, 24), Big32(log, 28)};  // checksum before the current frame
+  // Checksum of everything before the current frame.
+  Checksum before = {Big32(log, 24), Big32(log, 28)};
   const size_t frame_bytes = kFrameHeaderBytes + page_bytes_;
   std::unordered_map<uint32_t, std::string_view>
-      open;         // pages of the transaction that is being read
-  int damaged = 0;  // number of damaged frames in it
+      open;         // the pages of the transaction that is being read
+  int damaged = 0;  // number of damaged frames in that transaction
   for (size_t at = kLogHeaderBytes; at + frame_bytes <= log.size(); at += frame_bytes) {
     const std::string_view header = log.substr(at, kFrameHeaderBytes);
     const std::string_view page = log.substr(at + kFrameHeaderBytes, page_bytes_);
@@ -178,7 +180,7 @@ void DatabasePages::ReadLog(std::string_view log) {
         Continue(Continue(before, header.substr(0, 8), big_endian), page, big_endian);
     before = {Big32(header, 16), Big32(header, 20)};
     // Check each frame separately, so that a damaged frame loses only its own page. Frames of
-    // earlier logs, after the last transaction, have other salts.
+    // earlier logs, which follow the last transaction, have other salts.
     if (header.substr(8, 8) != salts || sum != before || Big32(header, 0) == 0) {
       ++damaged;
       continue;
@@ -272,7 +274,7 @@ std::optional<DatabaseRecord> DatabasePages::ReadRecord(const CellPlace& place) 
       payload.append(overflow.substr(4, std::min(usable_bytes_ - 4, *size - payload.size())));
       next = Big32(overflow, 0);
     }
-    if (next != 0) return std::nullopt;  // the overflow chain belongs to another record
+    if (next != 0) return std::nullopt;  // the chain of overflow pages belongs to another record
   }
   std::optional<std::vector<DatabaseValue>> values = ParseRecord(payload);
   if (!values.has_value()) return std::nullopt;

@@ -16,15 +16,16 @@
 
 namespace wan::server {
 
-// NULL, an integer, a text or a blob. Other types do not occur in the store's tables.
+// The value of a column: NULL, an integer, a text or a blob. Other types do not occur in the
+// store's tables.
 using DatabaseValue = std::variant<std::monostate, int64_t, std::string>;
 
 struct DatabaseRecord {
-  int64_t rowid = 0;  // 0 in a table without rowids
+  int64_t rowid = 0;  // 0 if the table has no rowids
   std::vector<DatabaseValue> values;
 };
 
-// The position of a record: the page and the offset of its cell in the page.
+// The position of a record in the file: the page, and the offset of the record's cell in the page.
 struct CellPlace {
   uint32_t page = 0;
   uint32_t offset = 0;
@@ -39,29 +40,31 @@ struct BtreePage {
     kLeafTable = 13,
   };
   Kind kind = Kind::kLeafTable;
-  std::vector<uint32_t> children;  // child pages of an interior page
+  std::vector<uint32_t> children;  // numbers of the child pages; only an interior page has any
   std::vector<CellPlace> cells;    // cells with records; none in a table's interior page
-  bool damaged = false;            // whether a cell lies outside of the page
+  bool damaged = false;            // whether a cell lies outside the page
 };
 
-// Not thread-safe. Never reads outside of the file, whatever the file contains.
+// Not thread-safe. Whatever the file contains, the object reads nothing outside it.
 class DatabasePages {
  public:
-  // Maps the file, which must not change meanwhile, and reads the write-ahead log beside it. If the
-  // file's header is damaged, the page size is taken from the log, or else 4096 is assumed.
+  // Maps the file, which nobody may change meanwhile, and reads the write-ahead log beside it. If
+  // the file's header is damaged, takes the page size from the log; if there is no log, assumes
+  // 4096.
   static absl::StatusOr<DatabasePages> Open(const std::filesystem::path& file);
 
   uint32_t count() const { return count_; }
   // Number of damaged frames in the write-ahead log before its last complete transaction.
   int damaged_frames() const { return damaged_frames_; }
 
-  // Returns the b-tree page of this number, from 1; nullopt if it is another kind of page.
+  // Returns the b-tree page with this number (counted from 1); nullopt if the page is of another
+  // kind.
   std::optional<BtreePage> ReadPage(uint32_t number) const;
 
   // Returns the record of a cell; nothing if any part of it is damaged.
   std::optional<DatabaseRecord> ReadRecord(const CellPlace& place) const;
 
-  // Returns the pages of the freelist, as far as its links are readable.
+  // Returns the pages of the freelist, as far as the list can be read.
   std::vector<uint32_t> FreePages() const;
 
  private:
@@ -69,7 +72,7 @@ class DatabasePages {
 
   DatabasePages() = default;
   void ReadLog(std::string_view log);
-  // The page's bytes, from the log or the file; empty if there is no such page.
+  // Returns the bytes of a page, from the log or the file; empty if there is no such page.
   std::string_view Page(uint32_t number) const;
   size_t LocalBytes(size_t payload, bool table_leaf) const;
 

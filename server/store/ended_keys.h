@@ -1,4 +1,5 @@
-// Tracks the space that ended jobs take, and finds the oldest ended jobs, for retention and quotas.
+// Keeps count of the space that ended jobs take, and finds the oldest ended jobs, for retention and
+// quotas.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,11 +15,12 @@
 
 namespace wan::server {
 
-// Call all functions with the connection's lock held. They throw SQLite's exceptions. Each does a
-// bounded amount of work, because triggers of the schema maintain the totals by owner and state.
+// Call all functions of this file with the connection's lock held. They throw the exceptions of
+// SQLite. Each does a bounded amount of work, because triggers of the schema maintain the totals by
+// owner and state.
 
-// Records in job_keys the bytes of an ended job; does nothing for other jobs. Call it inside a
-// transaction, after the job's rows are written.
+// Records in job_keys how many bytes an ended job takes; does nothing for other jobs. Call it
+// inside a transaction, after the job's rows are written.
 void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 
 std::map<wan::v1::JobState, EndedTotals> ReadEndedTotals(SQLite::Database& db,

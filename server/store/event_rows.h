@@ -1,4 +1,4 @@
-// The table events of the SQLite store.
+// Reads and writes the table events of the SQLite store.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -15,17 +15,17 @@
 
 namespace wan::server {
 
-// Call both functions with the connection's lock held, and the writing one inside a transaction.
-// They throw SQLite's exceptions.
+// Call both functions with the connection's lock held, and the one that writes inside a
+// transaction. They throw the exceptions of SQLite.
 
-using EventRow = std::pair<int64_t, std::string>;  // the event's sequence and bytes
+using EventRow = std::pair<int64_t, std::string>;  // an event's sequence number and bytes
 
-// Adds events to the job of this number. If `replaced` is set, first removes the events from that
-// sequence on, which an earlier, refused change has left.
+// Adds events to the job with the number `number`. If `replaced` is set, first removes the events
+// from that sequence on: a change that the disk refused has left them.
 void InsertEventRows(SQLite::Database& db, int64_t number, std::span<const wan::v1::Event> events,
                      std::optional<int64_t> replaced);
 
-// Returns at most `limit` events with a sequence greater than `after`, in order.
+// Returns at most `limit` events with a sequence greater than `after`, in ascending order.
 std::vector<EventRow> ReadEventRows(SQLite::Database& db, std::string_view job, int64_t after,
                                     int limit);
 

@@ -21,21 +21,22 @@
 namespace wan::server {
 namespace {
 
-// Bytes per read; a slow core hashes them in a few milliseconds.
+// How many bytes are read at a time; a slow core hashes them in a few milliseconds.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kHexBytes = 64;
 
-// Gives the calling thread the lowest priority for CPU and disk; a refusal is ignored.
+// Gives the calling thread the lowest priority for CPU and disk; ignores a refusal of the system.
 void TakeLowestPriority() {
   const sched_param none{};
   ::sched_setscheduler(0, SCHED_IDLE, &none);
-  constexpr int kOfThread = 1;    // IOPRIO_WHO_PROCESS; 0 is the calling thread
-  constexpr int kIdle = 3 << 13;  // IOPRIO_CLASS_IDLE
+  // IOPRIO_WHO_PROCESS of the system call ioprio_set; process 0 is the calling thread.
+  constexpr int kOfThread = 1;
+  constexpr int kIdle = 3 << 13;  // IOPRIO_CLASS_IDLE of ioprio_set
   ::syscall(SYS_ioprio_set, kOfThread, 0, kIdle);
 }
 
-// Reads at most `size` bytes at `offset`; returns their number, 0 at the end, or -1 with errno.
-// Leaves the page cache unchanged: drops bytes that were not cached before.
+// Reads at most `size` bytes at `offset`; returns how many were read, 0 at the end, or -1 with
+// errno. Leaves the page cache as it was: drops bytes that were not cached before.
 ssize_t ReadPiece(int descriptor, char* bytes, size_t size, off_t offset) {
   const iovec piece{bytes, size};
   const ssize_t cached = ::preadv2(descriptor, &piece, 1, offset, RWF_NOWAIT);
@@ -122,7 +123,8 @@ bool FileDigests::GoOn() {
 
 void FileDigests::Loop() {
   TakeLowestPriority();
-  bool kept = true;  // whether the last write succeeded; repeated failures are reported once
+  // Whether the last write succeeded, so that repeated failures are reported once.
+  bool kept = true;
   for (;;) {
     ModelFile file;
     {
@@ -171,7 +173,8 @@ absl::StatusOr<std::string> FileDigests::Compute(const ModelFile& file) {
   absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
   if (!version.ok()) return version.status();
   if (*version != file.version) return ChangedError(file);
-  // Disable read-ahead: ReadPiece would take its own read-ahead for bytes that were cached before.
+  // Disable read-ahead; otherwise ReadPiece would take bytes that were read ahead for bytes that
+  // were cached before.
   ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
   Sha256 hash;
   std::vector<char> piece(kPieceBytes);
@@ -206,7 +209,7 @@ void FileDigests::ReadKept() {
   std::ifstream stream(file_, std::ios::binary);
   read_kept_ = stream.is_open();
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  // Ignore a missing or damaged file: its digests are computed again.
+  // Ignore a missing or damaged file: the digests in it are computed again.
   if (text.size() <= kHexBytes || text[kHexBytes] != '\n') return;
   const std::string_view lines = std::string_view(text).substr(kHexBytes + 1);
   if (Sha256Hex(lines) != std::string_view(text).substr(0, kHexBytes)) return;

@@ -11,12 +11,12 @@
 
 namespace wan::server {
 
-// The end_time of an unfinished job, which sorts after all others.
+// Stands for the end_time of an unfinished job, so that it sorts after all others.
 inline constexpr int64_t kNotEnded = std::numeric_limits<int64_t>::max();
 
 using JobLabels = std::map<std::string, std::string, std::less<>>;
 
-// A row of job_keys.
+// A row of the table job_keys.
 struct JobKeys {
   int64_t state = 0;
   std::string model;
@@ -24,11 +24,12 @@ struct JobKeys {
   int64_t priority = 0;
   int64_t create_time = 0;  // microseconds since the epoch, like end_time
   int64_t end_time = kNotEnded;
-  // Called whenever a comparison needs the labels.
+  // It is called for every comparison that needs the labels.
   std::function<const JobLabels&()> labels;
 };
 
-// Not evaluated in SQL because a row with many comparisons of labels took 85 us there.
+// Whether the job matches the filter; not computed in SQL, because there a row with many
+// comparisons of labels took 85 us.
 bool Matches(const JobFilter& filter, const JobKeys& keys);
 
 }  // namespace wan::server

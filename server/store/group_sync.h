@@ -1,4 +1,4 @@
-// Shares one sync of a file between all waiting callers, and runs a store's writes on one thread.
+// Lets all waiting callers share one sync of a file, and runs a store's writes on one thread.
 #pragma once
 
 #include <deque>
@@ -13,22 +13,22 @@
 
 namespace wan::server {
 
-// Thread-safe. Calls that arrive while a sync runs share the next one, so each waits for at most
+// Thread-safe. Calls that arrive while a sync runs share the next sync, so each waits for at most
 // two syncs, however many calls there are. Only the object's own thread blocks.
 class GroupSync {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
-  // `sync` makes all earlier writes durable. It is called on the object's thread, one call at a
+  // `sync` makes all earlier writes durable. The object calls it on its own thread, one call at a
   // time, with no lock held.
   explicit GroupSync(std::function<absl::Status()> sync);
   GroupSync(const GroupSync&) = delete;
   GroupSync& operator=(const GroupSync&) = delete;
-  // Syncs once more if callers wait.
+  // If callers wait, syncs once more for them.
   ~GroupSync();
 
-  // Calls `done` with OK once all earlier writes are durable, or with the error of the sync. `done`
-  // is called on the object's thread with no lock held, and must not block.
+  // Calls `done` with OK once all earlier writes are durable, or with the error of the sync. The
+  // call comes on the object's thread with no lock held; `done` must not block.
   void Await(Done done);
 
   // Number of calls that wait for a sync that has not begun.
@@ -41,16 +41,16 @@ class GroupSync {
   mutable absl::Mutex mutex_;
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last: it uses the members above
 };
 
-// Runs posted tasks one by one, in order, on a thread of its own. Thread-safe.
+// Runs posted tasks one by one, in order, on a separate thread. Thread-safe.
 class SerialThread {
  public:
   SerialThread() : thread_([this] { Loop(); }) {}
   SerialThread(const SerialThread&) = delete;
   SerialThread& operator=(const SerialThread&) = delete;
-  // Runs all posted tasks before it returns.
+  // Runs all posted tasks before it ends.
   ~SerialThread();
 
   void Post(std::function<void()> task);
@@ -61,7 +61,7 @@ class SerialThread {
   absl::Mutex mutex_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;  // last: it uses the others
+  std::thread thread_;  // declared last: it uses the members above
 };
 
 }  // namespace wan::server

@@ -10,7 +10,7 @@ namespace {
 // How long a checkpoint waits for readers to finish.
 constexpr int kReadersTimeoutMs = 1000;
 
-// If the last sync took longer, the destructor makes no further ones.
+// If the last sync took longer than this, the destructor makes no more syncs.
 constexpr absl::Duration kSlowSync = absl::Seconds(1);
 
 }  // namespace
@@ -28,7 +28,7 @@ JobDatabase::~JobDatabase() {
   writer_.reset();
   sync_.reset();
   const absl::MutexLock lock(&state_mutex_);
-  // After a sync that failed the checkpoint is what saves the log.
+  // If a sync has failed, only the checkpoint can save the log.
   if (unsynced_.ok() && last_sync_ > kSlowSync) KeepLogOnClose();
 }
 
@@ -44,7 +44,7 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
   const std::string where = source.where;
   try {
     std::unique_ptr<SQLite::Database> writing = source.open();
-    // Construct this after `open`, because FilePlace needs the file to exist.
+    // Construct the FilePlace after `open`, because the file must exist.
     std::unique_ptr<JobDatabase> database(new JobDatabase(source));
     absl::StatusOr<std::unique_ptr<const SoleUse>> sole = SoleUse::Of(source.file, where);
     if (!sole.ok()) return sole.status();
@@ -67,7 +67,8 @@ void JobDatabase::Change(Body body, Done done, std::function<void(const absl::St
     if (written.ok()) {
       written = OnWriter([&](SQLite::Database& database) -> absl::Status {
         SQLite::Transaction transaction(database);
-        if (absl::Status status = body(database); !status.ok()) return status;  // rolls back
+        // Returning here rolls the transaction back.
+        if (absl::Status status = body(database); !status.ok()) return status;
         transaction.commit();
         return absl::OkStatus();
       });

@@ -20,10 +20,10 @@
 
 namespace wan::server {
 
-// Thread-safe. One thread of the object writes, another one syncs what was written, and callers
-// read on their own threads over two connections that neither of them uses: in WAL mode a reader
-// waits for no writer, no sync and no checkpoint. Short reads wait for short reads only, and scans
-// for scans.
+// Thread-safe. One thread of the object writes, and another one syncs what was written. Callers
+// read on their own threads over two connections that neither of these uses: in WAL mode a reader
+// waits for no writer, no sync and no checkpoint. Short reads wait only for short reads, and scans
+// only for scans.
 class JobDatabase {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -34,21 +34,22 @@ class JobDatabase {
   struct Source {
     std::string file;
     std::string where;  // names the file in messages
-    Opener open;        // may throw SQLite::Exception, like `open_to_read`
+    Opener open;        // opens a connection; may throw SQLite::Exception, like `open_to_read`
     Preparer prepare;
-    // Called twice. Null: reads use the writing connection, because a second one is impossible.
+    // It is called twice, once for each reading connection. Null: reads use the writing connection,
+    // because a second connection is impossible.
     Opener open_to_read = nullptr;
-    std::function<absl::Status()> sync;  // makes earlier writes durable
-    const Clock& clock = SystemClock();  // measures the duration of syncs
+    std::function<absl::Status()> sync;  // makes all earlier writes durable
+    const Clock& clock = SystemClock();  // measures how long syncs take
   };
 
-  // Errors as of SqliteStatus and `prepare`.
+  // Returns the errors of `prepare`, and those of SQLite as SqliteStatus converts them.
   static absl::StatusOr<std::unique_ptr<JobDatabase>> Open(Source source);
   JobDatabase(const JobDatabase&) = delete;
   JobDatabase& operator=(const JobDatabase&) = delete;
-  // Finishes pending calls first: afterwards every `done` has been called. Then it brings the log
-  // into the database, which takes two syncs; after a sync of more than a second it leaves the log,
-  // which the next start reads, so that a process that was told to end does so in time.
+  // First finishes the pending calls: after that every `done` has been called. Then moves the log
+  // into the database, which takes two syncs; if the last sync took more than a second, leaves the
+  // log, which the next start reads, so that a process that was told to end does so in time.
   ~JobDatabase();
 
   // Calls `body` with the connection for short reads, for example of one job, and turns SQLite's
@@ -58,28 +59,28 @@ class JobDatabase {
     return ReadOver(reading_, body);
   }
 
-  // Like Read, for reads of many jobs. Scans have a connection of their own because a caller that
-  // scans in a loop takes the lock again before waiting readers get it.
+  // Like Read, for reads of many jobs. Scans have their own connection, because a caller that scans
+  // in a loop takes the lock again before waiting readers get it.
   template <typename ReadBody>
   auto Scan(const ReadBody& body) -> decltype(body(std::declval<SQLite::Database&>())) {
     return ReadOver(scanning_, body);
   }
 
   // Calls `body` in a transaction on the writing thread, in the order of the calls, and commits if
-  // it returns OK. Then calls `done` with the error, or with OK once the change is durable, on the
-  // writing or the syncing thread, which it must not block. If the sync fails, calls `undo` (may be
-  // null) before `done`.
+  // it returns OK. Then calls `done`: with the error, or with OK once the change is durable; on the
+  // writing or the syncing thread, which `done` must not block. If the sync fails, calls `undo`
+  // (may be null) before `done`.
   void Change(Body body, Done done, std::function<void(const absl::Status&)> undo = nullptr);
 
   // Like Change, but without a transaction and without a sync, for changes that a power cut may
   // undo.
   void Write(Body body, Done done);
 
-  // Calls `body` at once, on the caller's thread. Call it only in `undo`.
+  // Calls `body` at once, on the calling thread. Call it only in `undo`.
   absl::Status TakeBack(const Body& body);
 
   // Calls `done` with OK if the disk takes writes. After a failed sync all writes are refused until
-  // this has moved the whole log into the database.
+  // CheckWritable has moved the whole log into the database.
   void CheckWritable(Done done);
 
  private:
@@ -115,7 +116,7 @@ class JobDatabase {
   absl::Status Sync();
   // Moves the whole log into the database after a failed sync.
   absl::Status SaveLog(SQLite::Database& database);
-  // Before the connections close.
+  // Call it before the connections are closed.
   void KeepLogOnClose();
 
   const std::string where_;
@@ -124,14 +125,14 @@ class JobDatabase {
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
-  // Without a database if Source::open_to_read is null.
+  // It has no database if Source::open_to_read is null.
   Connection reading_;
   Connection scanning_;
   mutable absl::Mutex state_mutex_;
-  // The error of the failed sync since which writes may not be durable; else OK.
+  // If a sync failed and writes may not be durable since, its error; otherwise OK.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
-  // Set until the destructor, which destroys the writer first because it uses the rest.
+  // The destructor resets it to destroy the writer first, because the writer uses the rest.
   std::optional<GroupSync> sync_;
   std::optional<SerialThread> writer_;
 };

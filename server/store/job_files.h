@@ -1,4 +1,5 @@
-// The table job_files: a row for each file from which the model of a job's latest attempt was read.
+// Reads and writes the table job_files, which has a row for each file from which the model of a
+// job's latest attempt was read.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -13,13 +14,13 @@
 
 namespace wan::server {
 
-// Call both functions with the connection's lock held, the first inside a transaction. They throw
-// SQLite's exceptions.
+// Call both functions with the connection's lock held, ReplaceJobFiles also inside a transaction.
+// They throw the exceptions of SQLite.
 
 // Replaces the files of the job with this number.
 void ReplaceJobFiles(SQLite::Database& db, int64_t number, std::span<const JobFile> files);
 
-// Returns the files, by name; none for an unknown job.
+// Returns the files in the order of their names; none for an unknown job.
 std::vector<JobFile> ReadJobFiles(SQLite::Database& db, std::string_view job);
 
 }  // namespace wan::server

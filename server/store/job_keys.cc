@@ -41,8 +41,8 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
   statement.exec();
 }
 
-// A column that has one value in all jobs of a query, and an index that begins with the column and
-// continues in the query's order. Without one a scan visits all jobs.
+// A column that has the same value in all jobs of a query, and an index that begins with this
+// column and continues in the query's order. Without such an index a scan visits all jobs.
 struct IndexedEquality {
   std::string_view column;
   std::string_view index;
@@ -73,7 +73,8 @@ std::string_view IndexOfOwners(JobOrderField order) {
   }
 }
 
-// Returns the index to use. Prefers the owner, so that callers do not scan the jobs of others.
+// Returns the index that the query should use. Prefers an index by owner, so that callers do not
+// scan the jobs of others.
 std::optional<IndexedEquality> IndexOf(const JobQuery& query) {
   const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
   if (query.owner.has_value() || owner != nullptr) {
@@ -97,7 +98,7 @@ std::string_view ColumnOf(JobOrderField field) {
     case JobOrderField::kPriority:
       return "priority";
     default:
-      return "job";  // numbers are in the order of acceptance
+      return "job";  // the column's numbers are in the order of acceptance
   }
 }
 
@@ -142,16 +143,16 @@ void RebuildJobKeys(SQLite::Database& db) {
   db.exec("DELETE FROM job_labels");
   db.exec("DELETE FROM job_keys");
   SQLite::Statement select(db, "SELECT number, job FROM jobs");
-  std::vector<std::pair<int64_t, int64_t>> ends;  // end_time and number
+  std::vector<std::pair<int64_t, int64_t>> ends;  // each pair has a job's end_time and number
   while (select.executeStep()) {
     wan::v1::Job job;
     const std::string bytes = select.getColumn(1).getString();
-    // Keep a damaged row: the first list that reads it moves it to damaged_jobs.
+    // Keep a damaged row: the first list that reads the row moves it to damaged_jobs.
     if (!job.ParseFromString(bytes)) job.Clear();
     InsertJobKeys(db, select.getColumn(0).getInt64(), job);
     if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
   }
-  // The order in which these jobs ended is not stored, so use their end times.
+  // Sort by end time, because the order in which these jobs ended is not stored.
   std::sort(ends.begin(), ends.end());
   SQLite::Statement update(db, "UPDATE job_keys SET ended = ? WHERE job = ?");
   for (size_t i = 0; i < ends.size(); ++i) {
@@ -198,7 +199,7 @@ JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
   if (after.has_value()) statement.bind(++bound, after->number);
   SQLite::Statement select_labels(db, "SELECT key, value FROM job_labels WHERE job = ?");
   JobLabels labels;
-  int64_t labels_of = 0;  // no job has this number
+  int64_t labels_of = 0;  // starts with a number that no job has
   JobScan scan;
   JobKeys keys;
   keys.labels = [&]() -> const JobLabels& {

@@ -1,5 +1,5 @@
-// The keys by which jobs are listed: a small row for each job in job_keys, and its labels in
-// job_labels.
+// Reads and writes the keys by which jobs are listed: for each job, a small row in job_keys and its
+// labels in job_labels.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -14,31 +14,33 @@
 
 namespace wan::server {
 
-// Call all functions with the connection's lock held, and those that write inside a transaction.
-// They throw SQLite's exceptions.
+// Call all functions of this file with the connection's lock held, and those that write inside a
+// transaction. They throw the exceptions of SQLite.
 
-// Adds the keys of a job that has none. If the job has ended, its rows must have been written.
+// Adds the keys of a job that has none yet. If the job has ended, the caller must have written its
+// rows before.
 void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
-// Replaces the keys of `job`, and its labels if `labels`. Its rows must have been written.
+// Replaces the keys of `job`; replaces its labels only if `labels` is true. The caller must have
+// written the job's rows before.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
-// Rebuilds the keys of all jobs from their rows, for migrations and repairs. The time grows with
-// the number of jobs.
+// Rebuilds the keys of all jobs from the jobs' rows, for migrations and repairs. The time that this
+// takes grows with the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
-// Most jobs visited by one scan, which then takes 2 ms.
+// Most jobs that one scan visits; it then takes 2 ms.
 inline constexpr int kJobsOfAScan = 1024;
 
-// Part of the jobs that a query accepts.
+// The result of a scan: some of the jobs that a query accepts.
 struct JobScan {
-  std::vector<JobPlace> found;  // in the query's order
+  std::vector<JobPlace> found;  // the accepted jobs, in the query's order
   int seen = 0;                 // number of visited jobs
-  // The last visited place; nullopt at the end of all jobs.
+  // The last place that the scan visited; nullopt at the end of all jobs.
   std::optional<JobPlace> end;
 };
 
-// Visits jobs after `after` (nullopt: from the first) in the query's order until it has found
-// `limit` or visited kJobsOfAScan. A query with an owner visits only that owner's jobs.
+// Visits the jobs after `after` (nullopt: from the first on) in the query's order, until it has
+// found `limit` jobs or visited kJobsOfAScan. A query with an owner visits only that owner's jobs.
 JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                     const std::optional<JobPlace>& after, int limit);
 

@@ -12,10 +12,10 @@
 namespace wan::server {
 namespace {
 
-// Most remembered names of removed jobs, for which GetJob says that the job was removed.
+// Names of this many removed jobs are remembered, so that GetJob can say that the job was removed.
 constexpr int64_t kRemovedNames = 100'000;
 
-// Returns a job's serialized bytes.
+// Returns the bytes of a job for its row.
 std::string RowOf(wan::v1::Job job) {
   job.clear_queue_position();
   job.clear_eta_seconds();
@@ -26,7 +26,8 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
-// Minutes kept in the table removed_use: a day, and a second one in case the wall clock is set.
+// How many minutes the table removed_use keeps: a day, and a second one in case the wall clock is
+// set.
 constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
 
 int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
@@ -60,7 +61,7 @@ JobRow ReadRow(SQLite::Statement& select) {
   return {select.getColumn(0).getInt64(),   select.getColumn(1).getString(),
           select.getColumn(2).getInt(),     select.getColumn(3).getString(),
           select.getColumn(4).getString(),  select.getColumn(5).getInt() != 0,
-          select.getColumn(6).getInt64(),  // NULL reads as 0
+          select.getColumn(6).getInt64(),  // NULL is read as 0
           select.getColumn(7).getInt() != 0};
 }
 

@@ -15,10 +15,10 @@
 
 namespace wan::server {
 
-// Call all functions with the connection's lock held, and those that write inside a transaction.
-// They throw SQLite's exceptions.
+// Call all functions of this file with the connection's lock held, and those that write inside a
+// transaction. They throw the exceptions of SQLite.
 
-// A row of the table `jobs`.
+// A row of the table jobs.
 struct JobRow {
   int64_t number = 0;
   std::string name;
@@ -26,11 +26,11 @@ struct JobRow {
   std::string job;
   std::string request_digest;
   bool tied_to_caller = false;
-  int64_t last_sequence = 0;  // 0: no event
+  int64_t last_sequence = 0;  // 0: the job has no event
   bool has_first_event = false;
 };
 
-// A SELECT that ReadRow reads; append the WHERE clause.
+// A SELECT whose result ReadRow can read; append the WHERE clause.
 inline constexpr char kSelectJob[] =
     "SELECT number, name, state, job, request_digest, tied_to_caller, "
     "(SELECT MAX(sequence) FROM events WHERE events.job = jobs.number), "
@@ -39,51 +39,53 @@ inline constexpr char kSelectJob[] =
 // Returns the current row of the statement.
 JobRow ReadRow(SQLite::Statement& select);
 
-// Returns what is wrong with a row; empty if nothing. `parsed` is the job in the row; `is_parsed`
-// says whether its bytes could be parsed.
+// Returns what is wrong with a row; empty if it is sound. `parsed` is the job in the row;
+// `is_parsed` says whether its bytes could be parsed.
 std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
 
-// Returns the value of the column request_id, "OWNER<newline>REQUEST_ID", which is unique because
+// Returns the value of the column request_id, "OWNER<newline>REQUEST_ID"; it is unique, because
 // owners' names have no newline.
 std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
 
-// Adds a job with its image (empty: none), but without events, and returns its number: `number`,
-// or the next one. ALREADY_EXISTS if its name or request_id is taken.
+// Adds a job with its image (empty: none), but without events, and returns the job's number:
+// `number`, or the next free one. Fails with ALREADY_EXISTS if the job's name or request_id is
+// taken.
 absl::StatusOr<int64_t> InsertJobRows(SQLite::Database& db, const StoredJob& stored,
                                       const std::string& image,
                                       std::optional<int64_t> number = std::nullopt);
 
-// Replaces the job's row. Drops its image if the new state is final.
+// Replaces the job's row. Drops the job's image if the new state is final.
 void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 
 void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report);
 
-// Returns at most `limit` QUEUED and RUNNING rows with a number below `before`, newest first. The
-// work is bounded by `limit`, because each state has an index in this order.
+// Returns at most `limit` rows of QUEUED and RUNNING jobs with a number below `before`, the newest
+// first. The work is bounded by `limit`, because each state has an index in this order.
 std::vector<JobRow> ReadUnfinishedRows(SQLite::Database& db, int64_t before, int limit);
 
-// Deletes a job that was just added, without recording its removal; does nothing if it does not
-// exist.
+// Deletes a job that was just added, without recording its removal; does nothing if the job does
+// not exist.
 void TakeBackJob(SQLite::Database& db, const std::string& name);
 
 // Deletes a job and all that belongs to it.
 void DeleteJobRows(SQLite::Database& db, int64_t number);
 
-// Deletes an ended job and all its rows, and records its name and device seconds. NOT_FOUND, or
-// FAILED_PRECONDITION (JOB_NOT_ENDED).
+// Deletes an ended job and all its rows, and records its name and device seconds. Fails with
+// NOT_FOUND, or with FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 
 // Returns the device time of removed jobs that ended in the minute of `since` or later.
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
-// Records the name of a removed job and forgets the oldest beyond 100,000. `owner` is nullopt if
-// unknown.
+// Records the name of a removed job; of more than 100,000 names it forgets the oldest. `owner` is
+// nullopt if nobody knows the owner.
 void NoteRemoved(SQLite::Database& db, std::string_view job,
                  const std::optional<std::string>& owner);
 
-// Returns the owner of a job, even if its row is damaged or was removed. NOT_FOUND if unknown.
+// Returns the owner of a job, even if its row is damaged or was removed. Fails with NOT_FOUND if
+// the job is unknown.
 absl::StatusOr<std::string> ReadOwner(SQLite::Database& db, std::string_view job);
 
 // Moves a row to the table damaged_jobs with a note of what is wrong.

@@ -1,5 +1,5 @@
-// Prevents rows that could not be read back. This is a second check: the code that receives texts
-// checks them first.
+// Prevents the store from writing rows that it could not read back. This is a second check: the
+// code that receives texts from callers checks them first.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@
 namespace wan::server {
 
 // Returns INTERNAL, naming the field, if a row of the new job could not be read back. `where` names
-// the store. Takes no lock.
+// the store in the message. Takes no lock.
 absl::Status CheckReadsBack(const std::string& where, const StoredJob& stored,
                             std::span<const wan::v1::Event> events);
 

@@ -11,8 +11,8 @@ namespace wan::server {
 absl::Status ReopeningJobStore::Reopen() {
   absl::MutexLock lock(&mutex_);
   if (store_ != nullptr && unwritable_.ok()) return absl::OkStatus();
-  // Close the read-only store first, because closing a file drops all locks of this process on it,
-  // even those of another store.
+  // Close the read-only store first, because closing a file drops all locks that this process has
+  // on the file, even those of another store.
   store_ = nullptr;
   absl::StatusOr<std::unique_ptr<JobStore>> opened = open_();
   unwritable_ = opened.status();

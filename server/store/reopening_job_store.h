@@ -19,30 +19,31 @@
 
 namespace wan::server {
 
-// `on_write` is called after every synced change with its kind and duration, on the thread that
-// calls `done`.
+// `on_write` is called after every synced change, with the change's kind and duration, on the
+// thread that calls `done`.
 struct StoreWatch {
-  Clock* clock = nullptr;  // may be null
+  Clock* clock = nullptr;  // measures the durations; may be null
   std::function<void(std::string_view operation, absl::Duration taken)> on_write;
 };
 
-// Thread-safe. Passes every call to the open store. While none is open, every call returns the
-// cause with the reason STORAGE_UNAVAILABLE; while the open store is read-only, every change does.
-// Opens nothing by itself: call Reopen.
+// Thread-safe. Passes every call to the store that is open. While no store is open, every call
+// fails with the cause and the reason STORAGE_UNAVAILABLE; while the open store is read-only, every
+// change fails so. The object opens a store only in Reopen.
 class ReopeningJobStore final : public JobStore {
  public:
   using Opener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
 
-  // `open` opens the store for writing. `open_for_reading` is called if `open` fails with the
-  // reason STORAGE_UNAVAILABLE.
+  // `open` opens a store for writing. `open_for_reading` is called if `open` fails with the reason
+  // STORAGE_UNAVAILABLE.
   ReopeningJobStore(Opener open, Opener open_for_reading, StoreWatch watch = {})
       : open_(std::move(open)),
         open_for_reading_(std::move(open_for_reading)),
         watch_(std::move(watch)) {}
 
-  // Opens the store for writing if it is not. Other calls wait meanwhile. Returns OK, or why the
-  // store cannot be written. With the reason STORAGE_UNAVAILABLE try again later. Other errors need
-  // an operator: the file is damaged or another server uses it.
+  // Opens the store for writing unless it already is open for writing. Other calls wait meanwhile.
+  // Returns OK, or the reason why the store cannot be written. After an error with the reason
+  // STORAGE_UNAVAILABLE, try again later. Other errors need an operator: the file is damaged, or
+  // another server uses it.
   absl::Status Reopen();
 
   // Whether a store is open, for writing or only for reading.
@@ -73,7 +74,7 @@ class ReopeningJobStore final : public JobStore {
   WebhookOutbox& webhooks() override { return outbox_; }
 
  private:
-  // Passes every call to the open store's outbox.
+  // Passes every call to the outbox of the store that is open.
   class Outbox final : public WebhookOutbox {
    public:
     explicit Outbox(ReopeningJobStore& store) : store_(store) {}
@@ -89,12 +90,13 @@ class ReopeningJobStore final : public JobStore {
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
   // Returns the store if it is open for writing. Such a store is never replaced, so changes wait
-  // for the disk without holding mutex_ (otherwise Reopen, and then readers, would wait for them).
+  // for the disk without holding mutex_; otherwise Reopen, and then readers, would wait for these
+  // changes.
   absl::StatusOr<JobStore*> Writable() const;
   template <typename Call>
   auto Write(std::string_view operation, const Call& call)
       -> decltype(call(std::declval<JobStore&>()));
-  // Calls `begin` with a `done` that reports the change.
+  // Calls `begin` with a `done` that reports the change to StoreWatch::on_write.
   template <typename Begin>
   void BeginWrite(std::string_view operation, Done done, const Begin& begin);
   void TellWritten(std::string_view operation, const absl::Status& status, int64_t began) const;
@@ -103,9 +105,9 @@ class ReopeningJobStore final : public JobStore {
   const Opener open_for_reading_;
   const StoreWatch watch_;
   Outbox outbox_{*this};
-  mutable absl::Mutex mutex_;  // held shared by calls, exclusively while the store is replaced
+  mutable absl::Mutex mutex_;  // calls hold it shared; replacing the store holds it exclusively
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
-  // Why no store is open for writing; OK if one is.
+  // Why no store is open for writing; OK if one is open.
   absl::Status unwritable_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -36,12 +36,13 @@ constexpr char kDatabaseFile[] = "jobs.db";
 constexpr char kLogSuffix[] = "-wal";
 constexpr char kPendingSuffix[] = "-repairing";
 constexpr char kNewSuffix[] = ".repaired";
-// Position and number of SQLite's lock bytes in every database file.
+// Position and number of the bytes that SQLite locks in every database file.
 constexpr off_t kLockStart = 0x40000000;
 constexpr off_t kLockBytes = 512;
 
-// Locks the file against every use by SQLite while the descriptor is open. Does not use SQLite,
-// which may refuse to open the file. The lock belongs to the descriptor, not to the process.
+// Locks the file, so that no SQLite can use it while the descriptor is open. This function does not
+// use SQLite, which may refuse to open the file. The lock belongs to the descriptor, not to the
+// process.
 absl::Status LockOut(const Descriptor& file, const fs::path& path) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
@@ -56,15 +57,15 @@ absl::Status LockOut(const Descriptor& file, const fs::path& path) {
       absl::StrCat("a server uses ", path.string(), "; stop it before a repair"));
 }
 
-// Returns whether SQLite finds no damage. An error means that another program or a newer server
-// wrote the file.
+// Returns whether SQLite finds the file undamaged. An error means that another program or a newer
+// server wrote the file.
 absl::StatusOr<bool> IsWhole(const fs::path& file) {
   const std::string where = absl::StrCat("job database ", file.string());
   try {
     const std::unique_ptr<SQLite::Database> db = OpenReadOnly(file);
     const absl::Status read = PrepareForReading(*db, where);
     if (absl::IsDataLoss(read)) return false;
-    // UNAVAILABLE: the file of an older server, which only needs a migration.
+    // UNAVAILABLE means that an older server wrote the file, which only needs a migration.
     if (!read.ok() && !absl::IsUnavailable(read)) return read;
     return db->execAndGet("PRAGMA integrity_check(1)").getString() == "ok";
   } catch (const SQLite::Exception& error) {
@@ -80,7 +81,7 @@ bool IsEnd(const wan::v1::Event& event) {
   return event.has_completed() || event.has_failed() || event.has_cancelled();
 }
 
-// Sets the job's end to the one that its event describes.
+// Sets the job's end to the one that the event `end` describes.
 void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   *job.mutable_end_time() = end.time();
   if (end.has_completed()) {
@@ -95,7 +96,7 @@ void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   }
 }
 
-// Returns the last event that an ended job must have.
+// Returns the event that must be the last one of an ended job.
 wan::v1::Event EndOf(const wan::v1::Job& job) {
   wan::v1::Event event;
   *event.mutable_time() = job.end_time();
@@ -181,7 +182,7 @@ class Rebuild {
       }
     }
     const absl::StatusOr<int64_t> inserted = InsertJobRows(db_, stored, image, number);
-    if (!inserted.ok()) return;  // an old version of a row that was already inserted
+    if (!inserted.ok()) return;  // skip an old version of a row that was already inserted
     ++result_.jobs;
     SQLite::Statement insert(db_, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
     for (auto& [sequence, event] : events) {
@@ -209,7 +210,8 @@ class Rebuild {
     }
   }
 
-  // Returns the job's events, by sequence. Resolves contradictions between the job and its events.
+  // Returns the job's events; the key is the sequence. Resolves contradictions between the job and
+  // its events.
   std::map<int64_t, wan::v1::Event> EventsOf(int64_t number, wan::v1::Job& job) {
     std::map<int64_t, wan::v1::Event> events;
     const auto found = found_.events.find(number);
@@ -329,7 +331,8 @@ absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs
   return SyncPath(file);
 }
 
-// Returns the damaged file that an interrupted repair has put aside; nothing if there is none.
+// If an earlier repair was interrupted, returns the damaged file that it has put aside; otherwise
+// nothing.
 std::optional<fs::path> PutAsideBefore(const fs::path& database) {
   std::ifstream pending(database.string() + kPendingSuffix);
   if (!pending.is_open()) return std::nullopt;
@@ -354,8 +357,8 @@ absl::StatusOr<fs::path> PutAside(const fs::path& database, absl::Time now) {
 }
 
 // Replaces the damaged file by the new one. Removes the log first, because SQLite would apply it to
-// the new file. A marker file prevents a server from using the old file without its log if this is
-// interrupted.
+// the new file. If this is interrupted, a marker file prevents a server from using the old file
+// without its log.
 absl::Status Exchange(const fs::path& database, const fs::path& fresh, const fs::path& aside) {
   const fs::path marker = database.string() + kPendingSuffix;
   absl::Status status = ReplaceFile(marker, aside.filename().string(), "");

@@ -1,4 +1,4 @@
-// Makes a new database from the readable rows of a damaged one.
+// Makes a new database from those rows of a damaged one that can be read.
 #pragma once
 
 #include <cstdint>
@@ -12,29 +12,31 @@
 namespace wan::server {
 
 struct RepairResult {
-  // True if the database was not damaged; then nothing was changed.
+  // True if the database was not damaged; then the repair has changed nothing.
   bool was_whole = false;
-  // The path of the kept damaged file; its write-ahead log, if any, has the same name with "-wal"
-  // appended.
+  // The path at which the damaged file was kept; its write-ahead log, if any, has the same name
+  // with "-wal" appended.
   std::filesystem::path kept;
-  int64_t jobs = 0;    // in the new database
-  int64_t events = 0;  // of the `jobs`
-  // Readable descriptions of the losses, by job, and of those that belong to no known job.
+  int64_t jobs = 0;    // number of jobs in the new database
+  int64_t events = 0;  // number of events of these jobs
+  // Descriptions of the losses for people: first job by job, then those that belong to no known
+  // job.
   std::vector<std::string> losses;
-  // Folders in `artifacts`, with their bytes, whose jobs are not in the new database. They are not
-  // removed.
+  // Folders in `artifacts`, with their sizes in bytes, whose jobs are not in the new database. The
+  // repair does not remove these folders.
   std::vector<std::string> unknown_files;
 };
 
 // Checks DATA_DIR/jobs.db. If it is damaged, replaces it by a new database with every job, event,
-// report and image that is readable in any page of the old one. One process at a time.
+// report and image that is readable in any page of the old one. Only one process at a time may
+// repair a database.
 //
 // A repair that is interrupted changes nothing, except at its very end; then no server starts on
 // the folder (RepairIsPending) until another repair has completed.
 //
-// UNAVAILABLE while a server uses the folder; NOT_FOUND if there is no database;
-// FAILED_PRECONDITION if a newer server wrote it; other errors if the disk refuses. Nothing has
-// changed after an error.
+// Errors: UNAVAILABLE while a server uses the folder; NOT_FOUND if there is no database;
+// FAILED_PRECONDITION if a newer server wrote it; others if the disk refuses. After an error
+// nothing has changed.
 absl::StatusOr<RepairResult> RepairDatabase(const std::filesystem::path& data_dir, absl::Time now);
 
 // Returns whether a repair of this database was interrupted while it put the new file in place.

@@ -8,9 +8,9 @@ namespace {
 constexpr std::string_view kJobPrefix = "jobs/";
 constexpr std::string_view kReportSuffix = "/report";
 constexpr size_t kLongestName = 256;
-// Length of a hex SHA-256, by which digest keys are recognized.
+// The length of a hex SHA-256; digest keys are recognized by it.
 constexpr size_t kDigestKeyBytes = 64;
-// Deeper than any tree of 2^32 pages.
+// No tree of 2^32 pages is as deep as this.
 constexpr int kDeepest = 40;
 
 enum class Table { kOther, kJobs, kEvents, kFiles, kReports, kImages, kWebhooks, kRemoved };
@@ -36,7 +36,7 @@ bool IsName(const std::string* text) {
   return text != nullptr && text->starts_with(kJobPrefix) && text->size() <= kLongestName;
 }
 
-// Returns how far a job has come; the version of a row with more progress is the newer one.
+// Returns how far a job has come; of two versions of a row, the one with more progress is newer.
 int Progress(int64_t state) {
   if (IsFinal(static_cast<wan::v1::JobState>(state))) return 2;
   return state == wan::v1::JOB_STATE_RUNNING ? 1 : 0;
@@ -71,7 +71,7 @@ class Finder {
   }
 
  private:
-  // Calls `take` with every record below a page.
+  // Calls `take` with every record in the tree below a page.
   template <typename Taker>
   void Walk(uint32_t number, int levels, const Taker& take) {
     if (levels == 0 || !visited_.insert(number).second) return;
@@ -85,8 +85,8 @@ class Finder {
     for (const uint32_t child : page->children) Walk(child, levels - 1, take);
   }
 
-  // Records the root page of a table or index from a row of the schema: type, name, tbl_name,
-  // rootpage, sql.
+  // Records the root page of a table or index; `place` is its row of the schema: type, name,
+  // tbl_name, rootpage, sql.
   void TakeTable(const CellPlace& place) {
     const std::optional<DatabaseRecord> record = pages_.ReadRecord(place);
     if (!record.has_value()) return;
@@ -98,7 +98,7 @@ class Finder {
                         *type == "table" ? TableOf(*name) : Table::kOther);
   }
 
-  // Guesses the table of a record from its columns.
+  // Guesses from the columns of a record to which table it belongs.
   Table Recognize(bool table, const CellPlace& place, const DatabaseRecord& record) const {
     if (!table && record.values.size() == 4 && Column<int64_t>(record, 2) != nullptr) {
       const auto* const key = Column<std::string>(record, 3);

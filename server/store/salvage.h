@@ -15,40 +15,44 @@
 
 namespace wan::server {
 
-// A row of `jobs` or `damaged_jobs`.
+// A row of the table jobs or damaged_jobs.
 struct SalvagedJob {
   CellPlace place;
   std::string name;
   int64_t state = 0;
-  bool reachable = false;  // through the table's tree; else it may be an old version
+  // Whether the table's tree reaches the row; if not, it may be an old version.
+  bool reachable = false;
 };
 
-// A row of `webhooks`.
+// A row of the table webhooks.
 struct SalvagedWebhook {
-  std::string job;  // wan.v1.Job
+  std::string job;  // a serialized wan.v1.Job
   int64_t attempts = 0;
   int64_t due = 0;  // microseconds since the epoch
 };
 
-// The positions of all rows found. The keys are the jobs' numbers in the database.
+// Where all rows are that were found. The keys are the jobs' numbers in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
-  std::map<int64_t, std::map<int64_t, CellPlace>> events;   // by job and sequence
-  std::map<int64_t, std::map<std::string, JobFile>> files;  // by job and name
+  // First key: the job's number; second key: the event's sequence.
+  std::map<int64_t, std::map<int64_t, CellPlace>> events;
+  // First key: the job's number; second key: the file's name.
+  std::map<int64_t, std::map<std::string, JobFile>> files;
   std::map<int64_t, CellPlace> reports;
   std::map<int64_t, CellPlace> images;
-  std::map<int64_t, CellPlace> webhooks;  // only rows that the table's tree reaches
-  std::set<std::string> removed;          // names of removed jobs
-  std::map<int64_t, std::string> names;   // names of the jobs of all events
-  int damaged_pages = 0;                  // among those that the trees reach
+  std::map<int64_t, CellPlace> webhooks;  // only the rows that the table's tree reaches
+  std::set<std::string> removed;          // the names of removed jobs
+  std::map<int64_t, std::string> names;   // the names of the jobs to which the events belong
+  int damaged_pages = 0;  // number of damaged pages among those that the trees reach
 };
 
-// Reads every page. Prefers rows that the tables' trees reach. Also reads the other pages that are
-// not free, because the page that links to them may be damaged; from these it takes undamaged rows
-// that the trees do not contain.
+// Reads every page of the database. Of several versions of a row, prefers the one that the table's
+// tree reaches. Also reads the pages that are neither free nor in a tree, because the page that
+// links to them may be damaged; from these it takes undamaged rows that the trees do not contain.
 Salvage FindRows(const DatabasePages& pages);
 
-// Read a row that FindRows has found; nullopt if it is damaged.
+// ReadJob and the functions below read a row that FindRows has found; they return nullopt if the
+// row is damaged.
 std::optional<StoredJob> ReadJob(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place);

@@ -85,7 +85,7 @@ int SavepointStore::StepsKept(std::string_view job) const {
 }
 
 void SavepointStore::Remove(std::string_view job) const {
-  std::error_code ignored;  // RemoveLeftovers tries again
+  std::error_code ignored;  // if this fails, RemoveLeftovers tries again
   fs::remove(PathOf(job), ignored);
 }
 

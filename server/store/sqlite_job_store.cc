@@ -32,12 +32,12 @@
 namespace wan::server {
 namespace {
 
-// Maximum number of rows that are read before the lock is released.
+// Most rows that are read before the lock is released for a moment.
 constexpr int kRowsAtOnce = 64;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
-// The sync of a store in memory.
+// The sync of a store that is only in memory.
 absl::Status SyncNothing() { return absl::OkStatus(); }
 
 class SqliteJobStore final : public JobStore {
@@ -86,7 +86,7 @@ class SqliteJobStore final : public JobStore {
                 transaction.commit();
                 return absl::OkStatus();
               })
-              .IgnoreError();  // then the refused jobs run after the next start
+              .IgnoreError();  // if this fails, the refused jobs run after the next start
         });
   }
 
@@ -151,7 +151,8 @@ class SqliteJobStore final : public JobStore {
       for (const JobRow& row : *rows) {
         page.bytes += row.job.size();
         absl::StatusOr<StoredJob> job = ToJob(row);
-        if (job.ok()) page.jobs.push_back(*std::move(job));  // else ToJob has moved and reported it
+        // Otherwise ToJob has moved and reported the job.
+        if (job.ok()) page.jobs.push_back(*std::move(job));
       }
       seen += scan.seen;
       page.next = scan.end;
@@ -277,7 +278,8 @@ class SqliteJobStore final : public JobStore {
   }
 
  private:
-  // Returns the job whose column `key` has this value. DATA_LOSS if its row is damaged.
+  // Returns the job whose column `key` has the value `value`. Fails with DATA_LOSS if the job's row
+  // is damaged.
   absl::StatusOr<StoredJob> FindJob(const char* key, std::string_view value,
                                     const std::optional<absl::Status>& missing) {
     const absl::StatusOr<JobRow> row =
@@ -296,7 +298,7 @@ class SqliteJobStore final : public JobStore {
     return ToJob(*row);
   }
 
-  // Callers should have checked their texts; report what they missed.
+  // Reports texts that the callers should have refused.
   absl::Status CheckReadable(const StoredJob& stored,
                              std::span<const wan::v1::Event> events) const {
     absl::Status readable = CheckReadsBack(where_, stored, events);
@@ -305,7 +307,7 @@ class SqliteJobStore final : public JobStore {
   }
 
   // Returns a query's next jobs, in its order: at most `limit`, and none after the job that exceeds
-  // `bytes`. Sets `scan` to the progress of the search.
+  // `bytes`. Stores in `scan` how far the search has come.
   absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
                                                 const std::optional<JobPlace>& after, int limit,
                                                 size_t bytes, JobScan& scan) {
@@ -329,7 +331,8 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Parses a row with no lock held. If it is damaged, calls SetAside and returns DATA_LOSS.
+  // Parses a row; call it with no lock held. If the row is damaged, calls SetAside and returns
+  // DATA_LOSS.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
     const bool parsed = stored.job.ParseFromString(row.job);
@@ -356,7 +359,7 @@ class SqliteJobStore final : public JobStore {
       transaction.commit();
       return absl::OkStatus();
     };
-    // If the disk takes no writes, the row stays in the table and is skipped.
+    // If the disk takes no writes, the damaged row stays in the table, where reads skip it.
     database_->Write(move, [](const absl::Status& /*ignored*/) {});
     if (first && on_problem_ != nullptr) on_problem_(damaged);
     return damaged;
@@ -392,21 +395,21 @@ class SqliteJobStore final : public JobStore {
     AddWebhookOf(db, change);
     if (change.report.has_value()) ReplaceReport(db, number, *change.report);
     if (change.files.has_value()) ReplaceJobFiles(db, number, *change.files);
-    // Last, because the keys include the size of all rows of the job.
+    // Do this last, because the keys include the size of all rows of the job.
     if (change.row.has_value()) UpdateJobKeys(db, number, *change.row, change.labels_changed);
     return absl::OkStatus();
   }
 
-  const std::string where_;  // the file, for messages
+  const std::string where_;  // names the file in messages
   const std::function<void(const absl::Status&)> on_problem_;
   absl::Mutex mutex_;
-  // By job: the sequence of the first event that was written without being confirmed by the disk.
-  // The change was refused and will be repeated, possibly with other events.
+  // For each job, the sequence of the first event that was written without a confirmation by the
+  // disk. The store has refused that change; the caller will repeat it, possibly with other events.
   std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
-  // Numbers of the damaged rows that were reported.
+  // The numbers of the damaged rows that were already reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
   std::optional<SqliteWebhookOutbox> webhooks_;
-  std::unique_ptr<JobDatabase> database_;  // last: its pending calls use the others
+  std::unique_ptr<JobDatabase> database_;  // declared last: its pending calls use the members above
 };
 
 absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(
@@ -420,7 +423,8 @@ std::string WhereOf(const std::filesystem::path& file) {
   return absl::StrCat("job database ", file.string());
 }
 
-// FAILED_PRECONDITION for a pipe or the like, for which SQLite would wait forever.
+// Fails with FAILED_PRECONDITION for a pipe and other special files, for which SQLite would wait
+// forever.
 absl::Status CheckIsFile(const std::filesystem::path& file) {
   for (const char* const suffix : {"", "-wal"}) {
     const std::filesystem::path part = file.string() + suffix;

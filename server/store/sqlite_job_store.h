@@ -1,6 +1,6 @@
-// The embedded JobStore: one SQLite file in WAL mode. One thread writes, and another syncs all that
-// was written meanwhile. Short reads and scans have a connection each, which waits for neither, nor
-// for a checkpoint.
+// The JobStore that servers use: one SQLite file in WAL mode, inside the process. One thread
+// writes, and another one syncs all that was written meanwhile. Short reads and scans have a
+// connection each, which waits for neither of these threads, nor for a checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -13,10 +13,11 @@
 
 namespace wan::server {
 
-// Opens or creates the file and locks it: UNAVAILABLE if another process or store has it open.
-// DATA_LOSS if the file is damaged or not a database; FAILED_PRECONDITION if a newer version of the
-// server wrote it. Both messages name the file and say what to do. A status with the reason
-// STORAGE_UNAVAILABLE means that the disk does not let it create or read the file.
+// Opens or creates the file and locks it; fails with UNAVAILABLE if another process or store has it
+// open. Fails with DATA_LOSS if the file is damaged or not a database; FAILED_PRECONDITION if a
+// newer version of the server wrote it. The messages of both errors name the file and say what to
+// do. An error with the reason STORAGE_UNAVAILABLE means that the disk lets the store neither
+// create nor read the file.
 //
 // A damaged row loses only its own job: the first call that reads it moves it to the table
 // damaged_jobs, and calls `on_problem` on the calling thread with no lock held.
@@ -29,13 +30,13 @@ absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStore(
     std::function<absl::Status()> sync = nullptr);
 
 // Opens a file that this process cannot write, because the disk is read-only or permissions are
-// missing. Also reads the write-ahead log. Every change is refused with the reason
-// STORAGE_UNAVAILABLE. The file is not locked: another server may write it meanwhile.
+// missing. The write-ahead log is read too. Every change is refused with the reason
+// STORAGE_UNAVAILABLE. The file is not locked, so another server may write it meanwhile.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenSqliteJobStoreForReading(
     const std::filesystem::path& file,
     std::function<void(const absl::Status&)> on_problem = nullptr);
 
-// Opens the same store in memory, for tests.
+// Opens a store of the same kind that is only in memory, for tests.
 absl::StatusOr<std::unique_ptr<JobStore>> OpenInMemoryJobStore();
 
 }  // namespace wan::server

@@ -15,7 +15,8 @@
 namespace wan::server {
 namespace {
 
-// Step N of the list takes a database from version N to N + 1. A released step never changes.
+// Step N of the list takes a database from version N to N + 1. A step never changes once it was
+// released.
 constexpr const char* kMigrations[] = {
     R"sql(
 CREATE TABLE jobs (
@@ -55,8 +56,8 @@ CREATE TABLE damaged_jobs (                  -- rows of jobs that could not be r
   reason TEXT NOT NULL                       -- what is wrong with it
 );
 )sql",
-    // Jobs without an owner (of servers that did not authenticate callers) keep their plain
-    // request_id. Other jobs have 'OWNER<newline>REQUEST_ID', so that the column is unique for each
+    // Jobs without an owner, from servers that did not authenticate callers, keep their plain
+    // request_id. Other jobs get 'OWNER<newline>REQUEST_ID', so that the column is unique for each
     // owner.
     R"sql(
 ALTER TABLE jobs ADD COLUMN owner TEXT NOT NULL DEFAULT '';
@@ -107,7 +108,8 @@ CREATE TABLE webhooks (                      -- reports of jobs' ends that were 
 );
 CREATE INDEX webhooks_by_due ON webhooks (due, number);
 )sql",
-    // The space of ended jobs; triggers update the totals with every change of job_keys.
+    // Two tables count the space that ended jobs take; triggers update them with every change of
+    // job_keys.
     R"sql(
 ALTER TABLE job_keys ADD COLUMN ended INTEGER NOT NULL DEFAULT 0;  -- order of the ends in a state; 0: not ended
 ALTER TABLE job_keys ADD COLUMN file_bytes INTEGER NOT NULL DEFAULT 0;   -- of artifacts that are there
@@ -153,8 +155,8 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   PRIMARY KEY (owner, minute)
 ) WITHOUT ROWID;
 )sql",
-    // Indexes for every list of one owner. WebhookTurns now orders webhook reports, so their index
-    // by due time is dropped.
+    // Indexes for the lists that show the jobs of one owner. The index of webhook reports by due
+    // time is dropped, because WebhookTurns now orders the reports.
     R"sql(
 DROP INDEX webhooks_by_due;
 CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);
@@ -166,19 +168,20 @@ CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and dama
 CREATE TABLE secret_key (key BLOB NOT NULL); -- one row, for what callers keep and must not read
 INSERT INTO secret_key VALUES (randomblob(32));
 )sql"};
-// The latest schema version that changed job_keys. The keys of older databases are rebuilt.
+// The latest schema version that changed the table job_keys. The keys of an older database are
+// rebuilt.
 constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
-// SQLite's VFS that excludes other processes from the first read on, allows several connections of
-// this process, and keeps the index of the write-ahead log in memory. It creates no extra file, so
-// the database can be read on a full disk.
+// The VFS of SQLite that excludes other processes from the first read on, allows several
+// connections of this process, and keeps the index of the write-ahead log in memory. It creates no
+// extra file, so a database on a full disk can still be read.
 constexpr char kOneProcess[] = "unix-excl";
 
-// Value of PRAGMA auto_vacuum with which VacuumPiece can shrink a file.
+// The value of PRAGMA auto_vacuum with which VacuumPiece can shrink a file.
 constexpr int kIncremental = 2;
-// Number of free pages left in the file for the next jobs, and of pages freed at once (a few
-// milliseconds).
+// How many free pages stay in the file for the next jobs, and how many are freed at once, which
+// takes a few milliseconds.
 constexpr int kFreePagesKept = 256;
 constexpr int kPagesAtOnce = 64;
 
@@ -253,8 +256,8 @@ std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file
   std::error_code error;
   const auto log_bytes = std::filesystem::file_size(file.string() + "-wal", error);
   if (!error && log_bytes > 0) {
-    // "unix-none" keeps the log's index in memory and takes no locks, so it needs no write
-    // permission.
+    // The VFS "unix-none" keeps the log's index in memory and takes no locks, so it needs no
+    // permission to write.
     return std::make_unique<SQLite::Database>(file.string(), SQLite::OPEN_READONLY,
                                               /*aBusyTimeoutMs=*/0, "unix-none");
   }
@@ -276,9 +279,9 @@ std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file) {
 }
 
 absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
-  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // affects only new files (VacuumPiece)
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // this affects only new files (VacuumPiece)
   const std::string mode = db.execAndGet("PRAGMA journal_mode = WAL").getString();
-  // The store syncs the write-ahead log itself, once for several changes. With NORMAL SQLite still
+  // The store syncs the write-ahead log itself, once for several changes. With NORMAL, SQLite still
   // syncs the log's header, and both files at a checkpoint, which consistency requires.
   db.exec(mode == "wal" || mode == "memory" ? "PRAGMA synchronous = NORMAL"
                                             : "PRAGMA synchronous = FULL");

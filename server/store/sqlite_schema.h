@@ -1,4 +1,4 @@
-// The schema of the SQLite store, opening its file, and translating SQLite's errors.
+// Defines the schema of the SQLite store, opens its file, and converts SQLite's errors.
 #pragma once
 
 #include <SQLiteCpp/SQLiteCpp.h>
@@ -12,28 +12,28 @@
 namespace wan::server {
 
 // Converts an exception of SQLite to a status of JobStore. `where` names the file in the message.
-// The reason is STORAGE_UNAVAILABLE if the disk refuses reads or writes.
+// The status has the reason STORAGE_UNAVAILABLE if the disk refuses reads or writes.
 absl::Status SqliteStatus(const SQLite::Exception& error, const std::string& where);
 
-// Opens a file for reading, with its write-ahead log if it has one, without a lock and without
-// creating files. Throws SQLite::Exception.
+// Opens a file, with its write-ahead log if it has one, for reading only: takes no lock and creates
+// no files. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file);
 
-// Opens or creates a file. No other process can use the file from its first use until all
-// connections are closed. Throws SQLite::Exception.
+// Opens the file, or creates it if it is missing. From the first use until all connections are
+// closed, no other process can use the file. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file);
 
-// Opens another connection, for reading, which never waits for the writing one. Call it after
+// Opens another connection, for reading, which never waits for the one that writes. Call it after
 // PrepareDatabase. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
 
-// Locks the file for this process, checks it, and migrates it to this server's schema. Returns
-// an error or throws SQLite::Exception. If the disk refuses writes but the schema needs no
-// migration, it returns OK, because the file can be read.
+// Locks the file for this process, checks it, and migrates it to this server's schema. Returns an
+// error or throws SQLite::Exception if it cannot. If the disk refuses writes but the schema needs
+// no migration, returns OK, because the file can still be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);
 
-// The same check for a connection that can only read. UNAVAILABLE (STORAGE_UNAVAILABLE) if the
-// schema needs a migration.
+// Makes the same checks for a connection that can only read. Fails with UNAVAILABLE
+// (STORAGE_UNAVAILABLE) if the schema needs a migration.
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
 // Gives some free pages of the file back to the file system, and returns whether there are more. A

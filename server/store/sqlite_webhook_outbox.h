@@ -1,4 +1,4 @@
-// The outbox of the SQLite store: the table webhooks of the job database.
+// The outbox of the SQLite store, in the table webhooks of the job database.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// Changes are not synced: if a power cut undoes one, a report is delivered once more.
+// Changes are not synced: if a power cut takes one back, a report is delivered once more.
 class SqliteWebhookOutbox final : public WebhookOutbox {
  public:
   // The database must outlive the outbox.

@@ -13,42 +13,44 @@
 
 namespace wan::server {
 
-// One report.
+// The webhook report of one job.
 struct PendingWebhook {
-  int64_t number = 0;  // grows with each report
-  // The job at its end; its request has only model, labels and webhook_url.
+  int64_t number = 0;  // greater than the number of any earlier report
+  // The job as it was at its end; of its request it has only model, labels and webhook_url.
   wan::v1::Job job;
-  int attempts = 0;  // attempts so far, including the current one
+  int attempts = 0;  // number of attempts to deliver it, including the current one
 
   friend bool operator==(const PendingWebhook& a, const PendingWebhook& b) {
     return a.number == b.number;
   }
 };
 
-// A report as listed, without its contents.
+// A report as lists show it, without its contents.
 struct QueuedWebhook {
   int64_t number = 0;
-  std::string url;    // webhook_url of its job; empty if the report cannot be read
-  std::string owner;  // owner of its job
-  int attempts = 0;   // attempts so far
-  absl::Time due;     // the next attempt; a new report is due at once
+  std::string url;    // the job's webhook_url; empty if the report cannot be read
+  std::string owner;  // the job's owner
+  int attempts = 0;   // number of attempts to deliver it so far
+  absl::Time due;     // time of the next attempt; a new report is due at once
 };
 
-// Thread-safe. Errors as of JobStore. A report is added with its job's end, in one transaction; it
-// stays when the job is deleted.
+// Thread-safe. Errors are those of JobStore. A report is stored in one transaction with the end of
+// its job; it stays when the job is deleted.
 class WebhookOutbox {
  public:
   virtual ~WebhookOutbox() = default;
 
-  // Returns at most `most` reports with numbers above `after`, in the order of the numbers.
+  // Returns at most `most` reports whose numbers are above `after`, in ascending order.
   virtual absl::StatusOr<std::vector<QueuedWebhook>> Webhooks(int64_t after, int most) = 0;
 
-  // Takes a report for one attempt; nullopt if it no longer exists. It is due again at `due` unless
-  // it is removed before, so that a crash during the attempt loses no report.
+  // Takes a report for one attempt to deliver it; returns nullopt if the report no longer exists.
+  // Unless it is removed before, the report is due again at `due`, so that a crash during the
+  // attempt loses no report.
   virtual absl::StatusOr<std::optional<PendingWebhook>> TakeWebhook(int64_t number,
                                                                     absl::Time due) = 0;
 
-  // Removes a report that was delivered or given up. After a crash it may reappear.
+  // Removes a report that was delivered or given up. After a crash of the machine the report may be
+  // back.
   virtual absl::Status RemoveWebhook(int64_t number) = 0;
 };
 

@@ -13,7 +13,8 @@ bool Ends(const wan::v1::Event& event) {
 }  // namespace
 
 void AddWebhookOf(SQLite::Database& db, const JobChange& change) {
-  // Only the job's end itself has a final event; later changes, for example of labels, have none.
+  // Only the change that ends a job has a final event; later changes, for example of labels, have
+  // none.
   if (!change.row.has_value() || change.row->request().webhook_url().empty() ||
       std::none_of(change.events.begin(), change.events.end(), Ends)) {
     return;
@@ -63,7 +64,7 @@ std::optional<PendingWebhook> TakeWebhookRow(SQLite::Database& db, int64_t numbe
   taken.number = number;
   taken.attempts = find.getColumn(1).getInt() + 1;
   if (!taken.job.ParseFromString(find.getColumn(0).getString())) {
-    // The job is unreadable, so no report can be sent.
+    // Remove the report, because a job that cannot be read cannot be reported.
     RemoveWebhookRow(db, number);
     return std::nullopt;
   }

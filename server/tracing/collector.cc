@@ -17,10 +17,10 @@ namespace {
 
 constexpr absl::string_view kTracesPath = "/v1/traces";
 constexpr size_t kMostHeaderFileBytes = size_t{64} << 10;
-// Most bytes of an answer; an ExportTraceServiceResponse is a few numbers and a message.
+// Most bytes of an answer; an ExportTraceServiceResponse has only a few numbers and a message.
 constexpr size_t kMostAnswerBytes = size_t{64} << 10;
 
-// Whether the name is valid for a header field (RFC 9110, token).
+// Whether the name is valid for a header field (a token of RFC 9110).
 bool IsFieldName(absl::string_view name) {
   return !name.empty() && std::all_of(name.begin(), name.end(), [](unsigned char c) {
     return absl::ascii_isalnum(c) ||
@@ -53,7 +53,7 @@ absl::StatusOr<std::string> TracesUrl(const std::string& endpoint) {
   const bool parsed = url != nullptr && http && IsPrintable(endpoint) &&
                       !absl::StrContains(endpoint, ' ') &&
                       curl_url_set(url.get(), CURLUPART_URL, endpoint.c_str(), 0) == CURLUE_OK;
-  // Do not repeat the URL in this message, because it may contain a password.
+  // The message must not repeat the URL, because it may contain a password.
   if (parsed && (HasPart(url.get(), CURLUPART_USER) || HasPart(url.get(), CURLUPART_PASSWORD))) {
     return wrong(
         "must have no user name and no password; write them into the file of otlp_headers");
@@ -107,7 +107,7 @@ absl::StatusOr<PostFields> ReadCollectorHeaders(const std::string& file) {
 Collector::Collector(std::string url, PostFields headers, std::string ca_file)
     : url_(std::move(url)), fields_(std::move(headers)) {
   fields_.emplace_back("Content-Type", "application/json");
-  // Allow every address and http, because the operator chooses the collector.
+  // Allow every address, and http as well, because the operator chooses the collector.
   options_.allow_http = true;
   options_.ca_file = std::move(ca_file);
   options_.connect_time = std::chrono::seconds(5);

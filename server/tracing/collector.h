@@ -1,4 +1,4 @@
-// Sends requests to the trace collector that the operator has configured.
+// Sends requests to the collector of traces that the operator has configured.
 #pragma once
 
 #include <stop_token>
@@ -10,20 +10,21 @@
 
 namespace wan::server {
 
-// Returns the URL to which spans are posted. `endpoint` is the setting otlp_endpoint; "/v1/traces"
-// is added unless it ends with that. INVALID_ARGUMENT, with a message that begins with the setting,
-// if it is not an http or https URL or has more than host, port and path.
+// Returns the URL to which spans are posted. `endpoint` is the value of the setting otlp_endpoint;
+// "/v1/traces" is added unless it ends with that. Fails with INVALID_ARGUMENT, and a message that
+// begins with the setting, if the value is not an http or https URL or has more than host, port and
+// path.
 absl::StatusOr<std::string> TracesUrl(const std::string& endpoint);
 
-// Reads HTTP header fields from the file of the setting otlp_headers: "NAME: VALUE" in each line,
-// except empty lines and comments (#). Error messages begin with the setting and never contain
-// values, which may be secret.
+// Reads HTTP header fields from the file that the setting otlp_headers names: each line has one,
+// "NAME: VALUE", except empty lines and comments (#). Error messages begin with the setting and
+// never contain values, which may be secret.
 absl::StatusOr<PostFields> ReadCollectorHeaders(const std::string& file);
 
 // Thread-safe.
 class Collector {
  public:
-  // `ca_file` is as in PostOptions.
+  // `ca_file` is the value for PostOptions::ca_file.
   Collector(std::string url, PostFields headers, std::string ca_file);
 
   // Posts an ExportTraceServiceRequest in JSON. Blocks for at most 10 s.

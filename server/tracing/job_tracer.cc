@@ -25,22 +25,22 @@ TraceSpan SpanOf(const wan::v1::TraceContext& trace) {
   return span;
 }
 
-// Returns the span of an attempt, without its times.
+// Returns the span of an attempt, but without its times.
 TraceSpan AttemptSpanOf(const wan::v1::TraceContext& trace, const std::string& job, int attempt) {
   TraceSpan span = SpanOf(trace);
   span.span_id = AttemptSpanId(job, attempt);
   span.parent_span_id = JobSpanId(job);
   span.name = kAttemptName;
   span.attributes = {{"wan.job", job}, {"wan.attempt", int64_t{attempt}}};
-  // Link to the previous attempt, whose savepoint this one may continue.
+  // Link the span to that of the previous attempt, whose savepoint this attempt may continue.
   if (attempt > 1) span.linked_span_ids.push_back(AttemptSpanId(job, attempt - 1));
   return span;
 }
 
 std::string TextOf(absl::string_view text) { return {text.data(), text.size()}; }
 
-// Sets the status of a stage or an attempt. A stop, by a cancellation or preemption, is not a
-// failure.
+// Writes the result of a stage or an attempt to its span. A stop because of a cancellation or
+// preemption does not count as a failure.
 void SetStatus(const absl::Status& status, TraceSpan& span) {
   if (status.ok()) return;
   if (absl::IsCancelled(status)) {
@@ -83,7 +83,7 @@ class AttemptSpans final : public TelemetrySink {
       span.name = NameOf(record.stage);
     }
     span.start = record.start;
-    // Not the current time: the wall clock may have been set.
+    // Do not use the current time: the wall clock may have been set meanwhile.
     span.end = record.start + absl::Seconds(record.seconds);
     span.attributes.push_back({"wan.model", context_.model});
     if (record.step != nullptr) {
@@ -101,7 +101,7 @@ class AttemptSpans final : public TelemetrySink {
   std::string ParentOf(StageKind kind) const {
     if (kind == StageKind::kQueueWait) return JobSpanId(context_.job);
     if (kind != StageKind::kLoraMerging) return attempt_id_;
-    // LoRA merging is part of the loading of a step.
+    // Merging a LoRA is part of the loading of a step.
     for (const auto& [stage, id] : open_) {
       if (stage.kind == StageKind::kStepLoading) return id;
     }
@@ -111,7 +111,7 @@ class AttemptSpans final : public TelemetrySink {
   SpanExporter& exporter_;
   const SinkContext context_;
   const std::string attempt_id_;
-  std::map<Stage, std::string> open_;  // span IDs of the open stages
+  std::map<Stage, std::string> open_;  // the IDs of the spans of the open stages
   std::optional<int> first_step_;      // the step at which the attempt began
 };
 
@@ -143,13 +143,13 @@ TraceSpan JobSpanOf(const wan::v1::Job& job) {
   return span;
 }
 
-// Returns the span of the attempt that a job lost with an earlier process.
+// Returns the span of the attempt that the job lost when an earlier process ended.
 TraceSpan LostAttemptOf(const wan::v1::Job& job) {
   TraceSpan span = AttemptSpanOf(job.trace(), job.name(), job.attempt());
   span.attributes.push_back({"wan.model", job.request().model()});
   span.start = span.end = ToTime(job.start_time());
   if (!job.lost_attempts().empty()) {
-    // The time of the attempt's last event.
+    // The span ends at the time of the attempt's last event.
     const wan::v1::LostAttempt& lost = *job.lost_attempts().rbegin();
     if (lost.attempt() == job.attempt()) span.end = ToTime(lost.end_time());
   }
@@ -174,7 +174,8 @@ void JobTracer::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) 
   {
     absl::MutexLock lock(&mutex_);
     if (previous == wan::v1::JOB_STATE_UNSPECIFIED) {
-      // Make the span at the job's next state, which has the entry of the lost attempt.
+      // Make the span when the job's state changes next; then the row has the entry of the lost
+      // attempt.
       if (job.state() == wan::v1::JOB_STATE_RUNNING) lost_.insert(job.name());
       return;
     }

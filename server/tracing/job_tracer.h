@@ -16,7 +16,7 @@
 
 namespace wan::server {
 
-// Thread-safe. Only jobs whose trace is sampled get spans. Spans never contain a prompt, an image
+// Thread-safe. Only jobs whose trace is sampled have spans. Spans never contain a prompt, an image
 // or a label, which belong to the callers.
 class JobTracer final : public StateListener {
  public:
@@ -27,13 +27,14 @@ class JobTracer final : public StateListener {
   // sinks.
   SinkFactory StageSinks();
 
-  // Makes the span of an ended job, and of an attempt that was lost with an earlier process.
+  // Makes the span of a job that has ended, and the span of an attempt that was lost when an
+  // earlier process ended.
   void OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) override;
 
  private:
   SpanExporter& exporter_;
   absl::Mutex mutex_;
-  // Jobs that were RUNNING in an earlier process and have not been requeued or ended yet.
+  // Jobs that were RUNNING in an earlier process and have not been requeued or ended since.
   std::set<std::string> lost_ ABSL_GUARDED_BY(mutex_);
 };
 

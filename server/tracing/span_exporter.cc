@@ -18,7 +18,7 @@ double Random() {
   return std::uniform_real_distribution<double>(0, 1)(generator);
 }
 
-// Whether OTLP asks clients to retry after this HTTP status.
+// Whether OTLP asks clients to try again after an answer with this HTTP status.
 bool MayTryAgain(int status) {
   return status == 429 || status == 502 || status == 503 || status == 504;
 }

@@ -22,54 +22,57 @@
 namespace wan::server {
 
 struct SpanExporterOptions {
-  // The resource attributes of this process, and the server's version.
+  // The resource attributes, which describe this process, and the server's version.
   std::vector<SpanAttribute> resource;
   std::string version;
-  // Most waiting spans; further ones are dropped.
+  // Most spans that wait; more are dropped.
   size_t capacity = 8192;
-  // Most spans of one request. Fewer are sent when the oldest has waited for `interval`.
+  // Most spans that are sent in one request. A request has fewer when the oldest span has waited
+  // for `interval`.
   size_t batch = 512;
   absl::Duration interval = absl::Seconds(2);
-  // Delay before a request's second attempt; doubles with each further attempt up to `most_delay`.
-  // Up to a quarter is added at random, and the collector's Retry-After is respected.
+  // Time before the second attempt of a request; it doubles with each further attempt, up to
+  // `most_delay`. A random time of up to a quarter is added, and the collector's Retry-After is
+  // respected.
   absl::Duration first_delay = absl::Seconds(1);
   absl::Duration most_delay = absl::Seconds(30);
-  // A request is given up when an attempt fails this long after the first one.
+  // A request is given up when an attempt fails this long after the first attempt.
   absl::Duration most_age = absl::Minutes(1);
-  // Most time for which Stop continues sending.
+  // Most time for which Stop goes on sending.
   absl::Duration flush_time = absl::Seconds(3);
 };
 
-// Posts a request and returns the collector's answer. Blocks for a bounded time.
+// Posts a request to the collector and returns the collector's answer. Blocks for a bounded time.
 using PostSpans =
     std::function<absl::StatusOr<PostAnswer>(const std::string& request, std::stop_token stop)>;
 
 // Thread-safe.
 class SpanExporter {
  public:
-  // Calls OnSpans of the listeners. `clock` and listeners must outlive the object.
+  // Calls OnSpans of the listeners when spans were exported or lost. `clock` and the listeners must
+  // outlive the object.
   SpanExporter(SpanExporterOptions options, PostSpans post, Clock& clock,
                std::vector<StateListener*> listeners);
   SpanExporter(const SpanExporter&) = delete;
   SpanExporter& operator=(const SpanExporter&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~SpanExporter();
 
-  // Queues an ended span. Never blocks.
+  // Queues a span that has ended. Never blocks.
   void Add(TraceSpan span);
 
-  // Sends the waiting spans, each request once, for at most `flush_time`, and drops the rest. Later
-  // spans are dropped. Idempotent.
+  // Sends the spans that wait, each request once, for at most `flush_time`, and drops the rest.
+  // Spans that come later are dropped. Later calls do nothing.
   void Stop();
 
  private:
   void Loop();
-  // Waits for the next spans to send and returns them; empty if the exporter has stopped and no
-  // spans wait.
+  // Waits for the next spans to send and returns them; returns none if the exporter has stopped and
+  // no spans wait.
   std::vector<TraceSpan> TakeBatch();
   void Send(const std::vector<TraceSpan>& batch);
   void Tell(const SpansOutcome& outcome) const;
-  // Waits for `time` or until Stop; returns whether Stop was called.
+  // Waits for `time` or until Stop is called; returns whether Stop was called.
   bool AwaitStop(absl::Duration time);
 
   const SpanExporterOptions options_;
@@ -79,9 +82,9 @@ class SpanExporter {
   std::stop_source stopping_;
   absl::Mutex mutex_;
   std::deque<TraceSpan> waiting_ ABSL_GUARDED_BY(mutex_);
-  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // time to send the waiting spans
+  absl::Time due_ ABSL_GUARDED_BY(mutex_);  // when the spans that wait must be sent
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
-  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // whether Loop has ended
+  bool ended_ ABSL_GUARDED_BY(mutex_) = false;  // whether the function Loop has ended
   std::thread thread_;
 };
 

@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kSpanIdDigits = 16;
 
-// Returns a random number, never 0, which would mean no ID.
+// Returns a random number other than 0, which would mean that there is no ID.
 uint64_t RandomNumber() {
   thread_local std::random_device random;
   uint64_t number = 0;
@@ -28,7 +28,7 @@ std::string SpanIdOf(const std::string& text) { return Sha256Hex(text).substr(0,
 }  // namespace
 
 wan::v1::TraceContext NewTrace(double sampling_ratio) {
-  // The last 56 bits of a trace ID must be random (W3C Trace Context).
+  // W3C Trace Context requires that the last 56 bits of a trace ID are random.
   constexpr uint64_t kRandomBits = (uint64_t{1} << 56) - 1;
   const uint64_t low = RandomNumber();
   wan::v1::TraceContext trace;

@@ -11,16 +11,16 @@ namespace {
 
 using nlohmann::json;
 
-// Values of OTLP enums, which are numbers in JSON.
+// Values of enums of OTLP, which are numbers in JSON.
 constexpr int kKindInternal = 1;
 constexpr int kKindServer = 2;
 constexpr int kStatusError = 2;
-// Flags of a span: `sampled` of W3C, and whether the parent is remote (if known).
+// Flags of a span: `sampled` of W3C, and whether the parent is remote, if that is known.
 constexpr int kSampled = 0x1;
 constexpr int kKnowsParent = 0x100;
 constexpr int kParentIsRemote = 0x200;
 
-// Protobuf's JSON form writes 64-bit numbers as strings.
+// In Protobuf's JSON form, numbers of 64 bits are strings.
 std::string NanosOf(absl::Time time) { return absl::StrCat(absl::ToUnixNanos(time)); }
 
 json ValueOf(const SpanAttribute& attribute) {
@@ -77,7 +77,7 @@ std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::str
   const json request = {
       {"resourceSpans", json::array({{{"resource", {{"attributes", ToJson(resource)}}},
                                       {"scopeSpans", json::array({scope})}}})}};
-  // Replace bytes that are not UTF-8, which error messages may quote.
+  // Replace bytes that are not UTF-8, because error messages may quote such bytes.
   return request.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

@@ -1,4 +1,4 @@
-// OpenTelemetry spans, and their conversion to OTLP's JSON form.
+// Defines OpenTelemetry spans, and converts them to the JSON form of OTLP.
 #pragma once
 
 #include <cstdint>
@@ -21,30 +21,31 @@ struct TraceSpan {
   std::string trace_id;
   std::string tracestate;
   std::string span_id;
-  std::string parent_span_id;  // empty: none
-  // Whether another process asked for the work (span kind SERVER).
+  std::string parent_span_id;  // empty: the span has no parent
+  // Whether another process has asked for the work (span kind SERVER).
   bool serves_caller = false;
   std::string name;
   absl::Time start;
   absl::Time end;
   std::vector<SpanAttribute> attributes;
-  std::vector<std::string> linked_span_ids;  // spans of the same trace
-  // Whether the span's status is ERROR, and the error message.
+  std::vector<std::string> linked_span_ids;  // IDs of other spans of the same trace
+  // Whether the status of the span is ERROR, and the error's message.
   bool failed = false;
   std::string problem;
 };
 
-// Returns an ExportTraceServiceRequest. `resource` are the attributes of this process, `version` is
-// the server's.
+// Returns an ExportTraceServiceRequest. `resource` has the attributes of this process, and
+// `version` is the server's.
 std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::string_view version,
                             const std::vector<TraceSpan>& spans);
 
-// Spans of a request that the collector rejected although it accepted the request.
+// What a collector says about a request that it accepted although it rejected some spans.
 struct PartialSuccess {
   int64_t rejected_spans = 0;
   std::string message;
 };
-// Parses an ExportTraceServiceResponse. Returns no rejected spans for other texts.
+// Parses an ExportTraceServiceResponse. Returns a result without rejected spans if the text has
+// another form.
 PartialSuccess ParseExportResponse(std::string_view text);
 
 }  // namespace wan::server

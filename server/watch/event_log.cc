@@ -10,24 +10,24 @@
 namespace wan::server {
 namespace internal {
 
-// The log's side of one cursor. The stream's mutex guards all members but `notify`.
+// What the log knows about one cursor. The mutex of the stream guards all members except `notify`.
 struct CursorState {
   std::function<void()> notify;
-  bool armed = false;  // the reader got kPending and waits for `notify`
+  bool armed = false;  // the reader got kPending, so `notify` must be called for the next event
   bool gone = false;
-  bool running = false;  // `notify` is being called, by `runner`
+  bool running = false;  // whether `runner` is the thread that is calling `notify` now
   std::thread::id runner;
-  std::shared_ptr<const wan::v1::Event> preview;  // not fetched yet
+  std::shared_ptr<const wan::v1::Event> preview;  // a preview that the reader has not fetched yet
 };
 
 // The events of one job that this process has seen.
 struct EventStream {
   absl::Mutex mutex;
-  // The sequence of events[0]; older events are in the store.
+  // The sequence of events[0]; older events are only in the store.
   int64_t first ABSL_GUARDED_BY(mutex) = 1;
   std::vector<std::shared_ptr<const wan::v1::Event>> events ABSL_GUARDED_BY(mutex);
-  bool ended ABSL_GUARDED_BY(mutex) = false;   // `events` has the job's last event
-  bool closed ABSL_GUARDED_BY(mutex) = false;  // the server is stopping
+  bool ended ABSL_GUARDED_BY(mutex) = false;   // whether `events` has the job's last event
+  bool closed ABSL_GUARDED_BY(mutex) = false;  // whether the server is stopping
   std::vector<std::shared_ptr<CursorState>> cursors ABSL_GUARDED_BY(mutex);
 };
 
@@ -41,7 +41,7 @@ using internal::EventStream;
 constexpr absl::Duration kRewriteDelay = absl::Seconds(1);
 constexpr int kPageEvents = 256;
 
-// Bounds of a transaction, during which other changes wait.
+// Limits of the size of a transaction, because other changes wait meanwhile.
 constexpr size_t kTransactionChanges = 64;
 constexpr size_t kTransactionBytes = size_t{1} << 20;
 
@@ -53,7 +53,7 @@ size_t BytesOf(const JobChange& change) {
   return bytes;
 }
 
-// Returns the changes of the next transaction, at least one.
+// Returns the changes for the next transaction, at least one.
 std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
   size_t count = 0;
   for (size_t bytes = 0; count < std::min(changes.size(), kTransactionChanges); ++count) {
@@ -62,10 +62,10 @@ std::span<const JobChange> NextTransaction(std::span<const JobChange> changes) {
   }
   return changes.first(count);
 }
-// EventStream::first of a stream without events in memory.
+// The value of EventStream::first for a stream without events in memory.
 constexpr int64_t kAllStored = std::numeric_limits<int64_t>::max();
 
-// Changes a stream under its lock, then notifies waiting cursors with no lock held.
+// Changes a stream under its lock, and then, with no lock held, notifies the cursors that wait.
 template <typename Change>
 void ChangeAndNotify(EventStream& stream, const Change& change) {
   std::vector<std::shared_ptr<CursorState>> waiting;
@@ -157,7 +157,7 @@ absl::Status EventCursor::ReadPage(int64_t stream_first) {
   if (!page.ok()) return page.status();
   page_ = *std::move(page);
   page_position_ = 0;
-  // Drop events that the stream has as well; they were stored after the cursor was made.
+  // Drop the events that the stream has as well; they were stored after the cursor was made.
   while (!page_.empty() && page_.back().sequence() >= stream_first) page_.pop_back();
   if (page_.empty()) next_ = stream_first;
   return absl::OkStatus();
@@ -428,7 +428,8 @@ std::vector<absl::Status> EventLog::Write(std::span<const JobChange> changes,
       std::none_of(changes.begin(), changes.end(),
                    [&](const JobChange& change) { return refused.contains(change.job); });
   if (none_refused && store_.Apply(changes).ok()) return std::vector<absl::Status>(changes.size());
-  // Write one by one, so that a change that the store never accepts delays only its own job.
+  // Write the changes one by one, so that a change that the store never accepts delays only its own
+  // job.
   std::vector<absl::Status> results;
   for (const JobChange& change : changes) {
     const auto before = refused.find(change.job);

@@ -18,86 +18,88 @@
 
 namespace wan::server {
 
-// How a device was found to be lost.
+// How the server noticed that a device was lost.
 enum class DeviceLoss {
-  kError,   // after a job or model task failed, the driver reported the device as lost
-  kCanary,  // the check computation at the start failed or gave a wrong result
+  kError,   // a job or model task failed, and then the driver said that the device is lost
+  kCanary,  // the check computation when the server starts failed or gave a wrong result
 };
 
-// Why a job is cancelled.
+// Why a job was cancelled.
 enum class StopCause {
-  kCancelled,   // a call of CancelJob
+  kCancelled,   // by a call of CancelJob
   kDeadline,    // the job's deadline has come
-  kCallerGone,  // the caller of a job of Generate went away
+  kCallerGone,  // the caller of a job of Generate has gone
 };
 
-// Why a running job goes back to the queue.
+// Why a running job goes back into the queue.
 enum class RequeueCause {
   kStopped,    // the server stops or is drained
-  kPreempted,  // a job of higher priority took over
-  kLost,       // the process or the device was lost
+  kPreempted,  // a job of higher priority takes its place
+  kLost,       // the process or the device of its attempt was lost
   kStorage,    // the data folder takes no writes
 };
 
-// The duration of a completed job, and the estimate when it began. For a job that continued a
-// savepoint, both cover only the last attempt.
+// How long a completed job took, and what was estimated when it began. If the job continued a
+// savepoint, both times cover only the last attempt.
 struct EstimateMet {
   absl::Duration taken;
   absl::Duration p50;
   absl::Duration p90;
-  // The kind of stage that took the most time, and its total. Set only if `taken` exceeds p90.
+  // The kind of stage that took the most time, and how long it took in total. It is set only if
+  // `taken` exceeds p90.
   std::string slowest_stage = {};
   absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
 
-// The decision about a running job when the server begins to stop.
+// What the server decides about a running job when it begins to stop.
 struct StopChoice {
   std::string job;
   // The estimated time until the job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
   // Time that would be lost if the job were stopped now and resumed after a restart.
   absl::Duration restart_cost;
-  // How long the job may continue before it is stopped.
+  // How long the job may go on before it is stopped.
   absl::Duration may_go_on;
 };
 
-// The result of an attempt to send a webhook.
+// The result of one attempt to send a webhook.
 struct WebhookOutcome {
   enum class Kind { kDelivered, kRetried, kGivenUp };
   Kind kind = Kind::kDelivered;
-  std::string job;  // "jobs/ID"
+  std::string job;  // the name of the job, "jobs/ID"
   std::string host;
-  int attempts = 0;     // attempts so far, including this one
-  std::string problem;  // empty: delivered
+  int attempts = 0;     // number of attempts so far, including this one
+  std::string problem;  // why the attempt failed; empty: the webhook was delivered
 };
 
-// The numbers of spans that were exported and lost (docs/operate/tracing.md).
+// How many spans were exported and how many were lost (docs/operate/tracing.md).
 struct SpansOutcome {
   int64_t exported = 0;
-  int64_t failed = 0;        // the collector refused them or stayed out of reach
-  int64_t dropped = 0;       // too many waited, or the server stopped
-  std::string problem = {};  // why some were not exported; empty: all were
+  int64_t failed = 0;        // lost because the collector refused them or could not be reached
+  int64_t dropped = 0;       // lost because too many waited, or because the server stopped
+  std::string problem = {};  // why some spans were not exported; empty: all were exported
 };
 
-// The limit of a retention rule that removed something.
+// Says which limit of a retention rule was the reason for a removal.
 enum class RetentionReason { kAge, kBytes, kCount };
 
-// The removals of one retention round.
+// What one round of the retention has removed.
 struct RetentionRound {
   struct Removed {
-    wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;  // the state of the removed jobs
-    bool files_only = false;                                   // only files were removed
+    // The state that the removed jobs had.
+    wan::v1::JobState state = wan::v1::JOB_STATE_UNSPECIFIED;
+    bool files_only = false;  // whether only the jobs' files were removed
     RetentionReason reason = RetentionReason::kAge;
     int64_t jobs = 0;
-    int64_t bytes = 0;  // bytes of files and database rows
+    int64_t bytes = 0;  // bytes of the removed files and database rows
   };
-  std::vector<Removed> removed;  // one entry for each state, files_only and reason
+  std::vector<Removed> removed;  // one entry for each combination of state, files_only and reason
   double seconds = 0;
 };
 
-// Calls come from any thread. OnJobState and OnModelState are called in the order of a job's or
-// model's changes, under the lock of the jobs or models: they must be quick and must not call
-// JobService or ModelTable.
+// The functions may be called on any thread. OnJobState and OnModelState are called in the order in
+// which a job or model changes, under the lock of the jobs or models: they must be quick and must
+// not call JobService or ModelTable.
 class StateListener {
  public:
   virtual ~StateListener() = default;
@@ -105,64 +107,66 @@ class StateListener {
   // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
-  // Called in addition to OnJobState when a job has become CANCELLED, was requeued, or has become
-  // COMPLETED after it began with an estimate.
+  // One of these is called in addition to OnJobState when a job has become CANCELLED, when it was
+  // requeued, or when it has become COMPLETED after it began with an estimate.
   virtual void OnJobCancelled(const wan::v1::Job& /*job*/, StopCause /*cause*/) {}
   virtual void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause /*cause*/) {}
   virtual void OnEstimateMet(const wan::v1::Job& /*job*/, const EstimateMet& /*met*/) {}
-  // Jobs were refused. Called with no lock held.
+  // The server has refused jobs. Called with no lock held.
   virtual void OnJobsRejected(const absl::Status& /*problem*/, int /*jobs*/) {}
-  // A change was synced to the job database: "insert", "apply", "remove", "vacuum", "webhook" or
-  // "check". Called on a thread of the store or of the waiting caller: must be quick.
+  // A change was synced to the job database; its name is "insert", "apply", "remove", "vacuum",
+  // "webhook" or "check". Called on a thread of the store or of the caller who waits, so it must be
+  // quick.
   virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
-  // The data folder refuses writes from now on, for the reason in `status`; OK: it takes them
-  // again. Called with no lock held.
+  // If `status` is an error, the data folder refuses writes from now on, for that reason; if it is
+  // OK, the folder takes writes again. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
-  // If not OK, the data folder's disk has less free space than accepted jobs and the setting
-  // disk_reserve need; the message has the numbers. OK: it has enough again. Also called when the
-  // numbers change. Called with no lock held.
+  // If `status` is an error, the disk with the data folder has less free space than accepted jobs
+  // and the setting disk_reserve need; the message has the numbers. If it is OK, the disk has
+  // enough space again. It is also called when the numbers change. Called with no lock held.
   virtual void OnDiskRoom(const absl::Status& /*status*/) {}
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
   virtual void OnSavepoint(const wan::v1::Job& /*job*/, int /*steps_done*/, double /*seconds*/) {}
-  // The end of a job was stored. Called with no lock held; not called for ends stored by an earlier
-  // process.
+  // The store now has the end of a job. Called with no lock held, but not for ends that an earlier
+  // process has stored.
   virtual void OnJobEndStored() {}
   // An attempt to send a webhook has ended. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
-  // Spans were exported or lost. Called with locks held: must be quick.
+  // Spans were exported, or were lost. Called with locks held, so it must be quick.
   virtual void OnSpans(const SpansOutcome& /*outcome*/) {}
-  // Called with no lock held after a round that removed something.
+  // A round of the retention has removed something; called with no lock held.
   virtual void OnRetention(const RetentionRound& /*round*/) {}
-  // An error that no caller receives, for example a refused write or a file that could not be
-  // removed.
+  // An error has happened that no caller receives, for example a refused write or a file that could
+  // not be removed.
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // A drain has begun: the server accepts and begins no jobs. Called with no lock held.
   virtual void OnDraining() {}
-  // The drain was reverted. Called with no lock held.
+  // The drain was taken back. Called with no lock held.
   virtual void OnUndrained() {}
-  // A job runs while the server begins to stop or to drain. Called with no lock held.
+  // A job is running while the server begins to stop or to drain. Called with no lock held.
   virtual void OnStopChoice(const StopChoice& /*choice*/) {}
-  // The device of a group no longer works; other groups still serve. `group` is its number,
-  // `device` names it. Called with no lock held.
+  // The device of a group has stopped working; other groups still serve. `group` is the number of
+  // the group, and `device` the name of the device. Called with no lock held.
   virtual void OnGroupLost(int /*group*/, std::string_view /*device*/,
                            const absl::Status& /*problem*/) {}
-  // The device of the last group no longer works. No job runs in this process after this.
+  // The device of the last serving group has stopped working. From then on, this process runs no
+  // job.
   virtual void OnDeviceLost(DeviceLoss /*cause*/, const absl::Status& /*problem*/) {}
 };
 
 // Describes the work whose telemetry a sink receives.
 struct SinkContext {
-  std::string model;                 // bare name
-  std::string job;                   // "jobs/ID"; empty while a model is loaded or warmed up
-  int attempt = 0;                   // 0 if there is no job
-  VideoShape shape = {};             // of the job's video
-  int group = 0;                     // the number of the device group
-  wan::v1::TraceContext trace = {};  // the job's trace; an empty ID: none
+  std::string model;      // the model's bare name
+  std::string job;        // the job's name, "jobs/ID"; empty while a model is loaded or warmed up
+  int attempt = 0;        // number of the attempt; 0 if there is no job
+  VideoShape shape = {};  // shape of the job's video
+  int group = 0;          // the number of the device group
+  wan::v1::TraceContext trace = {};  // the job's trace; its ID is empty if the job has none
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The
-// sink is destroyed before the result of that work is announced.
+// sink is destroyed before anybody is told the result of that work.
 using SinkFactory = std::function<std::unique_ptr<TelemetrySink>(const SinkContext&)>;
 
 // Makes one sink with each factory, for one attempt of a job or one model task.

@@ -1,4 +1,4 @@
-// Why the server takes no jobs now.
+// Says why the server takes no jobs now.
 #pragma once
 
 #include <string>
@@ -7,25 +7,26 @@
 
 namespace wan::server {
 
-// Reasons that pass by themselves or that an operator caused.
+// Reasons that end by themselves, or that an operator has caused.
 inline constexpr std::string_view kNotServingLoading = "MODEL_LOADING";
 inline constexpr std::string_view kNotServingDraining = "DRAINING";
 inline constexpr std::string_view kNotServingStopping = "STOPPING";
 
-// One reason. Every caller of the health check may see it, so it names no folder.
+// One reason why the server takes no jobs. Every caller of the health check may see it, so it names
+// no folder.
 struct NotServing {
-  std::string reason;   // for programs: "DISK_FULL"
-  std::string message;  // a sentence without period: what is wrong, and what ends it
+  std::string reason;   // for programs, for example "DISK_FULL"
+  std::string message;  // a sentence without a period: what is wrong, and what ends it
 
   friend bool operator==(const NotServing&, const NotServing&) = default;
 };
 
-// All current reasons; empty while the server is SERVING.
+// All reasons that hold now; empty while the server is SERVING.
 using NotServingReasons = std::vector<NotServing>;
 
-// Joins the members `reason`: "DRAINING, DISK_FULL".
+// Joins the `reason` of all: "DRAINING, DISK_FULL".
 std::string CodesOf(const NotServingReasons& reasons);
-// Joins the members `message` to one line: "MESSAGE; MESSAGE".
+// Joins the `message` of all into one line: "MESSAGE; MESSAGE".
 std::string OneLine(const NotServingReasons& reasons);
 
 }  // namespace wan::server

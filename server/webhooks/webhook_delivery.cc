@@ -13,11 +13,11 @@
 namespace wan::server {
 namespace {
 
-// Delay after an error of the store.
+// After an error of the store, the next attempt to use it comes after this time.
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
-// Most reports read from the outbox at once.
+// Most reports that are read from the outbox at once.
 constexpr int kLoadAtOnce = 1'000;
 
 double Random() {
@@ -98,7 +98,7 @@ bool WebhookDelivery::Load() {
     const absl::Time now = clock_.Now();
     absl::MutexLock lock(&mutex_);
     for (const QueuedWebhook& webhook : *queued) {
-      // Bound the wait: the wall clock may have been set back since `due` was written.
+      // Limit the wait: the wall clock may have been set back since `due` was written.
       const absl::Duration wait = std::min(webhook.due - now, LongestDelay());
       turns_.Add({webhook.number, WebhookHostOf(webhook.url), webhook.owner, webhook.attempts,
                   steady_.Now() + std::max(wait, absl::ZeroDuration())});
@@ -115,7 +115,7 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
       outbox_->TakeWebhook(report.number, clock_.Now() + delay);
   if (!taken.ok()) {
     {
-      // The store would refuse other reports as well, so wait without freeing the slot.
+      // The store would refuse other reports as well, so wait without freeing the report's slot.
       absl::MutexLock lock(&mutex_);
       steady_.AwaitUntil(mutex_, absl::Condition(&stop_), steady_.Now() + kStoreAgain);
     }
@@ -149,7 +149,7 @@ std::optional<bool> WebhookDelivery::Send(const PendingWebhook& webhook, Webhook
   const std::string& url = webhook.job.request().webhook_url();
   std::optional<bool> answered;
   int status = 0;
-  // The operator may have changed the hosts since the job was accepted.
+  // The operator may have changed the allowed hosts since the job was accepted.
   outcome.problem = WebhookUrlProblem(options_.rules, url);
   if (outcome.problem.empty()) {
     const absl::StatusOr<int> answer = transport_.Post(
@@ -190,7 +190,7 @@ bool WebhookDelivery::IsTooOld(const PendingWebhook& webhook) {
 absl::Duration WebhookDelivery::DelayAfter(int attempts) const {
   absl::Duration delay = options_.first_delay;
   for (int i = 1; i < attempts && delay < options_.most_delay; ++i) delay *= 2;
-  // Round to microseconds, the resolution of the outbox.
+  // Round to microseconds, because the outbox stores times with that resolution.
   return absl::Trunc(std::min(delay, options_.most_delay) * (1 + kMostJitter * Random()),
                      absl::Microseconds(1));
 }

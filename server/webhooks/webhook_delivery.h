@@ -24,14 +24,15 @@ namespace wan::server {
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // Number of reports sent at a time; at most half of them to one host or for one owner
+  // Most reports that are sent at a time; at most half of them to one host or for one owner
   // (WebhookTurns).
   int parallel = 8;
-  // Delay before the second attempt; doubles with each further attempt up to `most_delay`. Up to a
-  // quarter is added at random, so that reports are not all repeated at once.
+  // Time before the second attempt; it doubles with each further attempt, up to `most_delay`. A
+  // random time of up to a quarter is added, so that reports are not all repeated at the same
+  // moment.
   absl::Duration first_delay = absl::Seconds(2);
   absl::Duration most_delay = absl::Hours(1);
-  // A report is given up if an attempt fails and the job ended longer ago than this, unless the
+  // A report is given up if an attempt fails and its job ended longer ago than this, unless the
   // wall clock has jumped and ages cannot be trusted (WallClockGuard).
   absl::Duration most_age = absl::Hours(24);
 };
@@ -39,55 +40,62 @@ struct WebhookOptions {
 // Thread-safe.
 class WebhookDelivery final : public StateListener {
  public:
-  // `transport`, `clock` and `listeners` must outlive the object. It calls StateListener::OnWebhook
-  // after each attempt.
+  // `transport`, `clock` and `listeners` must outlive the object. The object calls
+  // StateListener::OnWebhook of the listeners after each attempt.
   WebhookDelivery(WebhookOptions options, WebhookTransport& transport, Clock& clock,
                   std::vector<StateListener*> listeners);
   WebhookDelivery(const WebhookDelivery&) = delete;
   WebhookDelivery& operator=(const WebhookDelivery&) = delete;
-  // Calls Stop.
+  // Calls Stop if nobody has.
   ~WebhookDelivery() override;
 
   // Begins to deliver the reports that are or will be in the outbox, which must live until Stop.
-  // Call it once.
+  // Call it at most once.
   void Start(WebhookOutbox& outbox);
 
-  // Cancels running attempts; their reports stay in the outbox. Idempotent.
+  // Cancels the attempts that are running; their reports stay in the outbox. Later calls do
+  // nothing.
   void Stop();
 
   void OnJobEndStored() override;
 
  private:
   void Loop();
-  // Adds the outbox's new reports to turns_. Returns false if the outbox cannot be read.
+  // Adds to turns_ the reports that are new in the outbox. Returns false if the outbox cannot be
+  // read.
   bool Load();
-  // Makes one attempt and calls End.
+  // Makes one attempt to send a report, and then calls End.
   void Attempt(const WaitingReport& report);
-  // Sends the report. Returns whether the host answered; nullopt if no request was made.
+  // Sends the report to its host. Returns whether the host has answered; nullopt if no request was
+  // made.
   std::optional<bool> Send(const PendingWebhook& webhook, WebhookOutcome& outcome);
-  // Frees the report's slot in turns_. If `again` is set, adds the report again with that due time.
+  // Frees the report's slot in turns_. If `again` is set, adds the report again; it is then due at
+  // that time.
   void End(WaitingReport report, std::optional<bool> answered, std::optional<absl::Time> again);
   bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
-  // Upper bound of DelayAfter.
+  // Returns the longest time that DelayAfter can return.
   absl::Duration LongestDelay() const;
-  // Waits until `time` of the steady clock, for a change after `seen`, or for the stop.
+  // Waits until `time` of the steady clock, until something changes after the change numbered
+  // `seen`, or until the stop.
   void Await(absl::Time time, int64_t seen);
 
   const WebhookOptions options_;
   WebhookTransport& transport_;
   Clock& clock_;
-  Clock& steady_;  // for due times, because the wall clock may be set
+  Clock& steady_;  // used for due times, because the wall clock may be set
   const std::vector<StateListener*> listeners_;
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;
-  absl::Mutex loading_;                                // one Load at a time; taken before mutex_
-  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;  // number of the newest loaded report
+  absl::Mutex loading_;  // lets one Load run at a time; taken before mutex_
+  // Number of the newest report that was loaded.
+  int64_t last_number_ ABSL_GUARDED_BY(loading_) = 0;
   absl::Mutex mutex_;
   WallClockGuard guard_ ABSL_GUARDED_BY(mutex_);
   WebhookTurns turns_ ABSL_GUARDED_BY(mutex_);
-  bool unloaded_ ABSL_GUARDED_BY(mutex_) = true;  // the outbox may have reports that turns_ lacks
-  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;   // counts changes of turns_ and unloaded_
+  // Whether the outbox may have reports that turns_ lacks.
+  bool unloaded_ ABSL_GUARDED_BY(mutex_) = true;
+  int64_t changes_ ABSL_GUARDED_BY(mutex_) = 0;  // number of changes of turns_ and unloaded_ so far
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::vector<std::thread> threads_;
 };

@@ -74,7 +74,7 @@ std::string HmacBase64(std::string_view secret, std::string_view text) {
 }  // namespace
 
 WebhookMessage MessageOf(const wan::v1::Job& job, std::string_view secret, absl::Time now) {
-  // A job ends once, so its name identifies the report.
+  // A job ends only once, so its name identifies the report.
   const std::string id = absl::StrCat("msg_", std::string(JobIdOf(job.name())));
   const std::string_view state = StateOf(job.state());
   json labels = json::object();

@@ -1,4 +1,4 @@
-// Builds and signs the body of a webhook, in the form of Standard Webhooks (docs/use/webhooks.md).
+// Makes and signs the body of a webhook, in the form of Standard Webhooks (docs/use/webhooks.md).
 #pragma once
 
 #include <string>
@@ -13,17 +13,17 @@
 namespace wan::server {
 
 struct WebhookMessage {
-  std::vector<std::pair<std::string, std::string>> fields;  // HTTP header fields
-  std::string body;                                         // JSON
+  std::vector<std::pair<std::string, std::string>> fields;  // header fields of the HTTP request
+  std::string body;                                         // body of the HTTP request, in JSON
 };
 
-// Returns the report of an ended job, signed with `secret` for an attempt at `now`. The message's
-// ID is the same in every attempt. The body has no prompt, and only the code and reason of an
-// error.
+// Returns the report of a job that has ended, signed with `secret` for an attempt at `now`. The
+// message's ID is the same in every attempt. The body contains no prompt, and of an error only the
+// code and the reason.
 WebhookMessage MessageOf(const wan::v1::Job& job, std::string_view secret, absl::Time now);
 
-// Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns these bytes.
-// Error messages name the file and never its contents.
+// Reads the secret from a file: "whsec_" and the base64 of 24 to 64 bytes. Returns the bytes that
+// the base64 stands for. Error messages name the file, but never its contents.
 absl::StatusOr<std::string> ReadWebhookSecret(const std::string& file);
 
 }  // namespace wan::server

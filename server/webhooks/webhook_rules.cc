@@ -30,7 +30,7 @@ Url Parse(const std::string& text) {
   return url;
 }
 
-// Returns a part of the URL; empty if there is none.
+// Returns a part of the URL; empty if the URL does not have that part.
 std::string PartOf(const Url& url, CURLUPart part, unsigned flags = 0) {
   char* text = nullptr;
   if (curl_url_get(url.get(), part, &text, flags) != CURLUE_OK) return {};
@@ -47,7 +47,7 @@ bool IsAllowed(const WebhookRules& rules, const std::string& host, const std::st
   });
 }
 
-// Whether the address begins with the prefix's first `bits` bits.
+// Whether the address begins with the first `bits` bits of the prefix.
 bool Within(const uint8_t* address, const uint8_t* prefix, int bits) {
   const int bytes = bits / 8;
   if (std::memcmp(address, prefix, static_cast<size_t>(bytes)) != 0) return false;
@@ -57,7 +57,7 @@ bool Within(const uint8_t* address, const uint8_t* prefix, int bits) {
   return (address[bytes] & mask) == (prefix[bytes] & mask);
 }
 
-// False for the special addresses of RFC 6890 and for multicast.
+// Returns false for the special addresses of RFC 6890 and for multicast.
 bool IsPublicV4(const uint8_t* address) {
   static constexpr struct {
     uint8_t prefix[4];
@@ -82,7 +82,8 @@ bool IsPublicV4(const uint8_t* address) {
   });
 }
 
-// Returns true for 2000::/3, except the ranges that embed IPv4 addresses or are for documentation.
+// Returns true for 2000::/3, except the ranges that contain IPv4 addresses or are for
+// documentation.
 bool IsPublicV6(const uint8_t* address) {
   static constexpr uint8_t kMapped[16] = {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xFF, 0xFF};
   if (Within(address, kMapped, 96)) return IsPublicV4(address + 12);
@@ -92,10 +93,10 @@ bool IsPublicV6(const uint8_t* address) {
     uint8_t prefix[16];
     int bits;
   } kSpecial[] = {
-      {{0x20, 0x01, 0x00}, 23},        // IETF protocols, among them Teredo
-      {{0x20, 0x01, 0x0D, 0xB8}, 32},  // documentation
-      {{0x20, 0x02}, 16},              // 6to4
-      {{0x3F, 0xFF, 0x00}, 20},        // documentation
+      {{0x20, 0x01, 0x00}, 23},        // for protocols of the IETF, among them Teredo
+      {{0x20, 0x01, 0x0D, 0xB8}, 32},  // for documentation
+      {{0x20, 0x02}, 16},              // for 6to4
+      {{0x3F, 0xFF, 0x00}, 20},        // for documentation
   };
   return std::none_of(std::begin(kSpecial), std::end(kSpecial), [&](const auto& special) {
     return Within(address, special.prefix, special.bits);

@@ -17,25 +17,26 @@ class WebhookTransport {
  public:
   virtual ~WebhookTransport() = default;
 
-  // Posts the message and returns the HTTP status of the answer. Blocks for a bounded time. An
-  // error says why there is no answer.
+  // Posts the message, and returns the HTTP status of the answer. Blocks for a limited time.
+  // Returns an error that says why no answer has come.
   virtual absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& message,
                                    std::stop_token stop) = 0;
 };
 
 struct TransportLimits {
   std::chrono::milliseconds connect_time{10'000};
-  // Most time for the whole attempt, until the end of the answer.
+  // Most time for the whole attempt, from its start to the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
 };
 
-// Sends with libcurl. Checks the address of each connection after name resolution and connects to
-// exactly that address; follows no redirects, uses no proxy, and verifies certificates with the
-// authorities of a file, or with the system's. The body of an answer is not read.
+// Sends webhooks with libcurl. For each connection, checks the address after the host's name is
+// resolved and connects to exactly that address; follows no redirects, uses no proxy, and verifies
+// certificates with the authorities of a file, or with those of the system. Does not read the body
+// of an answer.
 class CurlTransport final : public WebhookTransport {
  public:
-  // `ca_file` is a PEM file of authorities; empty: the system's. It is read for each connection;
-  // while it cannot be read, every attempt fails.
+  // `ca_file` is a PEM file of authorities; empty: those of the system. The file is read for each
+  // connection; while it cannot be read, every attempt fails.
   explicit CurlTransport(const WebhookRules& rules, const TransportLimits& limits = {},
                          std::string ca_file = {});
 

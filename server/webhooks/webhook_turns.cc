@@ -21,8 +21,8 @@ bool WebhookTurns::HasRoom(const Holder& host, const std::string& owner_name,
 
 std::optional<WaitingReport> WebhookTurns::Take(absl::Time now) {
   auto next = lanes_.end();
-  // Compare owners first, so that an owner with many hosts has no more turns than one with a single
-  // host.
+  // Compare the turns of the owners first, so that an owner with many hosts has no more turns than
+  // an owner with a single host.
   std::tuple<int64_t, int64_t, absl::Time> next_turn;
   for (auto lane = lanes_.begin(); lane != lanes_.end(); ++lane) {
     const absl::Time due = lane->second.begin()->first.first;

@@ -1,4 +1,4 @@
-// Decides which report is sent next.
+// Decides which webhook report is sent next.
 #pragma once
 
 #include <cstdint>
@@ -11,22 +11,24 @@
 
 namespace wan::server {
 
-// A report that waits for an attempt.
+// A webhook report that waits for an attempt to send it.
 struct WaitingReport {
-  int64_t number = 0;  // number in the outbox
-  std::string host;    // host of its URL
-  std::string owner;   // owner of its job; empty: unknown
-  int attempts = 0;    // attempts so far
+  int64_t number = 0;  // the report's number in the outbox
+  std::string host;    // host of the report's URL
+  std::string owner;   // owner of the report's job; empty: unknown
+  int attempts = 0;    // attempts to send it so far
   absl::Time due;
 };
 
-// Gives the slots for sending to reports, so that a receiver that does not answer, or an owner of
-// many reports, delays no other owner: - Owners take turns, and so do the hosts of an owner.
-// Reports of one owner for one host are sent in the order of their due times, and at equal times in
-// the order of their numbers. - A host, or a known owner, gets another slot only if it holds fewer
-// slots than are free. So one alone gets at most half of the slots, and a newcomer finds one. - A
-// host that did not answer the last attempt gets one slot at a time, and all such hosts together at
-// most half of the slots. Not thread-safe.
+// Gives the slots for sending to the reports that wait, so that a receiver that does not answer, or
+// an owner of many reports, delays no other owner. Not thread-safe. The rules:
+// - Owners take turns, and so do the hosts of an owner. Reports of one owner for one host are sent
+//   in the order of their due times, and at equal times in the order of their numbers.
+// - A host, or a known owner, gets another slot only if it holds fewer slots than are free. So a
+//   single one gets at most half of the slots, and a newcomer finds a free slot.
+// - A host that did not answer the last attempt gets one slot at a time, and all such hosts
+// together
+//   get at most half of the slots.
 class WebhookTurns {
  public:
   // `places` is the number of slots, at least 1.
@@ -38,8 +40,8 @@ class WebhookTurns {
   // Returns nullopt if no due report may have a slot.
   std::optional<WaitingReport> Take(absl::Time now);
 
-  // Call it when the attempt has ended; frees the slot. `answered` says whether the host sent any
-  // answer; nullopt if no request was made.
+  // Call it when the attempt has ended; frees the report's slot. `answered` says whether the host
+  // sent any answer; nullopt if no request was made.
   void End(const WaitingReport& report, std::optional<bool> answered);
 
   // Returns the earliest due time of a report that may have a slot; nullopt if there is none until
@@ -48,11 +50,12 @@ class WebhookTurns {
 
  private:
   struct Holder {
-    int held = 0;           // slots
-    int64_t last_turn = 0;  // number of the last turn; 0: none yet
+    int held = 0;           // number of slots that it holds
+    int64_t last_turn = 0;  // number of its last turn; 0: it had none yet
     bool silent = false;    // the host did not answer the last attempt
   };
-  using Lane = std::map<std::pair<absl::Time, int64_t>, int>;  // attempts by due time and number
+  // Attempts so far, by due time and number of the report.
+  using Lane = std::map<std::pair<absl::Time, int64_t>, int>;
 
   bool HasRoom(const Holder& host, const std::string& owner_name, const Holder& owner) const;
 
@@ -62,7 +65,8 @@ class WebhookTurns {
   int64_t turn_ = 0;
   std::map<std::string, Holder> hosts_;
   std::map<std::string, Holder> owners_;
-  std::map<std::pair<std::string, std::string>, Lane> lanes_;  // by host and owner; none is empty
+  // The key is host and owner; no lane is empty.
+  std::map<std::pair<std::string, std::string>, Lane> lanes_;
 };
 
 }  // namespace wan::server

@@ -3,7 +3,7 @@
 namespace wan::fakes {
 namespace {
 
-// 2026-01-01 00:00:00 UTC.
+// The time 2026-01-01 00:00:00 UTC.
 const absl::Time kStart = absl::FromUnixSeconds(1'767'225'600);
 
 }  // namespace
@@ -32,7 +32,8 @@ void FakeClock::Jump(absl::Duration duration) {
 
 void FakeClock::WakeWaiters() {
   absl::MutexLock lock(&waiters_mutex_);
-  // A mutex looks at its waiters' conditions whenever it is released.
+  // Lock and unlock each mutex, because a mutex looks at the conditions of its waiters only when it
+  // is released.
   for (absl::Mutex* waiter : waiters_) {
     waiter->Lock();
     waiter->Unlock();
@@ -47,8 +48,9 @@ void FakeClock::AwaitWaiters(size_t count) {
   waiters_mutex_.Await(absl::Condition(&there));
 }
 
-// The list is changed only without the waiter's mutex, since Advance takes the two locks in the
-// other order. While a mutex is in the list its owner is in AwaitUntil, so it cannot die.
+// Change the list only while the waiter's mutex is not held, because Advance takes the two locks in
+// the other order. While a mutex is in the list, its owner is in AwaitUntil, so the mutex cannot be
+// destroyed.
 bool FakeClock::Await(const Clock& clock, absl::Mutex& mutex, const absl::Condition& condition,
                       absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
   const auto done = [&] { return condition.Eval() || clock.Now() >= deadline; };

@@ -1,4 +1,4 @@
-// A clock that moves only when a test says so.
+// A clock that moves only when a test moves it.
 #pragma once
 
 #include <atomic>
@@ -13,19 +13,21 @@
 
 namespace wan::fakes {
 
-// Thread-safe. Starts at 2026-01-01 00:00:00 UTC, as Steady() does; MonotonicNanos counts from 0
-// with it.
+// Thread-safe. Both the clock and Steady() start at 2026-01-01 00:00:00 UTC; MonotonicNanos starts
+// at 0 and moves with Steady().
 class FakeClock final : public Clock {
  public:
   FakeClock();
 
-  // Moves time and wakes whoever waits for it. Called with no mutex held that anybody waits on.
+  // Moves the time forward and wakes everybody who waits for it. When it is called, no mutex may be
+  // held on which somebody waits.
   void Advance(absl::Duration duration);
 
-  // Sets the wall clock forward or, if negative, back; MonotonicNanos goes on. Wakes whoever waits.
+  // Sets the wall clock forward or, if `duration` is negative, back; MonotonicNanos goes on as
+  // before. Wakes everybody who waits.
   void Jump(absl::Duration duration);
 
-  // Waits until so many threads, or more, stand in AwaitUntil.
+  // Waits until at least `count` threads are in AwaitUntil.
   void AwaitWaiters(size_t count);
 
   absl::Time Now() const override;
@@ -56,7 +58,7 @@ class FakeClock final : public Clock {
 
   SteadyView steady_{*this};
   std::atomic<int64_t> nanos_{0};
-  std::atomic<int64_t> jumped_{0};  // nanoseconds of all jumps
+  std::atomic<int64_t> jumped_{0};  // sum of all jumps, in nanoseconds
   absl::Mutex waiters_mutex_;
   std::list<absl::Mutex*> waiters_ ABSL_GUARDED_BY(waiters_mutex_);
 };

@@ -76,7 +76,8 @@ TEST(FakeClockTest, TheDeadlineEndsTheWait) {
   clock.Advance(absl::Seconds(10));
   waiter.join();
   absl::MutexLock lock(&mutex);
-  EXPECT_FALSE(clock.AwaitUntil(mutex, absl::Condition(&never), deadline));  // it is over already
+  // The time has already passed.
+  EXPECT_FALSE(clock.AwaitUntil(mutex, absl::Condition(&never), deadline));
 }
 
 TEST(FakeClockTest, MutexesOfEndedWaitsMayDie) {

@@ -1,4 +1,4 @@
-// A device monitor that reports what a test sets.
+// A device monitor that reports what a test has set.
 #pragma once
 
 #include <memory>
@@ -11,20 +11,21 @@
 
 namespace wan::fakes {
 
-// Thread-safe. At first: one device "cpu" with 25 % CPU, 4 GiB of 8 GiB in use, and no GPU figures.
+// Thread-safe. At first it reports one device, "cpu", with 25 % CPU, 4 GiB of 8 GiB in use, and no
+// GPU figures.
 class FakeDeviceMonitor final : public DeviceMonitor {
  public:
   FakeDeviceMonitor();
 
-  // What every later probe and sample reports.
+  // Sets what every later probe and sample reports.
   void SetUsage(const ResourceUsage& usage);
   void SetSamples(std::vector<DeviceSample> samples);
-  // What readers report that are started from now on; at first what Sample() does.
+  // Sets what readers report that are started from now on; at first they report what Sample() does.
   void SetReaderSamples(std::vector<DeviceSample> samples);
-  // What each device of a group has done, for group probes that are started from now on; at first
-  // nothing, as of a monitor of one device.
+  // Sets what each device of a group has done, for group probes that are started from now on; at
+  // first it is empty, as for a monitor of one device.
   void SetGroupUse(std::vector<DeviceUse> uses);
-  // What timelines have that are started from now on; at first nothing.
+  // Sets the points of the timelines that are started from now on; at first they have none.
   void SetTimeline(std::vector<TimelinePoint> points);
 
   std::unique_ptr<ResourceProbe> StartProbe() override;

@@ -23,7 +23,7 @@ constexpr FamilyId kFamily = FamilyId::kTi2v5b;
 constexpr char kImageMark[] = "PNG";
 constexpr char kTallImageMark[] = "PNG tall";
 constexpr char kDamagedImageMark[] = "PNG damaged";
-// Work of each stage: a forward that takes as long per operation as the rest.
+// The operations of each stage: the same for all, so that all take equally long in estimates.
 constexpr double kStageFlops = 1e9;
 
 std::string_view NameOf(OutputKind kind) {
@@ -38,7 +38,7 @@ std::string_view NameOf(OutputKind kind) {
   return "";
 }
 
-// Removes the entry and returns its value; the default if there is none.
+// Removes the entry with the key and returns its value; a default value if there is none.
 template <typename Map>
 typename Map::mapped_type Take(Map& map, std::string_view key) {
   const auto found = map.find(key);
@@ -94,7 +94,7 @@ GenerationRequest Resolve(const GenerationRequest& request, const GenerationRequ
   return resolved;
 }
 
-// The files of a folder; none if there is no such folder.
+// Returns the files of a folder; none if there is no such folder.
 std::vector<ModelFile> FilesOf(const std::string& folder) {
   namespace fs = std::filesystem;
   std::vector<ModelFile> files;
@@ -439,7 +439,8 @@ absl::Status FakeEngine::Act(std::string_view stage, std::string_view kind,
   std::string what;
   absl::Status failure;
   {
-    // A mutex looks at its conditions when it is released.
+    // Lock and unlock the mutex, because it looks at the conditions of its waiters only when it is
+    // released.
     const std::stop_callback wake(stop, [this] { absl::MutexLock lock(&mutex_); });
     absl::MutexLock lock(&mutex_);
     if (held_.contains(stage)) {

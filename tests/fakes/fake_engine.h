@@ -1,4 +1,5 @@
-// An engine that computes nothing: it goes through the stages of a real one as a test tells it to.
+// An engine that computes nothing: it goes through the stages of a real engine, as a test tells it
+// to.
 #pragma once
 
 #include <cstdint>
@@ -23,73 +24,78 @@
 
 namespace wan::fakes {
 
-// Stages of Generate, each a span: TI2V_Preprocess, T5_Encoding, VAE_Encoding (with an image), per
-// step Step_N_Loading and Step_N_Inference, VAE_Decoding, Video_Encoding. LoadModel has
-// Model_Initialization. Stages take no time unless told.
+// Generate has these stages, each of them a span: TI2V_Preprocess, T5_Encoding, VAE_Encoding (if
+// there is an image), for each step Step_N_Loading and Step_N_Inference, VAE_Decoding,
+// Video_Encoding. LoadModel has the stage Model_Initialization. The stages take no time unless a
+// test calls TakeTime.
 //
-// Defaults of its models: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc"; strides
-// 32 and 4; images are planned if they begin with "PNG". One that begins with "PNG tall" makes
-// width and height of the video change places, unless the request's size is exact. CheckImage
-// refuses one that begins with "PNG damaged"; every other is 64x32, transparent in part, 16 bits
-// deep, and turned (orientation 6). A model whose
-// path is a folder was read from that folder's files. Plan reports every violation of model,
+// Its models have these defaults: 64x32, 5 frames, 24 fps, 3 steps, guidance 5, shift 5, "unipc";
+// strides 32 and 4; an image can be planned if its bytes begin with "PNG". If they begin with "PNG
+// tall", width and height of the video are exchanged, unless the request's size is exact.
+// CheckImage refuses an image that begins with "PNG damaged"; it says of every other that it is
+// 64x32, partly transparent, 16 bits deep, and turned (orientation 6). If a model's path is a
+// folder, its files are those of the folder. Plan reports every violation of the fields model,
 // prompt, image, width, height, num_frames, fps, steps, guidance_scale and shift.
 //
-// A savepoint of a seed s behind n steps is the text "seed s step n"; Generate goes on from one of
-// its own seed and refuses others.
+// The savepoint of a job with seed s after n steps is the text "seed s step n"; Generate continues
+// a savepoint that has its own seed, and refuses others.
 //
-// Tests name a stage as clients see it (NameOf), so that they hold the names of the contract.
+// Tests name a stage as clients see it (NameOf), so that the tests also check the names of the
+// contract.
 //
-// An artifact of a seed s and kind k is the text "k seed s" (k: mp4, mkv, latents).
+// The artifact of kind k of a job with seed s is the text "k seed s" (k is mp4, mkv or latents).
 //
 // Thread-safe.
 class FakeEngine final : public Engine {
  public:
-  // With a clock, TakeTime moves it.
+  // If `clock` is not null, TakeTime moves it.
   explicit FakeEngine(FakeClock* clock = nullptr);
 
-  // The engine stops inside every later span of `stage` until Release, or until it is asked
-  // to stop. Also "Warmup", "Plan" and "CheckImage", which are calls without a span.
+  // From now on the engine stops inside every span of `stage` until Release, or until it is asked
+  // to stop. "Warmup", "Plan" and "CheckImage" work as well; these are calls without a span.
   void Hold(std::string_view stage);
-  // From now on the engine hears no request to stop while it is held.
+  // From now on the engine ignores requests to stop while it is held.
   void HearNoStop();
-  // Waits until the engine stands in `stage`.
+  // Waits until the engine is held in `stage`.
   void AwaitHeld(std::string_view stage);
-  // Lets go on, and holds at `stage` no more.
+  // Lets the engine go on, and does not hold it at `stage` any more.
   void Release(std::string_view stage);
 
-  // The next span of `stage` ends with `status` (and Generate, LoadModel or Warmup with it).
+  // The next span of `stage` ends with `status`, and so does the call of Generate, LoadModel or
+  // Warmup.
   void FailAt(std::string_view stage, absl::Status status);
-  // The next span of `stage` ends with DEVICE_LOST, and from then on every call that needs the
-  // device does.
+  // The next span of `stage` ends with DEVICE_LOST; from then on, so does every call that needs the
+  // device.
   void LoseDeviceAt(std::string_view stage);
-  // What RunCanary gives; nothing unless told.
+  // Sets what RunCanary returns; at first it returns nothing.
   void SetCanary(absl::StatusOr<std::optional<DeviceCanary>> canary);
-  // What Device() has as the device's name from now on; a service asks when it is opened.
+  // Sets the device's name in Device() from now on; a service asks for it when the service is
+  // opened.
   void NameDevice(std::string name);
   // The next span of `stage` throws std::runtime_error(what).
   void ThrowAt(std::string_view stage, std::string what);
-  // Every later span of the kind ("Step_Inference" for that of every step) moves the clock by this.
+  // Every later span of the kind ("Step_Inference" for all steps) moves the clock by `duration`.
   void TakeTime(std::string_view kind, absl::Duration duration);
-  // What Device() says that jobs reach at least; 0, unknown, unless told. Before the engine is
-  // given to anybody.
+  // Sets the rate that jobs reach at least according to Device(); at first 0, which means unknown.
+  // Call it before anybody else uses the engine.
   void AssumeRate(double rate) { assumed_rate_ = rate; }
-  // Every later artifact is filled up with spaces to at least so many bytes.
+  // From now on every artifact is filled up with spaces to at least `bytes` bytes.
   void PadOutputs(size_t bytes);
-  // Leaves the named output kind unwritten.
+  // From now on the engine does not write the output of this kind.
   void SkipOutput(OutputKind kind);
-  // Tells of an omission after the files are written: the file of the kind is not whole then, as
-  // with the engine's outputs but the first; nullopt: previews.
+  // After writing the files, the engine reports an omission: the file of this kind is then
+  // incomplete, as can happen to all of the real engine's outputs except the first; nullopt: the
+  // previews are omitted.
   void LoseOutput(std::optional<OutputKind> kind, absl::Status status);
 
-  // Every Generate so far, in order: its resolved request.
+  // Returns the resolved requests of all calls of Generate so far, in order.
   std::vector<GenerationRequest> Generated() const;
   int Loads() const;
-  // What LoadModel was asked for, whether it went well or not.
+  // Returns the arguments of all calls of LoadModel, whether the calls succeeded or not.
   std::vector<ModelSpec> Loaded() const;
   int Warmups() const;
   int Plans() const;
-  // What CheckImage was asked for, in order.
+  // Returns the arguments of all calls of CheckImage, in order.
   std::vector<std::string> CheckedImages() const;
 
   FakeDeviceMonitor& monitor() { return monitor_; }
@@ -113,13 +119,13 @@ class FakeEngine final : public Engine {
   DeviceMonitor& Monitor() override { return monitor_; }
 
  private:
-  // The steps that a savepoint holds; 0 without one.
+  // Returns the number of steps in the job's savepoint; 0 if there is none.
   static int StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
                        SavepointKeeper* savepoints);
-  // One span of Generate or LoadModel.
+  // Runs one stage of Generate or LoadModel, with its span.
   absl::Status RunStage(Stage stage, Recorder& recorder, const std::stop_token& stop,
                         std::shared_ptr<const StepFacts> step = nullptr);
-  // Holds, takes time (that of the kind), fails and throws as told.
+  // Holds, takes the time of the kind, fails and throws, as the test has told.
   absl::Status Act(std::string_view stage, std::string_view kind,
                    const std::stop_token& stop) const;
 

@@ -1,4 +1,4 @@
-// A keeper of savepoints in memory.
+// A keeper of savepoints that keeps them in memory.
 #pragma once
 
 #include <optional>
@@ -26,7 +26,7 @@ class FakeSavepointKeeper final : public SavepointKeeper {
   bool when_stopped = false;
 
   std::optional<Savepoint> kept;
-  std::vector<int> steps;  // of all that were kept
+  std::vector<int> steps;  // the number of steps of each savepoint that was kept
   std::vector<std::string> refusals;
 };
 

@@ -1,4 +1,4 @@
-// A disk whose syncs are counted, held and made to fail.
+// Stands for a disk whose syncs a test counts, holds and makes fail.
 #pragma once
 
 #include <functional>
@@ -26,7 +26,7 @@ class FakeSync {
     held_ = hold;
   }
   void Fail(const absl::Status& status) { FailAfter(0, status); }
-  // From the sync behind the first `well` ones on.
+  // After `well` more successful syncs, all syncs fail with `status`.
   void FailAfter(int well, const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     well_ = well;

@@ -18,7 +18,7 @@ Share PieceOfHeads(const Share& heads, int64_t piece, int64_t pieces) {
   return {heads.first + ends[piece], ends[piece + 1] - ends[piece]};
 }
 
-// One walk over a forward pass. NOLINTNEXTLINE(readability-function-size)
+// The function walks over one forward pass in order. NOLINTNEXTLINE(readability-function-size)
 uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                             int64_t ranks, int64_t element_bytes, int64_t fewest_overlapped) {
   ranks = std::min(ranks, tokens);
@@ -27,7 +27,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const int64_t head_dim = config.dim / config.num_heads;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t all = batch * tokens;
-  // The first rank has the most tokens and heads.
+  // The first rank is counted, because it has the most tokens and heads.
   const int64_t own = batch * ((tokens + ranks - 1) / ranks);
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
@@ -39,7 +39,8 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto time = walk.Take(2 * config.dim * kFp32);
   const auto time_modulation = walk.Take(modulation);
-  const auto latents = walk.Take(all * config.in_channels * patch * kFp32);  // this rank's copy
+  const auto latents = walk.Take(all * config.in_channels * patch * kFp32);  // this rank's copy of
+                                                                             // the latents
   auto patches = walk.Take(all * config.in_channels * patch * kFp32);
   auto own_patches = walk.Take(own * config.in_channels * patch * kFp32);
   const auto residual = walk.Take(own * config.dim * kFp32);
@@ -55,8 +56,8 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
     const int64_t head_bytes = head_dim * element_bytes;
     const std::vector<Share> heads = SharesOf(config.num_heads, static_cast<int>(ranks));
     struct Piece {
-      int64_t own = 0;     // heads of this rank
-      int64_t others = 0;  // heads of the other ranks
+      int64_t own = 0;     // number of this rank's heads
+      int64_t others = 0;  // number of heads that other ranks compute
       MemoryWalk::Block packed, sent, mixed, sorted, received;
     };
     std::vector<Piece> walked(static_cast<size_t>(pieces));
@@ -79,7 +80,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
       const int64_t queries = QueriesAtATime(config, tokens);
       if (queries < tokens) walk.Touch(queries * piece.own * head_bytes);
       piece.packed.Free();
-      // A batch is reordered before it is sent.
+      // The results of a batch are reordered before they are sent.
       if (batch > 1) piece.sorted = walk.Take(all * piece.own * head_bytes);
       piece.received = walk.Take(own * piece.others * head_bytes);
       if (i > 0) walked[i - 1] = Piece();
@@ -89,7 +90,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const auto head = walk.Take(own * head_bytes);
   const auto sent = walk.Take(own * head_bytes);
   const auto gathered = walk.Take(all * head_bytes);
-  // First in row order, then as a video.
+  // The gathered rows are sorted first, then rearranged as a video.
   const auto sorted = walk.Take(all * head_bytes);
   walk.Touch(all * head_bytes);
   return walk.peak();
@@ -101,7 +102,7 @@ uint64_t GroupForwardBytes(const TransformerConfig& config, int64_t tokens, int6
   const auto shared = [&](int64_t videos, int64_t among) {
     return SharedForwardBytes(config, tokens, videos, among, element_bytes);
   };
-  // All ranks share a step without guidance.
+  // In a step without guidance all ranks share one forward.
   const uint64_t single = shared(1, ranks);
   const uint64_t guided = ranks % 2 == 0 ? shared(1, ranks / 2) : shared(batch, ranks);
   return std::max(single, guided);

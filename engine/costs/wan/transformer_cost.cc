@@ -14,11 +14,11 @@ namespace {
 
 constexpr int64_t kFp32 = 4;
 
-// Names the packed tensor that holds this one: products with the same input are one product.Empty
-// if it is not packed.
+// Returns the name of the packed tensor that contains this one: weights that are multiplied with
+// the same input are packed into one. Empty if the tensor is not packed.
 std::string_view PackOf(std::string_view name) {
   struct Packed {
-    std::string_view projection;  // followed by "weight" or "bias"
+    std::string_view projection;  // a tensor's name up to its last part, "weight" or "bias"
     std::string_view weights;
     std::string_view biases;
   };
@@ -38,7 +38,7 @@ std::string_view PackOf(std::string_view name) {
   return {};
 }
 
-// Outside the blocks only the text projection is in the compute dtype.
+// Outside the blocks only the text projection has the compute dtype.
 WeightDtype DtypeOutsideBlocks(std::string_view name) {
   return name.starts_with("text_embedding.") ? WeightDtype::kCompute : WeightDtype::kFp32;
 }
@@ -49,7 +49,7 @@ WeightDtype DtypeInBlock(std::string_view name) {
   return modulation || norm ? WeightDtype::kFp32 : WeightDtype::kCompute;
 }
 
-// Whether this belongs to the text's keys and values, which a job computes only once.
+// Returns whether the tensor computes the text's keys and values, which a job does only once.
 bool IsTextPart(std::string_view name) {
   return name.starts_with("cross_attn.k.") || name.starts_with("cross_attn.v.") ||
          name.starts_with("cross_attn.norm_k.");
@@ -61,7 +61,7 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
   const auto blocks = static_cast<size_t>(config.num_layers);
   WeightGroups groups(1 + 2 * blocks);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
-    // Copied, because `tensor` is moved from.
+    // Copy the name, because `tensor` is moved from below.
     const std::string name = tensor.name;
     const std::optional<BlockTensor> in_block = FindInBlock(name);
     if (!in_block.has_value()) {
@@ -96,7 +96,7 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const int64_t rows = batch * tokens;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t head_dim = config.dim / config.num_heads;
-  // Modulation for two timesteps, the most that a step has.
+  // The modulation of two timesteps, which is the most that a step has.
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 
   MemoryWalk walk;
@@ -111,9 +111,9 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const auto narrow = walk.Take(rows * config.dim * element_bytes);
   const auto wide = walk.Take(std::max(
       rows * std::max(3 * config.dim, config.ffn_dim) * element_bytes, rows * config.dim * kFp32));
-  const auto table = walk.Take(2 * modulation);  // tables of a block and of the next one
+  const auto table = walk.Take(2 * modulation);  // modulation of one block and the next
   {
-    // The attention's result; in a long attention each part's result is copied there.
+    // The attention's result. A long attention runs in parts and copies each part's result there.
     const auto attended = walk.Take(rows * config.dim * element_bytes);
     const int64_t queries = QueriesAtATime(config, tokens);
     if (queries < tokens) walk.Touch(queries * config.dim * element_bytes);
@@ -146,15 +146,16 @@ uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, i
   const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto text =
       walk.Take(config.num_layers * batch * config.text_len * 2 * config.dim * element_bytes);
-  // ForwardBytes includes the tables and the result.
+  // ForwardBytes already counts the tables and the result.
   return walk.peak() + ForwardBytes(config, tokens, batch, element_bytes);
 }
 
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
   const auto dim = static_cast<double>(config.dim);
   const auto rows = static_cast<double>(batch * tokens);
-  // Per row: four projections and the self-attention; then two projections, the attention to the
-  // text, and the feed-forward's two products.
+  // These are the operations per row. First the self-attention with its four projections; then the
+  // attention to the text with its two projections, and the two products of the feed-forward
+  // layers.
   const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
   const double rest_per_row =
       4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);
@@ -175,7 +176,7 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
     return BlockOperator{name, operator_class, 2 * rows * in * out,
                          element * (rows * in + in * out + rows * out)};
   };
-  // It reads queries, keys and values, and writes one result per query.
+  // An attention reads queries, keys and values, and writes one result per query.
   const auto attention = [&](std::string_view name, std::string_view operator_class, int64_t keys) {
     const auto pairs = static_cast<double>(keys) * rows;
     return BlockOperator{name, operator_class, 4 * pairs * dim,
@@ -185,8 +186,8 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
     return BlockOperator{name, kElementwise, 0, bytes};
   };
   const double narrow = rows * dim * element;  // bytes of one activation tensor
-  // Reads a product's output and the residual stream; writes that stream and the next product's
-  // input.
+  // Such an operator reads a product's output and the residual stream, and writes the residual
+  // stream and the next product's input.
   const double residual = 2 * narrow + 2 * rows * dim * static_cast<double>(kFp32);
   return {
       product("queries_keys_values", kProjections, dim, 3 * dim),
@@ -210,7 +211,7 @@ std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& con
                                                     int64_t batch, int64_t element_bytes) {
   std::vector<OperatorWork> classes;
   for (const BlockOperator& one : BlockOperators(config, tokens, batch, element_bytes)) {
-    if (one.bytes == 0) continue;  // waiting for weights moves no bytes
+    if (one.bytes == 0) continue;  // skip the wait for weights, which moves no bytes
     auto found = std::find_if(classes.begin(), classes.end(), [&](const OperatorWork& known) {
       return known.name == one.operator_class;
     });
@@ -230,7 +231,8 @@ int64_t QueriesAtATime(const TransformerConfig& config, int64_t tokens,
                        const AttentionLimits& limits) {
   const double flops = AttentionFlops(config, tokens, tokens);
   if (flops <= limits.whole) return tokens;
-  // Kernels work on tiles of 256 queries, so parts that are multiples of it have the same bits.
+  // Kernels work on tiles of 256 queries. If parts are multiples of a tile, the result has the same
+  // bits as without parts.
   constexpr int64_t kTile = 256;
   const int64_t tiles = (tokens + kTile - 1) / kTile;
   const int64_t parts = std::clamp<int64_t>(std::llround(std::ceil(flops / limits.part)), 1, tiles);

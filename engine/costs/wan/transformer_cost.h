@@ -1,8 +1,9 @@
-// The transformer's cost, computed from its dimensions alone: groups of weights, memory during
-// computation, floating-point operations. Pure functions without LibTorch. They mirror
-// transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor, so change both
-// together; tests/engine/costs/wan/transformer_cost_test.cc compares them with what the code
-// allocates. Sizes are in bytes; `element_bytes` is per element of the compute dtype.
+// What the transformer costs, computed from its dimensions alone: groups of weights, memory during
+// computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor,
+// so change both together; tests/engine/costs/wan/transformer_cost_test.cc compares them with what
+// the code allocates. All sizes are in bytes; `element_bytes` is the size of one element of the
+// compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -14,20 +15,21 @@
 
 namespace wan {
 
-// Returns the groups: weights outside the blocks; per block, keys and values of the text; per
-// block, the rest.
+// Returns the groups of weights: those outside the blocks; then, for each block, the ones that
+// compute keys and values of the text; then, for each block, the rest.
 WeightGroups TransformerWeightGroups(const TransformerConfig& config);
 
-// Returns the memory that TextConditioning holds for `texts` texts.
+// Returns the device memory that TextConditioning holds for `texts` texts.
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
                                int64_t element_bytes);
 
-// Returns the memory that VideoTransformer::PrepareText needs for `batch` texts besides its result.
+// Returns the device memory that VideoTransformer::PrepareText needs for `batch` texts in addition
+// to its result.
 uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
                               int64_t element_bytes);
 
-// Returns the memory that VideoTransformer::Forward needs for `batch` videos of `tokens` tokens,
-// including its result, with at most two distinct timesteps.
+// Returns the device memory that VideoTransformer::Forward needs for `batch` videos of `tokens`
+// tokens, including its result, if there are at most two distinct timesteps.
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
@@ -35,24 +37,27 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
 // weights of one product, and scales. The rounded activations are where the others would be.
 uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
-// Forwards with more floating-point operations are not recorded as graphs (forward_graphs.h),
-// because launches take less time than their kernels: 3 ms against 8 ms for 30 blocks on an H200.
+// A forward with more floating-point operations than this is not recorded as a graph
+// (forward_graphs.h). The launches of such a forward take less time than its kernels, 3 ms against
+// 8 ms for 30 blocks on an H200, so a graph would gain nothing.
 inline constexpr double kMostGraphedFlops = 5e12;
 
-// Returns the memory that a recorded forward of this size keeps: inputs with a copy of the text,
-// the result, and the kernels' memory. 0 if it is too large to be recorded.
+// Returns the device memory that a recorded forward of this size keeps: its inputs with a copy of
+// the text, its result, and its kernels' memory. Returns 0 if the forward is too large to be
+// recorded.
 uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                               int64_t element_bytes);
 
-// Floating-point operations of one block for `batch` videos of `tokens` tokens.
+// The floating-point operations of one block for `batch` videos of `tokens` tokens.
 struct BlockFlops {
   double self_attention = 0;
-  double rest = 0;  // cross-attention and feed-forward layers
+  double rest = 0;  // of the cross-attention and the feed-forward layers
 };
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
-// The operators of a block in execution order. The last one adds the feed-forward's output to the
-// residual stream and applies the next block's norm; a forward's last block does not have it.
+// The operators of a block in execution order. The last operator adds the feed-forward layers'
+// output to the residual stream and applies the next block's norm; the last block of a forward does
+// not run it.
 enum class BlockStep : size_t {
   kQueriesKeysValues,
   kQueryKeyNorm,
@@ -74,37 +79,39 @@ enum class BlockStep : size_t {
 std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64_t tokens,
                                           int64_t batch, int64_t element_bytes);
 
-// Returns BlockOperators summed by class, in order of first execution. The operations add up to
-// TransformerBlockFlops.
+// Returns the sums of BlockOperators for each class of operators, in the order in which classes
+// first run. The operations of all classes add up to TransformerBlockFlops.
 std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
                                                     int64_t batch, int64_t element_bytes);
 
-// Limits, in floating-point operations, for running a self-attention as one kernel, which cannot be
-// stopped. Up to `whole` it is one call; beyond that its queries are divided into parts of about
-// `part`. The defaults are for GPUs: 0.3 s on an H200, or 100,000 tokens of an A14B model.
+// How many floating-point operations of a self-attention may run as one kernel, which cannot be
+// stopped. Up to `whole` operations the attention is one kernel; beyond that its queries are
+// divided into parts of about `part` operations. The defaults are for GPUs: 0.3 s on an H200, which
+// is the attention over 100,000 tokens of an A14B model.
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;
-  int64_t fewest_queries = 1;  // minimum queries per part; a shorter remainder joins the last part
+  int64_t fewest_queries = 1;  // fewest queries of a part; a shorter remainder joins the last part
 };
 
-// For CPUs: a part takes about 0.2 s on two cores.
+// The limits for CPUs: a part takes about 0.2 s on two cores.
 inline constexpr AttentionLimits kCpuAttentionLimits = {
     .whole = 1e10, .part = 1e10, .fewest_queries = 768};
 
-// Returns how many queries of a self-attention over `tokens` tokens are computed at a time: all, or
+// Returns how many queries of a self-attention over `tokens` tokens run at a time: all of them, or
 // a multiple of 256 that makes the parts about equal.
 int64_t QueriesAtATime(const TransformerConfig& config, int64_t tokens,
                        const AttentionLimits& limits = {});
 
-// Floating-point operations of attention from `queries` queries to `keys` keys.
+// Returns the floating-point operations of the attention of `queries` queries to `keys` keys.
 double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t keys);
 
-// Floating-point operations of a block's keys and values for `batch` texts, which a job computes
-// once.
+// Returns the floating-point operations that compute a block's keys and values for `batch` texts,
+// which a job does only once.
 double TextBlockFlops(const TransformerConfig& config, int64_t batch);
 
-// Floating-point operations of VideoTransformer::Forward for `batch` videos of `tokens` tokens.
+// Returns the floating-point operations of VideoTransformer::Forward for `batch` videos of `tokens`
+// tokens.
 double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens, int64_t batch = 1);
 
 }  // namespace wan

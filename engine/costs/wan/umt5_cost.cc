@@ -12,8 +12,8 @@ namespace {
 
 constexpr int64_t kFp32 = 4;
 
-// Names the packed tensor that holds this one: products with the same input are one product.Empty
-// if it is not packed.
+// Returns the name of the packed tensor that contains this one: weights that are multiplied with
+// the same input are packed into one. Empty if the tensor is not packed.
 std::string_view PackOf(std::string_view name) {
   for (const std::string_view projection : {".attn.q.weight", ".attn.k.weight", ".attn.v.weight"}) {
     if (name.ends_with(projection)) return "qkv";
@@ -34,7 +34,7 @@ WeightDtype DtypeOf(std::string_view name) {
 WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config) {
   WeightGroups groups(1 + static_cast<size_t>(config.num_layers));
   for (TensorSpec& tensor : ExpectedTensors(config)) {
-    const std::string name = tensor.name;  // copied, because the tensor is moved from
+    const std::string name = tensor.name;  // copied, because the tensor is moved from below
     const std::optional<BlockTensor> in_block = FindInBlock(name);
     const size_t group = in_block.has_value() ? 1 + in_block->block : 0;
     groups.Add(group, std::move(tensor), DtypeOf(name), PackOf(name));
@@ -54,7 +54,7 @@ uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int6
     const auto norm = walk.Take(tokens * config.dim * element_bytes);
     const auto qkv = walk.Take(3 * tokens * inner * element_bytes);
     const auto bias = walk.Take(scores * element_bytes);
-    // The attention copies its bias to align the rows.
+    // The attention kernel makes a copy of its bias with aligned rows.
     const auto aligned = walk.Take(scores * element_bytes);
     const auto mixed = walk.Take(2 * tokens * inner * element_bytes);
     walk.Touch(tokens * config.dim * element_bytes);

@@ -1,8 +1,8 @@
-// The text encoder's cost, computed from its dimensions alone: groups of weights, memory during
-// computation, floating-point operations. Pure functions without LibTorch. They mirror
-// engine/models/wan/umt5.cc tensor by tensor, so change both together;
-// tests/engine/costs/wan/umt5_cost_test.cc compares them with what the code allocates. Sizes are in
-// bytes; `element_bytes` is per element of the compute dtype.
+// What the text encoder costs, computed from its dimensions alone: groups of weights, memory during
+// computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror engine/models/wan/umt5.cc tensor by tensor, so change both together;
+// tests/engine/costs/wan/umt5_cost_test.cc compares them with what the code allocates. All sizes
+// are in bytes; `element_bytes` is the size of one element of the compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,14 @@
 
 namespace wan {
 
-// Returns the groups: the token table and the last norm; then one per block.
+// Returns the groups of weights: the token table and the last norm; then one group for each block.
 WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config);
 
-// Returns the memory that TextEncoder::Encode needs for `tokens` tokens, including its result.
+// Returns the device memory that TextEncoder::Encode needs for `tokens` tokens, including its
+// result.
 uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes);
 
-// Floating-point operations of TextEncoder::Encode for `tokens` tokens.
+// Returns the floating-point operations of TextEncoder::Encode for `tokens` tokens.
 double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens);
 
 }  // namespace wan

@@ -12,13 +12,14 @@ namespace {
 
 constexpr int64_t kColors = 3;
 constexpr int64_t kFp32 = 4;
-constexpr size_t kEncoder = 1;  // groups of the weights
+constexpr size_t kEncoder = 1;  // indexes of the weight groups
 constexpr size_t kDecoder = 2;
-constexpr int64_t kHistory = 2;  // frames before a chunk that a convolution over three frames reads
-// Same as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be included here.
+constexpr int64_t kHistory = 2;  // how many earlier frames a convolution over three frames reads
+// Has the same value as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be
+// included here.
 constexpr int64_t kFusedChannelBytes = 64;
 
-// The shape of an activation, and its memory.
+// The shape of an activation, and the block of memory that it holds.
 struct Feature {
   int64_t channels = 0;
   int64_t frames = 0;
@@ -27,21 +28,23 @@ struct Feature {
   MemoryWalk::Block block;
 };
 
-// Walks through the layers, with blocks of a MemoryWalk in place of tensors. Functions are named
-// after the layers.
+// Walks through the autoencoder's layers, taking blocks of a MemoryWalk where the layers allocate
+// tensors. Each function is named after the layer that it walks through.
 class VaeWalk {
  public:
   VaeWalk(const VaeConfig& config, int64_t element_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(element_bytes) {}
-  // For the kernels of fused_convolution.h, which read `normed_bytes` per value after a norm.
+  // Use this constructor for the kernels of fused_convolution.h, which read `normed_bytes` bytes
+  // per value after a norm.
   VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
-  // Counts the check of decoded chunks: each stays until the next one is decoded.
+  // Also counts the finite check of decoded chunks, which keeps each chunk until the next one is
+  // decoded.
   void CheckChunks() { checks_chunks_ = true; }
 
-  // Walks through Decode or Encode. Chunks after the third repeat it (after the fourth if chunks
-  // are checked).
+  // Walk through VideoAutoencoder::Decode or Encode. Only the first three chunks are walked (four
+  // if chunks are checked), because later ones need the same memory.
   void Decode(const LatentSize& size);
   void Encode(const LatentSize& size);
 
@@ -60,15 +63,15 @@ class VaeWalk {
     return Make(channels, x.frames, x.height, x.width);
   }
 
-  // Whether a convolution with `out` output channels is one kernel (see Supports in
+  // Whether a convolution with `out` output channels runs as one fused kernel (see Supports in
   // engine/ops/convolution_sm90.cu, which also requires whole chunks of input channels).
   bool IsFused(int64_t out) const {
     constexpr int64_t kFewChannels = 16;
     return fused_ && (out % 192 == 0 || out % 128 == 0 || out % 96 == 0 || out <= kFewChannels);
   }
 
-  // CausalConv3d as one kernel: new frames are written next to the history, and the last of them
-  // become the next history.
+  // CausalConv3d as one fused kernel: new frames are written next to the history, and the last of
+  // them become the next history.
   Feature FusedConv(const Feature& x, int64_t out, MemoryWalk::Block* given, int64_t value_bytes) {
     const int64_t chunk = kFusedChannelBytes / value_bytes;
     const int64_t channels = (x.channels + chunk - 1) / chunk * chunk;
@@ -89,17 +92,17 @@ class VaeWalk {
     if (!history.held()) history = walk_.Take(Bytes(x.channels, frames, x));
   }
 
-  // Advances past a convolution that does not run in this chunk.
+  // Skips the history of a convolution that does not run in this chunk.
   void SkipSlot() {
     if (++slot_ > histories_.size()) histories_.emplace_back();
   }
 
-  // CausalConv3d: its input with earlier frames, then its output. If `given` is x's block, it is
-  // freed in between.
+  // CausalConv3d allocates its input together with the earlier frames, then its output. If `given`
+  // is x's block, it is freed in between.
   Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
                      MemoryWalk::Block* given = nullptr) {
     if (history == kHistory && IsFused(out)) {
-      // A block is given only for a normalised input.
+      // A caller gives a block only if the input is normalised.
       return FusedConv(x, out, given, given != nullptr ? normed_bytes_ : element_bytes_);
     }
     const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
@@ -110,13 +113,13 @@ class VaeWalk {
   Feature CausalConv(const Feature& x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory);
   }
-  // NormSiluConv3d whose input is freed as soon as it is used.
+  // A NormSiluConv3d whose input is freed as soon as it was read.
   Feature CausalConvOf(Feature x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory, &x.block);
   }
 
   Feature Residual(const Feature& x, int64_t out) {
-    // The first convolution's input is normalised, too, but the residual block keeps it.
+    // The first convolution's input is normalised as well, but the residual block keeps it.
     MemoryWalk::Block kept;
     Feature y = CausalConvOf(CausalConv(x, out, x.frames, kHistory, &kept), out);
     if (x.channels != out && !IsFused(out)) walk_.Touch(Bytes(out, x.frames, x));
@@ -126,7 +129,7 @@ class VaeWalk {
   Feature Attention(const Feature& x) {
     const auto rows = walk_.Take(Bytes(x.channels, x.frames, x));
     const auto qkv = walk_.Take(Bytes(3 * x.channels, x.frames, x));
-    // The attention copies queries, keys and values apart.
+    // The attention makes separate copies of queries, keys and values.
     const auto apart = walk_.Take(Bytes(3 * x.channels, x.frames, x));
     const auto attended = walk_.Take(Bytes(x.channels, x.frames, x));
     return MakeLike(x, x.channels);
@@ -139,7 +142,7 @@ class VaeWalk {
     return Residual(attended, x.channels);
   }
 
-  // `out`: output channels of the 2D convolution.
+  // `out` is the number of output channels of the 2D convolution.
   Feature Upsample(Feature x, bool temporal, int64_t out) {
     int64_t time_factor = 1;
     if (temporal && !first_chunk_) {
@@ -179,8 +182,8 @@ class VaeWalk {
   MemoryWalk walk_;
   std::deque<MemoryWalk::Block> histories_;
   bool checks_chunks_ = false;
-  MemoryWalk::Block pending_;     // last chunk, while it is checked
-  MemoryWalk::Block on_its_way_;  // 8-bit frames of the last download
+  MemoryWalk::Block pending_;     // the last chunk, whose finite check is not finished
+  MemoryWalk::Block on_its_way_;  // 8-bit frames whose download may still be running
   size_t slot_ = 0;
   bool first_chunk_ = true;
 };
@@ -189,7 +192,7 @@ Feature VaeWalk::DecoderStage(Feature x, int64_t out, std::optional<bool> up) {
   MemoryWalk::Block shortcut;
   for (int i = 0; i < config_.num_res_blocks + 1; ++i) {
     Feature y = Residual(x, out);
-    // The stage's input is kept for the shortcut around it.
+    // The stage's input is kept until the shortcut around the stage has read it.
     if (i == 0 && up.has_value() && HasShortcuts()) shortcut = std::move(x.block);
     x = std::move(y);
   }
@@ -219,8 +222,8 @@ void VaeWalk::DecodeChunk(const LatentSize& size) {
   if (checks_chunks_) std::swap(x.block, pending_);
   const auto frames = walk_.Take(pixels);
   x.block.Free();
-  // The download makes two fp32 copies (clamped, scaled) and two in 8 bits. The last one lives
-  // until the next chunk's download.
+  // A download to the host makes two fp32 copies (one clamped, one scaled) and two copies in 8
+  // bits. The second 8-bit copy lives until the next chunk's download.
   const auto scaled = walk_.Take(2 * pixels);
   const int64_t bytes = pixels / kFp32;
   walk_.Touch(2 * bytes);
@@ -242,7 +245,7 @@ Feature VaeWalk::EncoderStage(const Feature& x, int64_t out, std::optional<bool>
   }
   if (down.has_value()) y = Downsample(y, *down);
   if (HasShortcuts()) {
-    // The input, padded to an even number of frames if needed, then its values sorted for
+    // The input, padded to an even number of frames if needed, and a copy of its values sorted for
     // averaging.
     const bool pads = down.value_or(false) && x.frames % 2 != 0;
     const int64_t whole_frames = x.frames + (pads ? 1 : 0);
@@ -280,7 +283,7 @@ void VaeWalk::Encode(const LatentSize& size) {
   }
 }
 
-// Adds up the convolutions of one pass, counted by the size of their outputs.
+// Adds up the operations of all convolutions of one pass, from the sizes of their outputs.
 class FlopCount {
  public:
   FlopCount(const VaeConfig& config, const LatentSize& size)
@@ -302,7 +305,7 @@ class FlopCount {
       }
       if (i + 1 == stages) break;
       if (config_.temporal_downsample[stages - 2 - i]) {
-        // The first latent frame is not doubled.
+        // Upsampling does not double the first latent frame.
         Convolve({place.frames - 1, place.area}, width, 2 * width, 3);
         place.frames = 2 * place.frames - 1;
       }
@@ -318,7 +321,7 @@ class FlopCount {
   double Encode() {
     const size_t stages = config_.dim_mult.size();
     Place place = latents_;
-    // Upsampling from latents to pixels.
+    // The size in pixels follows from that of the latents.
     for (size_t i = 0; i + 1 < stages; ++i) {
       if (config_.temporal_downsample[i]) place.frames = 2 * place.frames - 1;
       place.area *= 4;
@@ -382,7 +385,7 @@ class FlopCount {
   double flops_ = 0;
 };
 
-// Bytes of the weights that a pass copies, which are in 16 bits even for kTf32.
+// Returns the bytes of the weights that a pass copies. The copies have 16 bits even for kTf32.
 uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArithmetic& arithmetic) {
   const auto [precision, fused] = arithmetic;
   if (precision == VaePrecision::kFp32) return 0;
@@ -390,7 +393,7 @@ uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArith
   int64_t bytes = 0;
   for (const PackedWeight& weight : weights.groups()[group]) {
     bytes += weight.Bytes(kFp32) / 2;
-    // KernelOverEnlargement turns a 3x3 kernel into four 2x2 kernels.
+    // KernelOverEnlargement makes four 2x2 kernels of a 3x3 kernel.
     const TensorSpec& tensor = weight.tensors.front();
     const bool enlarges = fused && group == kDecoder && tensor.shape.size() == 4 &&
                           tensor.name.find(".resample.") != std::string::npos;

@@ -1,8 +1,9 @@
-// The autoencoders' cost, computed from their dimensions alone: groups of weights, memory during
-// computation, floating-point operations. Pure functions without LibTorch. They mirror
-// vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by tensor, so change
-// both together; tests/engine/costs/wan/vae_cost_test.cc compares them with what the code
-// allocates. Sizes are in bytes; `element_bytes` is per element of the compute dtype.
+// What the autoencoders cost, computed from their dimensions alone: groups of weights, memory
+// during computation, floating-point operations. All functions are pure and need no LibTorch. The
+// functions mirror vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by
+// tensor, so change both together; tests/engine/costs/wan/vae_cost_test.cc compares them with what
+// the code allocates. All sizes are in bytes; `element_bytes` is the size of one element of the
+// compute dtype.
 #pragma once
 
 #include <cstdint>
@@ -14,33 +15,34 @@
 
 namespace wan {
 
-// Returns three groups: an empty one, the encoder, the decoder.
+// Returns three groups of weights: an empty one, the encoder's, the decoder's.
 WeightGroups VaeWeightGroups(const VaeConfig& config);
 
-// Returns the memory that VideoAutoencoder::Decode needs, including the download of frames to the
-// host.
+// Returns the device memory that VideoAutoencoder::Decode needs, including the download of frames
+// to the host.
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
-// Returns the memory that VideoAutoencoder::Encode needs for a video with latents of `size`.
+// Returns the device memory that VideoAutoencoder::Encode needs for a video with latents of `size`.
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t element_bytes);
 
-// How a pass computes.
+// The arithmetic of one encoding or decoding.
 struct VaeArithmetic {
   VaePrecision precision = VaePrecision::kFp32;
-  // Whether it runs on a GPU with the kernels of engine/ops/fused_convolution.h, which need fewer
-  // copies of activations.
+  // Whether it runs on a GPU that has the kernels of engine/ops/fused_convolution.h, which need
+  // fewer copies of activations.
   bool fused = false;
 };
 
-// The same for a pass with this arithmetic, including the copies of weights that it makes.
+// Return the device memory of decoding or encoding in the given arithmetic, including the 16-bit
+// copies of weights that the pass makes.
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size,
                        const VaeArithmetic& arithmetic);
 uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,
                        const VaeArithmetic& arithmetic);
 
 // Return the floating-point operations of decoding or encoding a whole video with latents of
-// `size`: every convolution by its definition, and the middle attention. The kernels of
-// engine/ops/fused_convolution.h compute fewer in convolutions after upsampling.
+// `size`: those of every convolution as it is defined, and those of the middle attention. After
+// upsampling, the kernels of engine/ops/fused_convolution.h compute fewer than these.
 double DecodingFlops(const VaeConfig& config, const LatentSize& size);
 double EncodingFlops(const VaeConfig& config, const LatentSize& size);
 

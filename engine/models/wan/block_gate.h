@@ -1,4 +1,4 @@
-// Passes a gate (work_gate.h) inside a transformer block.
+// Lets a transformer block stop part-way: passes a gate (work_gate.h) between the block's parts.
 #pragma once
 
 #include <algorithm>
@@ -11,26 +11,27 @@
 
 namespace wan {
 
-// The self-attention of a long video alone keeps a GPU busy for as long as a stop may take, so such
-// blocks pass the gate several times. Blocks of short videos pass it once, because there launches
-// take most of the time.
+// The self-attention of a long video alone can keep a GPU busy for as long as a stop may take.
+// Blocks of long videos therefore pass the gate several times. Blocks of short videos pass it once,
+// because launching their kernels takes most of the time.
 class BlockGate {
  public:
-  // `flops` are those of a whole block, which `ranks` ranks share.
+  // `flops` counts a whole block, whose work `ranks` ranks share.
   BlockGate(const WorkGate& gate, const BlockFlops& flops, int64_t ranks)
       : gate_(gate),
         flops_{flops.self_attention / static_cast<double>(ranks),
                flops.rest / static_cast<double>(ranks)} {}
 
-  // Passes the gate between two parts of a very long video's self-attention, which in one kernel
-  // would take longer than a stop may. `flops` are those of the part on this rank.
+  // Call it between two parts of a very long video's self-attention; as one kernel, the attention
+  // would run longer than a stop may take. `flops` counts this rank's share of the part.
   absl::Status AfterAttentionPart(double flops) {
     passed_ += flops;
     return gate_.Pass(flops);
   }
   absl::Status AfterSelfAttention() {
     if (!IsSplit() && passed_ == 0) return absl::OkStatus();
-    // A rank with more heads than average may have passed more than this.
+    // A rank with more heads than average may already have passed more than the average share;
+    // hence the max().
     return gate_.Pass(std::max(flops_.self_attention - std::exchange(passed_, 0), 0.0));
   }
   absl::Status AfterFeedForward() const {
@@ -44,7 +45,8 @@ class BlockGate {
 
   const WorkGate& gate_;
   const BlockFlops flops_;
-  double passed_ = 0;  // flops of this block's self-attention that were passed so far
+  double passed_ = 0;  // operations of this block's self-attention that were passed
+                       // to the gate so far
 };
 
 }  // namespace wan

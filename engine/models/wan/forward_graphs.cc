@@ -67,8 +67,8 @@ bool ForwardGraphs::Record(Entry& entry, const ForwardCall& call, const ForwardI
     entry.graph = recorder_->Record([&] { entry.output = compute(entry.inputs); });
     return true;
   } catch (const c10::Error&) {
-    // Either memory is short or the work cannot be recorded. A lost device makes the next work
-    // fail.
+    // The exception means that memory is short or that the work cannot be recorded. If the device
+    // is lost, the next work will fail as well and report it.
     entry.inputs = {};
     entry.output.reset();
     entry.refused = true;
@@ -88,7 +88,7 @@ const at::Tensor& ForwardGraphs::CopyText(int64_t batch, const at::Tensor& text,
 }
 
 void ForwardGraphs::Trim() {
-  // Never drop the latest graph, however large it is.
+  // Never drop the latest graph, even if it alone exceeds the limit.
   while (entries_.size() > 1 && (entries_.size() > kMostGraphs || Bytes() > kMostBytes)) {
     entries_.pop_back();
     std::erase_if(texts_, [&](const auto& text) {

@@ -18,47 +18,48 @@
 
 namespace wan {
 
-// The inputs of a forward, except the weights. All tensors are on the device.
+// The inputs of a forward other than the weights. All tensors are on the device.
 struct ForwardInputs {
-  at::Tensor latents;    // fp32 [B, C, F, H, W]
-  at::Tensor sinusoids;  // fp32 [timesteps, freq_dim]
+  at::Tensor latents;    // fp32, shape [B, C, F, H, W]
+  at::Tensor sinusoids;  // fp32, shape [timesteps, freq_dim]
   at::Tensor text;       // keys and values of all blocks
   at::Tensor rotary;     // from RotaryTable; depends only on the shape
   at::Tensor index;      // index of each token's timestep, or undefined; depends only on the shape
 };
 
-// What decides which kernels a forward runs. The number of timesteps and their tokens are part of
-// it.
+// The properties that decide which kernels a forward runs. The properties include the number of
+// timesteps and which tokens have which timestep.
 struct ForwardShape {
   int64_t batch = 0;
   TokenGrid grid{};
   TimestepRows rows;
   ForwardPolicy policy;
 
-  // Values of timesteps need not be equal.
+  // The values of the timesteps may differ between forwards of the same shape.
   bool IsLike(const ForwardShape& other) const {
     return batch == other.batch && grid == other.grid && rows.index == other.rows.index &&
            rows.timesteps.size() == other.rows.timesteps.size() && policy == other.policy;
   }
 };
 
-// One forward.
+// Describes one forward.
 struct ForwardCall {
   ForwardShape shape;
-  uint64_t text_id = 0;  // different for every text
-  // Changes when any weight's memory changes; graphs with another number are not replayed.
+  uint64_t text_id = 0;  // unique for each prepared text
+  // Changes when the memory of any weight changes; a graph recorded with another number is not
+  // replayed.
   uint64_t placement = 0;
-  int64_t bytes = 0;  // device memory that the forward computes in
+  int64_t bytes = 0;  // bytes of device memory in which the forward computes
 };
 
-// The graphs of one transformer, at most kMostGraphs and about kMostBytes; the least recently used
-// is dropped first. Not thread-safe.
+// The recorded graphs of one transformer: at most kMostGraphs of them, and about kMostBytes. The
+// least recently used graph is dropped first. Not thread-safe.
 class ForwardGraphs {
  public:
   static constexpr size_t kMostGraphs = 8;
   static constexpr int64_t kMostBytes = int64_t{1} << 30;
 
-  // Queues a forward and returns its result, in memory of its own.
+  // Queues a forward and returns its result, in memory that nobody else uses.
   using Compute = std::function<at::Tensor(const ForwardInputs& inputs)>;
 
   explicit ForwardGraphs(std::shared_ptr<DeviceGraphRecorder> recorder);
@@ -74,26 +75,26 @@ class ForwardGraphs {
   // Returns the device bytes that the graphs hold: inputs, results and the kernels' shared pool.
   int64_t Bytes() const;
 
-  // Returns the number of graphs.
+  // Returns the number of graphs held.
   size_t size() const;
 
  private:
-  // The text that graphs of one batch size read.
+  // A copy of the texts that all graphs of one batch size read.
   struct Text {
     at::Tensor copy;
     uint64_t id = 0;
   };
   struct Entry {
     ForwardShape shape;
-    bool refused = false;                // whether the device could not record it
-    std::unique_ptr<DeviceGraph> graph;  // null until the second forward
+    bool refused = false;                // true: the device could not record this forward
+    std::unique_ptr<DeviceGraph> graph;  // null until the second forward of this shape
     ForwardInputs inputs;                // tensors that the graph reads
     at::Tensor output;                   // tensor that the graph writes
-    int64_t bytes = 0;                   // device memory of its kernels
+    int64_t bytes = 0;                   // bytes of device memory of the graph's kernels
   };
 
   Entry& Find(const ForwardShape& shape, bool& is_new);
-  // Records the entry's graph. False if the device could not.
+  // Records the graph of `entry`. Returns false if the device could not record it.
   bool Record(Entry& entry, const ForwardCall& call, const ForwardInputs& inputs,
               const Compute& compute);
   const at::Tensor& CopyText(int64_t batch, const at::Tensor& text, uint64_t id);

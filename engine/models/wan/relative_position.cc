@@ -16,10 +16,10 @@ constexpr double kFarthest = 128;
 at::Tensor RelativePositionBuckets(int64_t length, int64_t num_buckets) {
   const int64_t half = num_buckets / 2;
   const int64_t exact = half / 2;
-  // Buckets by distance, to be looked up for all pairs.
+  // The bucket of each distance; the result looks it up for every pair of tokens.
   const at::Tensor distance = at::arange(length, at::kLong);
-  // Computed in fp32, as in training: logarithms that are exact integers (at 16, 32, 64) must round
-  // to the same side.
+  // Logarithms are computed in fp32, as in training: those that are exact integers (at 16, 32 and
+  // 64) must round to the same side.
   const at::Tensor fraction = (distance.to(at::kFloat) / exact).log() / std::log(kFarthest / exact);
   const at::Tensor wide = (exact + (fraction * (half - exact)).to(at::kLong)).clamp_max(half - 1);
   const at::Tensor bucket = at::where(distance < exact, distance, wide);

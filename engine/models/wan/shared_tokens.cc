@@ -45,7 +45,7 @@ absl::StatusOr<SharedTokens::HeadsOnTheirWay> SharedTokens::SendHeads(const at::
     const Share heads = PieceOf(rank, piece);
     const at::Tensor part = tokens_first.narrow(3, heads.first, heads.count);
     if (rank == rank_) {
-      send.push_back(receive.back().copy_(part));  // this rank's part needs no exchange
+      send.push_back(receive.back().copy_(part));  // this rank keeps its own part; no exchange
     } else {
       send.push_back(part.contiguous());
     }
@@ -93,7 +93,7 @@ absl::StatusOr<at::Tensor> SharedTokens::AttendByHeads(const at::Tensor& packed,
   if (!heads.ok()) return heads.status();
   absl::StatusOr<TokensOnTheirWay> tokens;
   for (int64_t piece = 0; piece < pieces_; ++piece) {
-    // While a piece is computed, the next one arrives and the previous results are sent.
+    // While one piece is computed, the next one arrives and the previous piece's results are sent.
     absl::StatusOr<HeadsOnTheirWay> next;
     if (piece + 1 < pieces_) {
       next = SendHeads(packed, piece + 1);

@@ -15,14 +15,16 @@
 
 namespace wan {
 
-// Used for one forward. Rows are all tokens of the first batch entry, then those of the next.
+// An object serves one forward. The rows of a tensor are all tokens of the first batch entry, then
+// those of the next entry.
 class SharedTokens {
  public:
-  // Computes the attention of some heads from queries, keys and values side by side:
+  // Computes the attention of some heads; queries, keys and values lie side by side in `packed`:
   using HeadsAttention = absl::FunctionRef<absl::StatusOr<at::Tensor>(const at::Tensor& packed)>;
 
-  // `peers` null: this rank computes everything. From `fewest_overlapped` tokens on, heads are
-  // exchanged in pieces during the attention of others (engine/costs/wan/shared_tokens_cost.h).
+  // `peers` null: this rank computes everything. If there are at least `fewest_overlapped` tokens,
+  // some heads are exchanged while the attention of others runs
+  // (engine/costs/wan/shared_tokens_cost.h).
   SharedTokens(Communicator* peers, int64_t tokens, int64_t heads, int64_t fewest_overlapped);
 
   bool IsAlone() const { return peers_ == nullptr; }
@@ -36,8 +38,8 @@ class SharedTokens {
 
   // Sends each rank all tokens of its heads, calls `attention` for them (once or several times),
   // and returns the results of all heads for this rank's tokens: [batch, own tokens, 3, heads,
-  // head_dim] -> [batch, own tokens, heads, head_dim]. On failure returns the status on which the
-  // ranks agree, or the error of `attention`.
+  // head_dim] -> [batch, own tokens, heads, head_dim]. After a failure, returns the status on which
+  // the ranks agreed, or the error of `attention`.
   absl::StatusOr<at::Tensor> AttendByHeads(const at::Tensor& packed,
                                            HeadsAttention attention) const;
 
@@ -45,9 +47,9 @@ class SharedTokens {
   absl::StatusOr<at::Tensor> AllRows(const at::Tensor& rows, int64_t batch) const;
 
  private:
-  // Heads that are arriving while another piece is computed.
+  // Heads that arrive from other ranks while another piece is computed.
   struct HeadsOnTheirWay {
-    at::Tensor packed;  // [tokens, batch, 3, heads of the piece, head_dim]
+    at::Tensor packed;  // shape [tokens, batch, 3, heads of the piece, head_dim]
     std::unique_ptr<PendingExchange> exchange;
   };
   struct TokensOnTheirWay {
@@ -58,17 +60,17 @@ class SharedTokens {
   const Share& OwnTokens() const { return tokens_[rank_]; }
   absl::StatusOr<HeadsOnTheirWay> SendHeads(const at::Tensor& packed, int64_t piece) const;
   absl::StatusOr<TokensOnTheirWay> SendTokens(const at::Tensor& mixed, int64_t piece) const;
-  // Waits for the results and copies them to their heads in `own`, [batch, own tokens, heads,
-  // head_dim].
+  // Waits until results have arrived and copies them to their heads in `own`, [batch, own tokens,
+  // heads, head_dim].
   absl::Status Receive(TokensOnTheirWay arriving, int64_t piece, at::Tensor& own) const;
-  // The heads of `rank` that belong to `piece`.
+  // Returns the heads of `rank` that belong to `piece`.
   Share PieceOf(size_t rank, int64_t piece) const;
   absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
       const std::vector<at::Tensor>& send, const std::vector<at::Tensor>& receive) const;
 
   Communicator* const peers_;
   const size_t rank_;
-  const std::vector<Share> tokens_;  // tokens of each rank
+  const std::vector<Share> tokens_;  // each rank's tokens
   const std::vector<Share> heads_;
   const int64_t pieces_;
 };

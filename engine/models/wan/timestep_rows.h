@@ -1,6 +1,6 @@
-// Finds the distinct timesteps of a forward. In text-to-video steps all tokens share one timestep;
-// tokens of a given first frame have another. Modulation is computed once per timestep instead of
-// per token.
+// Finds the distinct timesteps of a forward. In a step of text-to-video all tokens share one
+// timestep; if the first frame is given, its tokens have a different one. Knowing the distinct
+// ones, the transformer computes modulation once per timestep instead of once per token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -13,7 +13,7 @@
 namespace wan {
 
 struct TimestepRows {
-  std::vector<double> timesteps;  // distinct values, by first token
+  std::vector<double> timesteps;  // distinct timesteps, ordered by the first token that has them
   // [batch * tokens]: the index of each token's timestep; empty if there is only one timestep.
   std::vector<int32_t> index;
 };

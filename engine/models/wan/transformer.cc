@@ -36,20 +36,21 @@
 namespace wan {
 namespace {
 
-// Shift, factor and gate of one norm and the part after it; one row per distinct timestep.
+// Shift, factor and gate of one norm and of the block part after it; one row per distinct timestep.
 struct Modulation {
   at::Tensor shift;
   at::Tensor factor;
-  at::Tensor gate;  // undefined for the head
+  at::Tensor gate;  // undefined for the transformer's head
 };
 
-// `table` is [timesteps, 3 * k, dim]; returns its three vectors number `k`.
+// `table` is [timesteps, 3 * k, dim]. Returns its vectors 3 * k, 3 * k + 1 and 3 * k + 2 as shift,
+// factor and gate.
 Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
 }
 
-// Tables that depend on a video's tokens but not on the step. The job's texts own them, so they are
-// freed with the texts.
+// Tables that depend on a video's tokens but not on the step. The job's texts own these tables,
+// which are freed with the texts.
 struct TokenTables {
   TokenGrid grid{};
   at::Tensor rotary;
@@ -71,14 +72,14 @@ class WanTextConditioning final : public TextConditioning {
   }
 
   const VideoTransformer* owner() const { return owner_; }
-  // Unique among all texts.
+  // Unique among all prepared texts.
   uint64_t id() const { return id_; }
   TokenTables& tables() const { return *tables_; }
 
   // Keys and values of all blocks: [blocks, B, text_len, 2, heads, head_dim].
   at::Tensor layers;
-  // What the blocks of the last forward that kept it added to the residual stream: fp32 [rows,
-  // dim]. Forwards change it, one at a time.
+  // The sum that all blocks added to the residual stream in the last forward that kept it: fp32
+  // [rows, dim]. Only one forward at a time changes this tensor.
   mutable at::Tensor change;
 
  private:
@@ -93,18 +94,18 @@ class WanTextConditioning final : public TextConditioning {
   const std::shared_ptr<TokenTables> tables_;
 };
 
-// The activations of one forward. Each takes hundreds of megabytes for a long video, so all blocks
-// reuse them.
+// The activations of one forward. Each tensor takes hundreds of megabytes for a long video, so all
+// blocks reuse them.
 struct Activations {
-  at::Tensor residual;  // fp32 [rows, dim]
-  at::Tensor narrow;    // [rows, dim]: input of a part, then its output
-  at::Tensor wide;      // bytes for the widest tensor inside a part
-  // Instead of `narrow`, the input of a part of a block that rounds; in the same memory.
+  at::Tensor residual;  // fp32, shape [rows, dim]
+  at::Tensor narrow;    // shape [rows, dim]: the input of a block part, then its output
+  at::Tensor wide;      // memory for the widest tensor inside a block part
+  // The input of a part that takes 8 bits. The codes lie in the memory of `narrow`.
   RoundedRows rounded;
   bool rounds = false;
 };
 
-// Normalises the residual stream for the next part, after adding the last part's output to it.
+// Adds the last part's output to the residual stream, and normalises the stream for the next part.
 void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& factor,
                const at::Tensor& shift, const at::Tensor& index, double eps) {
   if (acts.rounds) {
@@ -132,8 +133,8 @@ void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activat
   }
 }
 
-// Multiplies a value inside a part, whose memory is used for the rounding, and leaves the result in
-// acts.narrow.
+// Multiplies a value inside a part and leaves the result in acts.narrow. If the block rounds, the
+// codes overwrite `x`.
 void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts) {
   if (!acts.rounds) {
     Linear(x, linear.weight, linear.bias, acts.narrow);
@@ -200,22 +201,23 @@ class WanTransformer final : public RankTransformer {
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
 
-  // Returns the rotary table of `grid`'s tokens.
+  // Returns the rotary table for the tokens of `grid`.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
-  // Returns `rows` as an index on the device, undefined if there is one timestep. It is kept,
-  // because the same tokens share a timestep in every step.
+  // Returns `rows` as an index on the device; undefined if there is only one timestep. The index is
+  // kept in `tables`, because in every step the same tokens share a timestep.
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
-  // The forward itself: only queues work on the device and copies nothing to it. Calls Use for each
-  // block of `weights`; null: all weights are on the device. Marks the middle block in `marks`
-  // unless that is null. Keeps what the blocks add in `change`, or adds that, as the policy says.
+  // Computes the forward: queues work on the device and copies nothing to it. Calls Use for each
+  // block of `weights`; null means that all weights are on the device. Marks the middle block's
+  // operators in `marks` unless that is null. As the policy says, keeps in `change` what the blocks
+  // add to the residual stream, or adds that instead of computing them.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
                                      BlockMarks* marks, at::Tensor* change) const;
 
-  // Computes all blocks on acts.residual, except the last addition to it: that of acts.narrow times
-  // the returned gate. The first block's weights must be in use.
+  // Computes all blocks on acts.residual, but leaves the last block's output in acts.narrow. The
+  // caller adds that output times the returned gate. Use must have been called for the first block.
   absl::StatusOr<at::Tensor> ComputeBlocks(const ForwardShape& shape, const ForwardInputs& inputs,
                                            const SharedTokens& shared, const at::Tensor& index,
                                            const at::Tensor& time, ComponentWeights* weights,
@@ -225,14 +227,15 @@ class WanTransformer final : public RankTransformer {
   // Returns the time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
-  // Each part takes its normalised and modulated input from acts.narrow and leaves its result
-  // there. `rotary` has one row per token of this rank; `marks` is null except in the marked block.
+  // Each of the three block parts takes its normalised and modulated input from acts.narrow and
+  // leaves its result there. `rotary` has one row per token of this rank; `marks` is null except in
+  // the marked block.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
-  // Computes attention over queries, keys and values side by side, [B, n, 3, heads, head_dim]. If
-  // it has several parts, passes the gate between them.
-  // With `eight_bits` rounds queries and keys where they stand.
+  // Computes attention over queries, keys and values that lie side by side, [B, n, 3, heads,
+  // head_dim]. A long attention is computed in several parts, and Mix passes the gate between them.
+  // With `eight_bits` the codes of queries and keys overwrite them.
   absl::StatusOr<at::Tensor> Mix(const at::Tensor& heads, bool eight_bits, BlockGate& gate) const;
   void CrossAttention(const TransformerBlockWeights& block, const at::Tensor& text,
                       Activations& acts, BlockMarks* marks) const;
@@ -246,12 +249,12 @@ class WanTransformer final : public RankTransformer {
   const at::ScalarType dtype_;
   const TransformerWeights weights_;
   const int64_t weight_bytes_;
-  const std::unique_ptr<ForwardGraphs> graphs_;  // null: no recording
+  const std::unique_ptr<ForwardGraphs> graphs_;  // null: forwards are not recorded
   bool records_ = false;
   Communicator* peers_ = nullptr;  // null: this rank computes forwards alone
-  BlockMarks* marks_ = nullptr;    // marks of the next forward; null: none
+  BlockMarks* marks_ = nullptr;    // where the next forward marks its operators; null: nowhere
 
-  // The tables of the last prepared texts, as long as those live.
+  // The tables of the last prepared texts, for as long as those texts live.
   std::weak_ptr<TokenTables> tables_;
 };
 
@@ -331,7 +334,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
 
   ForwardInputs inputs;
   inputs.latents = latents.to(device_);
-  // Copy without waiting: a wait would leave the device idle while the first kernels are launched.
+  // Copy without waiting: otherwise the device would be idle while the first kernels are launched.
   inputs.sinusoids =
       SinusoidalEmbedding(at::tensor(timestep_rows->timesteps, at::kDouble), config_.freq_dim)
           .to(device_, /*non_blocking=*/true);
@@ -345,7 +348,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
       marks != nullptr || policy.blocks != BlockUse::kCompute) {
     return Compute(shape, inputs, weights_.memory.get(), gate, marks, &conditioning->change);
   }
-  // A graph needs all weights to have arrived and been patched.
+  // Before a graph is recorded or replayed, all weights must have arrived and been patched.
   weights_.memory->UseAll();
   at::Tensor flow = graphs_->Run(
       {shape, conditioning->id(), weights_.memory->Placement(),
@@ -388,7 +391,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
-  // The head is fp32 and adds the time embedding, not its projection, to its own vectors.
+  // The head is computed in fp32 and adds the time embedding itself, not its projection, to its own
+  // vectors.
   const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
   const at::Tensor head_factor = head_table.select(1, 1);
   const at::Tensor head_shift = head_table.select(1, 0);
@@ -427,7 +431,7 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
   const int64_t tokens = shape.grid[0] * shape.grid[1] * shape.grid[2];
   const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const size_t count = weights_.blocks.size();
-  // Six vectors per timestep, to which every block adds its own six.
+  // Six modulation vectors per timestep; every block adds its own six to them.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
           .view({-1, 6, config_.dim});
@@ -447,8 +451,8 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
     const TransformerBlockWeights& block = weights_.blocks[i];
     const Modulation attention = ModulationAt(table, 0);
     const Modulation feed_forward = ModulationAt(table, 1);
-    // The middle block is typical: the last has no successor, and the first may wait for the
-    // embeddings.
+    // The middle block is marked because it is typical: the last block has no successor, and the
+    // first may wait for the embeddings.
     BlockMarks* const block_marks = i == (count - 1) / 2 ? marks : nullptr;
     if (block_marks != nullptr) {
       block_marks->Begin(device_, static_cast<int>(i), static_cast<int>(batch),
@@ -469,7 +473,8 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
     FeedForward(block, acts, block_marks);
     if (absl::Status status = gate.AfterFeedForward(); !status.ok()) return status;
     if (i + 1 == count) break;
-    // The next operator already needs the next block's modulation.
+    // The last operator of a block already needs the next block's modulation, so Use is called
+    // before that operator.
     if (weights != nullptr) weights->Use(weights_.VideoGroup(i + 1), NextVideoGroup(i + 1));
     End(BlockStep::kNextWeights, block_marks);
     acts.rounds = shape.policy.Rounds(static_cast<int>(i) + 1);
@@ -487,7 +492,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, bool eig
   at::Tensor key = heads.select(2, 1);
   const at::Tensor value = heads.select(2, 2);
   const int64_t tokens = heads.size(1);
-  if (heads.size(3) == 0) return query;  // this rank has none of the heads
+  if (heads.size(3) == 0) return query;  // this rank computes none of the heads
   const int64_t at_a_time = QueriesAtATime(config_, tokens, attention_limits_);
   const bool rounds = eight_bits && RoundsAttention(query, key);
   if (!rounds && at_a_time >= tokens) return Attention(query, key, value);

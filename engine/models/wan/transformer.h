@@ -18,22 +18,23 @@ namespace wan {
 
 struct TransformerOptions {
   at::Device device = at::kCPU;
-  // fp32 or bf16. Dtype of the weights and products of blocks and text projection, and of attention
-  // inputs. The residual stream, norms, modulation, time and patch embedding, and head are always
-  // fp32.
+  // fp32 or bf16. The dtype of the weights and products of the blocks and of the text projection,
+  // and of the attention's inputs. The residual stream, norms, modulation, time and patch embedding
+  // and the head are always fp32.
   at::ScalarType dtype = at::kFloat;
-  // Takes the weights over, so that they can be moved; null: they stay on the device.
+  // Receives ownership of the weights, so that their memory can be moved between host and device;
+  // null: the weights stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // The largest self-attention that runs as one kernel; larger ones pass a gate between kernels.
-  // Unset: the device kind's default.
+  // The largest self-attention that runs as one kernel; a larger one runs as several, with a pass
+  // of the gate between them. Unset: the default for the kind of device.
   std::optional<AttentionLimits> attention_limits = {};
   // From this many tokens on, ranks that share a forward exchange heads while the attention of
   // other heads runs.
   int64_t fewest_overlapped_tokens = kFewestOverlappedTokens;
   // Records forwards of small videos, whose kernels take less time than their launches; null:
-  // records nothing.
+  // forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
 };
 

@@ -15,7 +15,7 @@ LinearWeights GetLinear(WeightLoader& loader, const std::string& name, int64_t o
   return {loader.Get(name + ".weight", {out, in}, dtype), loader.Get(name + ".bias", {out}, dtype)};
 }
 
-// Loads several linear maps of one input as one product; each is [out, in].
+// Loads several linear maps that have the same input as one matrix; each weight is [out, in].
 LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
                         std::initializer_list<const char*> names, int64_t out, int64_t in) {
   std::vector<std::string> weights;
@@ -37,8 +37,8 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
   return table;
 }
 
-// Loads the text's keys and values. They are used only before the first step, so they have a group
-// of their own: with streamed weights no step waits for them.
+// Loads the weights that compute the text's keys and values. These weights are used only before the
+// first step. They have a group of their own, so that no step loads them if weights are streamed.
 void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
                   TransformerBlockWeights& block) {
   loader.BeginGroup();

@@ -1,5 +1,5 @@
-// The weights of the transformer as Forward() uses them. This file alone decides which are in the
-// model's dtype and which in fp32.
+// The transformer's weights in the form in which Forward() uses them. Only this file decides which
+// weights have the model's dtype and which are fp32.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -14,8 +14,8 @@
 namespace wan {
 
 struct LinearWeights {
-  at::Tensor weight;  // [out, in]
-  at::Tensor bias;    // [out]
+  at::Tensor weight;  // shape [out, in]
+  at::Tensor bias;    // shape [out]
 };
 
 struct TransformerBlockWeights {
@@ -23,42 +23,43 @@ struct TransformerBlockWeights {
   // The factor is upstream's scale plus 1.
   at::Tensor modulation;
 
-  LinearWeights qkv;   // [3 * dim, dim]: queries, keys, values
-  at::Tensor qk_norm;  // fp32 [2, dim]
+  LinearWeights qkv;   // shape [3 * dim, dim]: queries, keys, values
+  at::Tensor qk_norm;  // fp32, shape [2, dim]
   LinearWeights attention_out;
 
-  at::Tensor cross_norm_scale;  // fp32 [1, dim]
-  at::Tensor cross_norm_shift;  // fp32 [1, dim]
+  at::Tensor cross_norm_scale;  // fp32, shape [1, dim]
+  at::Tensor cross_norm_shift;  // fp32, shape [1, dim]
   LinearWeights cross_q;
-  at::Tensor cross_q_norm;  // fp32 [1, dim]
-  LinearWeights cross_kv;   // [2 * dim, dim]: keys, values
-  at::Tensor cross_k_norm;  // fp32 [1, dim]
+  at::Tensor cross_q_norm;  // fp32, shape [1, dim]
+  LinearWeights cross_kv;   // shape [2 * dim, dim]: keys, values
+  at::Tensor cross_k_norm;  // fp32, shape [1, dim]
   LinearWeights cross_out;
 
-  LinearWeights ffn_in;   // [ffn_dim, dim]
-  LinearWeights ffn_out;  // [dim, ffn_dim]
+  LinearWeights ffn_in;   // shape [ffn_dim, dim]
+  LinearWeights ffn_out;  // shape [dim, ffn_dim]
 };
 
 struct TransformerWeights {
-  LinearWeights patch_embedding;  // fp32 [dim, in_channels * patch]
-  LinearWeights time_in;          // fp32
-  LinearWeights time_out;         // fp32
-  LinearWeights time_projection;  // fp32 [6 * dim, dim]
+  LinearWeights patch_embedding;  // fp32, shape [dim, in_channels * patch]
+  LinearWeights time_in;          // in fp32
+  LinearWeights time_out;         // in fp32
+  LinearWeights time_projection;  // fp32, shape [6 * dim, dim]
   LinearWeights text_in;
   LinearWeights text_out;
   std::vector<TransformerBlockWeights> blocks;
-  at::Tensor head_modulation;  // fp32 [2, dim]: shift, factor
-  LinearWeights head;          // fp32 [patch * out_channels, dim]
+  at::Tensor head_modulation;  // fp32, shape [2, dim]: shift, factor
+  LinearWeights head;          // fp32, shape [patch * out_channels, dim]
 
-  // Owns the memory of all tensors above. Its groups: weights outside the blocks; per block, those
-  // of PrepareText (cross_kv, cross_k_norm); per block, the rest.
+  // Owns the memory of all tensors above. The groups of weights are: those outside the blocks;
+  // then, for each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each
+  // block, the rest.
   std::shared_ptr<ComponentWeights> memory;
   size_t TextGroup(size_t block) const { return 1 + block; }
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
-// Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
-// Check the loader's status for errors.
+// Loads the weights. Matrices of the blocks and of the text projection have the loader's dtype. The
+// caller must check the loader's status for errors.
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config);
 
 }  // namespace wan

@@ -19,17 +19,17 @@
 namespace wan {
 namespace {
 
-// Epsilon of every T5 norm: part of the architecture, not of checkpoints.
+// Epsilon of every T5 norm, fixed by the architecture; checkpoints do not store it.
 constexpr double kEps = 1e-6;
 
 struct Umt5Block {
-  at::Tensor attention_norm;  // fp32 [dim]
-  at::Tensor qkv;             // [3 * heads * head_dim, dim]: queries, keys, values
-  at::Tensor attention_out;   // [dim, heads * head_dim]
-  at::Tensor position_bias;   // [heads, buckets]
-  at::Tensor ffn_norm;        // fp32 [dim]
-  at::Tensor ffn_in;          // [2 * ffn_dim, dim]: gate, value
-  at::Tensor ffn_out;         // [dim, ffn_dim]
+  at::Tensor attention_norm;  // fp32, shape [dim]
+  at::Tensor qkv;             // shape [3 * heads * head_dim, dim]: queries, keys, values
+  at::Tensor attention_out;   // shape [dim, heads * head_dim]
+  at::Tensor position_bias;   // shape [heads, buckets]
+  at::Tensor ffn_norm;        // fp32, shape [dim]
+  at::Tensor ffn_in;          // shape [2 * ffn_dim, dim]: gate, value
+  at::Tensor ffn_out;         // shape [dim, ffn_dim]
 };
 
 class Umt5 final : public TextEncoder {
@@ -57,9 +57,9 @@ class Umt5 final : public TextEncoder {
   const TextEncoderConfig config_;
   const at::Device device_;
   const at::ScalarType dtype_;
-  at::Tensor token_table_;  // [vocab_size, dim]
+  at::Tensor token_table_;  // shape [vocab_size, dim]
   std::vector<Umt5Block> blocks_;
-  at::Tensor final_norm_;  // fp32 [dim]
+  at::Tensor final_norm_;  // fp32, shape [dim]
   int64_t weight_bytes_ = 0;
   // Groups: the token table and the last norm, then one per block.
   std::shared_ptr<ComponentWeights> memory_;
@@ -119,13 +119,13 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
   // The residual stream is always fp32, because in bf16 it would be the largest source of error.
   at::Tensor residual = at::embedding(token_table_, tokens).to(at::kFloat);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // After the last block, the next text begins with the first one.
+    // The last block is followed by the first one, which the next text will use.
     memory_->Use(1 + i, 1 + (i + 1) % blocks_.size());
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
-    // A layer of 512 tokens has less work than the gate counts at least, so its operations are not
-    // given.
+    // Pass the gate without a number of operations: a layer of at most 512 tokens has fewer than
+    // the gate's smallest unit.
     if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);
@@ -136,10 +136,10 @@ at::Tensor Umt5::SelfAttention(const Umt5Block& block, const at::Tensor& x,
   const int64_t length = x.size(0);
   const at::Tensor heads = at::linear(x, block.qkv)
                                .view({1, length, 3, config_.num_heads, config_.head_dim})
-                               .transpose(1, 3);  // [1, heads, 3, length, head_dim]
+                               .transpose(1, 3);  // shape [1, heads, 3, length, head_dim]
   const at::Tensor bias =
       block.position_bias.index_select(1, buckets).view({1, config_.num_heads, length, length});
-  // T5 does not scale its scores.
+  // T5 does not divide its scores by sqrt(head_dim).
   const at::Tensor mixed = at::scaled_dot_product_attention(
       heads.select(2, 0), heads.select(2, 1), heads.select(2, 2), bias, /*dropout_p=*/0.0,
       /*is_causal=*/false, /*scale=*/1.0);

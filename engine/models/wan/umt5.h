@@ -13,10 +13,11 @@ namespace wan {
 
 struct Umt5Options {
   at::Device device = at::kCPU;
-  // The dtype of weights, products and hidden states. Norm statistics and the softmax are always
-  // fp32.
+  // The dtype of the weights, the products and the hidden states. Norm statistics and the softmax
+  // are always fp32.
   at::ScalarType dtype = at::kFloat;
-  // Takes the weights over, so that they can be moved; null: they stay on the device.
+  // Receives ownership of the weights, so that their memory can be moved between host and device;
+  // null: the weights stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};

@@ -29,7 +29,7 @@ absl::Status Wrong(const Parts&... what) {
   return absl::InvalidArgumentError(absl::StrCat("VAE config: ", what...));
 }
 
-// Checks the widths that the weightless shortcuts of VAE 2.2 need.
+// Checks the channel counts that VAE 2.2's parameter-free shortcuts need.
 absl::Status CheckShortcuts(const VaeConfig& config) {
   const std::vector<int64_t>& mult = config.dim_mult;
   const size_t steps = mult.size() - 1;
@@ -44,7 +44,7 @@ absl::Status CheckShortcuts(const VaeConfig& config) {
     }
   }
   for (size_t i = 0; i < steps; ++i) {
-    const size_t stage = steps - i;  // index in the encoder's order
+    const size_t stage = steps - i;  // the stage's index in the encoder
     const int64_t in = i == 0 ? mult[steps] : mult[stage + 1];
     const int64_t time_factor = config.temporal_downsample[stage - 1] ? 2 : 1;
     if (!SupportsDuplicateUp3d(in, mult[stage], time_factor, /*space_factor=*/2)) {
@@ -108,8 +108,9 @@ absl::Status CheckConfig(const VaeConfig& config) {
   return absl::OkStatus();
 }
 
-// Loading builds both halves once, to check names and shapes and collect the weights. Each pass
-// builds its own half from the collected weights, in its precision.
+// Loading builds the encoder and the decoder once, to check names and shapes and to collect the
+// weights. Each pass over a video then builds the half that it needs from the collected weights, in
+// its own precision.
 class WanVae final : public VideoAutoencoder {
  public:
   WanVae(const VaeConfig& config, const VaeOptions& options, WeightLoader& loader)
@@ -118,7 +119,8 @@ class WanVae final : public VideoAutoencoder {
         mean_(Statistics(config.latents_mean)),
         std_(Statistics(config.latents_std)) {
     LoadedVaeWeights weights(loader, tensors_);
-    // One group per half, because only one is in use at a time. The first group is empty.
+    // Encoder and decoder have a group each, because only one of them is in use at a time. The
+    // first group is empty.
     loader.BeginGroup();
     VaeLayerFactory of_encoder(weights, /*allow_tf32=*/false);
     const VaeEncoder encoder(of_encoder, config);
@@ -165,7 +167,8 @@ class WanVae final : public VideoAutoencoder {
   static constexpr size_t kEncoderGroup = 1;
   static constexpr size_t kDecoderGroup = 2;
 
-  // Makes the encoder or decoder in one precision. Its layers keep the tensors that they need.
+  // Makes the encoder or decoder in one precision. The layers of the result keep the tensors that
+  // they need.
   template <typename Half>
   Half Make(VaePrecision precision) const {
     CastVaeWeights weights(tensors_, DTypeOf(precision));
@@ -183,7 +186,7 @@ class WanVae final : public VideoAutoencoder {
     return computes ? pass.precision : VaePrecision::kFp32;
   }
 
-  // The precision that takes over when `precision` has too small a range.
+  // Returns the precision that takes over when values exceed the range of `precision`.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
   }
@@ -194,7 +197,8 @@ class WanVae final : public VideoAutoencoder {
     return wider;
   }
 
-  // Whether all fp32 values are finite. Waits for the device.
+  // Returns whether all values of the fp32 tensor are finite. Blocks until the device has computed
+  // them.
   static bool IsFinite(const at::Tensor& x) {
     FiniteCheck check;
     check.Begin(x);
@@ -220,9 +224,9 @@ class WanVae final : public VideoAutoencoder {
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
-  // Hands on the frames of latent frame `first` and later ones; earlier ones were already handed
-  // on. Returns how many latent frames are done: all of them, or as many as precede the one that
-  // exceeded the precision's range.
+  // Decodes all latent frames, but hands on only the frames of latent frame `first` and later ones;
+  // an earlier pass handed on the others. Returns how many latent frames are done: all of them, or
+  // those before the first one that exceeded the precision's range.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
     ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
@@ -260,8 +264,8 @@ class WanVae final : public VideoAutoencoder {
                        },
                        vae->options_.exchanges});
     }
-    // Copy all latents before anything is queued: a chunk's copy would wait for work that is queued
-    // on the first device by then.
+    // Copy all latents before any work is queued: a chunk's copy would wait for the work that is
+    // queued on the first device by then.
     const at::Tensor there = latents.to(all.back()->options_.device);
     if (options_.exchanges != nullptr) options_.exchanges->CountSent(there.nbytes());
     const auto chunk = [&](int64_t i) { return all.back()->ChunkOf(there, i, precision); };
@@ -271,7 +275,7 @@ class WanVae final : public VideoAutoencoder {
     return RunVaePipeline(ranks, {latents.size(1), chunk, frames}, gate);
   }
 
-  // Returns latent frame i with scale and dtype as the decoder needs them.
+  // Returns latent frame i, scaled and in the dtype that the decoder needs.
   at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision) const {
     const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
     return normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
@@ -319,7 +323,7 @@ class WanVae final : public VideoAutoencoder {
 
   const VaeConfig config_;
   const VaeOptions options_;
-  VaeTensors tensors_;  // fp32
+  VaeTensors tensors_;  // all weights by name, in fp32
   std::shared_ptr<ComponentWeights> weights_;
   int64_t weight_bytes_ = 0;
   const at::Tensor mean_;

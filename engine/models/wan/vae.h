@@ -1,6 +1,6 @@
-// The autoencoders of Wan2.2's models, by VaeConfig::kind:
-//   "2.1"  of the A14B models: 8x8 pixels and 4 frames to one latent of 16 channels
-//   "2.2"  of ti2v-5b: 16x16 pixels and 4 frames to one latent of 48 channels
+// The two autoencoders of Wan2.2's models, which VaeConfig::kind tells apart:
+//   "2.1"  The A14B models use it. It makes one latent of 16 channels from 8x8 pixels and 4 frames.
+//   "2.2"  ti2v-5b uses it. It makes one latent of 48 channels from 16x16 pixels and 4 frames.
 //
 // Upstream calls them Wan2_1_VAE (wan/modules/vae2_1.py) and Wan2_2_VAE (vae2_2.py).
 // docs/design/vae.md explains what they share and their memory layout.
@@ -23,8 +23,9 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
                                                              const VaeOptions& options);
 
 // Combines autoencoders that LoadWanVae returned for one checkpoint on several devices. The result
-// decodes on all of them together (vae_pipeline.h), with the bits of one. Everything else runs on
-// the first, where tensors are taken and returned. The others' weights must stay on their devices.
+// decodes on all of them together (vae_pipeline.h), with the same bits as one. Everything else runs
+// on the first autoencoder's device, and the decoder's input and output are there. The weights of
+// the other autoencoders must stay on their devices.
 std::unique_ptr<VideoAutoencoder> MakeGroupVae(
     std::vector<std::unique_ptr<VideoAutoencoder>> ranks);
 

@@ -13,13 +13,14 @@ int64_t InnermostWidth(const VaeConfig& config) {
   return config.decoder_base_dim * config.dim_mult.back();
 }
 
-// Channels after upsampling: VAE 2.1 halves them when it doubles the resolution.
+// Returns the number of channels after upsampling: VAE 2.1 halves the channels when it doubles the
+// resolution.
 int64_t UpsampledWidth(const VaeConfig& config, int64_t width) {
   return config.kind == VaeKind::kWan21 ? width / 2 : width;
 }
 
-// [1, 3 p p, n, h, w] -> [3, n, h * p, w * p], contiguous. Channels are ordered by colour, then
-// column, then row of the patch.
+// Turns patches [1, 3 p p, n, h, w] into pixels [3, n, h * p, w * p], contiguous. The input's
+// channels are ordered by colour, then column, then row of the patch.
 at::Tensor UnfoldPatches(const at::Tensor& x, int64_t p) {
   const int64_t n = x.size(2);
   const int64_t height = x.size(3);
@@ -47,7 +48,7 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
     width = out;
   }
   if (index == last) return;
-  // Mirrors the encoder's downsampling number last - 1 - index.
+  // Upsampling after stage `index` mirrors the encoder's downsampling number last - 1 - index.
   const bool temporal = config.temporal_downsample[last - 1 - index];
   has_shortcut_ = config.kind == VaeKind::kWan22;
   up_.emplace(factory, name(config.num_res_blocks + 1), UpsampledWidth(config, out), out, temporal);
@@ -55,7 +56,8 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
 
 absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                                          const WorkGate& gate) const {
-  // Without a shortcut, as in the last and largest stage, the input is freed right after use.
+  // Only a shortcut needs the stage's input later. Without a shortcut, the input is freed right
+  // after use, as in the last and largest stage.
   if (index == 0 && has_shortcut_) state.shortcut = state.x;
   const int64_t width = state.x.size(1);
   state.x = blocks_[index].Forward(state.x, cache);
@@ -92,7 +94,7 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
   const auto square = [](int64_t in, int64_t out) {
     return static_cast<double>(in) * static_cast<double>(out);
   };
-  double pixels = 1;  // pixels and frames relative to the latents'
+  double pixels = 1;  // pixels and frames, as a multiple of the latents'
   int64_t width = InnermostWidth(config);
   std::vector<Step> steps;
   steps.push_back({.kind = Step::Kind::kIn, .work = 27 * square(config.z_dim, width)});
@@ -124,8 +126,8 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
 }
 
 std::vector<size_t> VaeDecoder::Divide(size_t parts) const {
-  // When the first n steps form p + 1 parts in the best way: most[p][n] is the work of the largest
-  // part, and begin[p][n] the first step of the last part.
+  // For the best division of the first n steps into p + 1 parts, most[p][n] is the work of the
+  // largest part, and begin[p][n] is the first step of the last part.
   const size_t count = steps_.size();
   std::vector<double> sums(count + 1);
   for (size_t i = 0; i < count; ++i) sums[i + 1] = sums[i] + steps_[i].work;

@@ -1,4 +1,5 @@
-// The decoder of the Wan autoencoders, one latent frame at a time. Part of vae.h. Part of vae.h.
+// The decoder of the Wan autoencoders, one latent frame at a time. The decoder implements a half of
+// vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -16,8 +17,8 @@ namespace wan {
 
 // The tensors that one step of the decoder passes to the next, on one device.
 struct DecoderState {
-  at::Tensor x;         // latents, then activations, finally pixel patches
-  at::Tensor shortcut;  // to be added by a later step; may be undefined
+  at::Tensor x;         // first latents, then activations, finally pixel patches
+  at::Tensor shortcut;  // the input of a shortcut, which a later step adds; may be undefined
 };
 
 class VaeDecoder {
@@ -30,14 +31,14 @@ class VaeDecoder {
 
   // Decodes latents [z_dim, 1, h, w] to frames [3, n, h * s, w * s], contiguous and not clamped; n
   // is 1 in the first chunk and stride_temporal in later ones. The latents must have the weights'
-  // dtype and device, and the latent statistics must be applied. CANCELLED after a stop request,
-  // because every layer passes `gate`; the cache is unusable then.
+  // dtype and device, and must be unscaled already (latents * std + mean). CANCELLED after a stop
+  // request, because every layer passes `gate`; the cache is unusable then.
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
-  // DecodeChunk in parts, for a pipeline of devices. Begin, Run for all steps in order, and End
-  // give the same bits. Each device has one cache for all chunks; NextChunk prepares it for the
-  // next.
+  // DecodeChunk in parts, so that several devices can form a pipeline. Begin, then Run for all
+  // steps in order, then End give the same bits as DecodeChunk. Each device uses one cache for all
+  // chunks; NextChunk prepares the cache for the next chunk.
   static DecoderState Begin(const at::Tensor& latents);
   absl::Status Run(size_t begin, size_t end, DecoderState& state, FeatureCache& cache,
                    const WorkGate& gate) const;
@@ -54,18 +55,18 @@ class VaeDecoder {
   struct Step {
     enum class Kind { kIn, kMiddle, kBlock, kUp, kOut };
     Kind kind = Kind::kIn;
-    size_t stage = 0;  // stage of a kBlock or kUp
+    size_t stage = 0;  // the stage of a kBlock or kUp step
     size_t block = 0;
-    double work = 0;  // relative time per chunk
+    double work = 0;  // time per chunk, in any unit
   };
 
-  // Residual blocks and, except in the last stage, an Upsample. In VAE 2.2 AddDuplicateUp3d is the
-  // shortcut around them.
+  // A stage: residual blocks and, except in the last stage, an Upsample. In VAE 2.2,
+  // AddDuplicateUp3d is a shortcut around all of them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
 
-    // Block 0 stores the stage's input in state.shortcut, for the Upsample.
+    // Block 0 stores the stage's input in state.shortcut; the Upsample adds it.
     absl::Status RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                           const WorkGate& gate) const;
     void RunUp(DecoderState& state, FeatureCache& cache) const;

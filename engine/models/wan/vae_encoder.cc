@@ -10,7 +10,7 @@ const std::vector<int64_t> kKernel3x3x3{3, 3, 3};
 
 int64_t InnermostWidth(const VaeConfig& config) { return config.base_dim * config.dim_mult.back(); }
 
-// [3, n, H, W] -> [1, 3 p p, n, H / p, W / p]. Channels of the result are ordered by colour, then
+// [3, n, H, W] -> [1, 3 p p, n, H / p, W / p]. The result's channels are ordered by colour, then
 // column, then row of the patch.
 at::Tensor FoldPatches(const at::Tensor& frames, int64_t p) {
   const int64_t n = frames.size(1);

@@ -1,4 +1,5 @@
-// The encoder of the Wan autoencoders, one chunk of frames at a time. Part of vae.h. Part of vae.h.
+// The encoder of the Wan autoencoders, one chunk of frames at a time. The encoder implements a half
+// of vae.h.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -22,16 +23,16 @@ class VaeEncoder {
   // Returns an empty cache for a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
-  // Encodes frames [3, n, H, W] to the posterior's mean [z_dim, 1, H / s, W / s], before the latent
-  // statistics; n is 1 in the first chunk and stride_temporal in later ones. The frames may have
-  // any floating-point dtype and must be on the weights' device. CANCELLED after a stop request,
-  // because every layer passes `gate`; the cache is unusable then.
+  // Encodes frames [3, n, H, W] to the posterior's mean [z_dim, 1, H / s, W / s], to which the
+  // latent statistics are not yet applied. n is 1 in the first chunk and stride_temporal in later
+  // ones. The frames may have any floating-point dtype and must be on the weights' device.
+  // CANCELLED after a stop request, because every layer passes `gate`; the cache is unusable then.
   absl::StatusOr<at::Tensor> EncodeChunk(const at::Tensor& frames, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
  private:
-  // Residual blocks and, except in the last stage, a Downsample. In VAE 2.2 AverageDown3d is the
-  // shortcut around them.
+  // A stage: residual blocks and, except in the last stage, a Downsample. In VAE 2.2, AverageDown3d
+  // is a shortcut around all of them.
   class Stage {
    public:
     Stage(VaeLayerFactory& factory, const VaeConfig& config, size_t index);
@@ -55,7 +56,7 @@ class VaeEncoder {
   std::vector<Stage> stages_;
   MiddleBlock middle_;
   NormSiluConv3d head_;
-  Convolution moments_;  // the first half of its channels is the mean
+  Convolution moments_;  // the first half of its output channels is the mean
   size_t slots_;
 };
 

@@ -19,8 +19,8 @@ namespace {
 
 const std::vector<int64_t> kKernelTime{3, 1, 1};
 
-// [1, C, T, H, W] <-> [T, C, H, W], as views, both dense in ConvolutionLayout: 2D convolutions take
-// frames as a batch without a copy.
+// Views of [1, C, T, H, W] as [T, C, H, W] and back, both dense in ConvolutionLayout, so that 2D
+// convolutions take frames as a batch without a copy.
 at::Tensor FramesAsBatch(const at::Tensor& x) { return x.squeeze(0).transpose(0, 1); }
 at::Tensor BatchAsFrames(const at::Tensor& x) { return x.transpose(0, 1).unsqueeze(0); }
 
@@ -49,7 +49,7 @@ at::Tensor CastVaeWeights::Get(const std::string& name, at::IntArrayRef) {
 }
 
 at::Tensor CastVaeWeights::GetKernel(const std::string& name, at::IntArrayRef shape) {
-  return Get(name, shape);  // loaded in that layout already
+  return Get(name, shape);  // the kernel was already loaded in ConvolutionLayout
 }
 
 at::Tensor LoadedVaeWeights::GetEnlarged(const std::string& name) {
@@ -155,7 +155,7 @@ ResidualBlock::ResidualBlock(VaeLayerFactory& factory, const std::string& name, 
 at::Tensor ResidualBlock::Forward(const at::Tensor& x, FeatureCache& cache) const {
   if (!shortcut_.has_value()) return second_.Forward(first_.Forward(x, cache), cache, x);
   at::Tensor y = second_.Forward(first_.Forward(x, cache), cache);
-  // Project last, so that the projection's memory is not held during the convolutions.
+  // Project the input last, so that the projection's memory is not held during the convolutions.
   shortcut_->AddTo(x, y);
   return y;
 }
@@ -190,7 +190,7 @@ at::Tensor FrameAttention::Forward(const at::Tensor& x) const {
   const int64_t channels = x.size(1);
   const int64_t height = x.size(3);
   const int64_t width = x.size(4);
-  // 1x1 convolutions are products over rows of channels: [frames, 1 head, pixels, C].
+  // 1x1 convolutions are matrix products over rows of channels: [frames, 1 head, pixels, C].
   const at::ScalarType dtype = rounds_ ? at::kHalf : x.scalar_type();
   const at::Tensor rows = ChannelRmsNorm(x, gamma_)
                               .to(dtype)
@@ -224,7 +224,7 @@ Downsample::Downsample(VaeLayerFactory& factory, const std::string& name, int64_
 }
 
 at::Tensor Downsample::Forward(const at::Tensor& x, FeatureCache& cache) const {
-  // Pads only right and below, which a convolution's symmetric padding cannot do.
+  // Pads only on the right and below; a convolution's own padding is symmetric.
   const at::Tensor bordered = at::constant_pad_nd(FramesAsBatch(x), {0, 1, 0, 1}, /*value=*/0);
   at::Tensor y = BatchAsFrames(space_(bordered));
   if (!time_.has_value()) return y;

@@ -1,7 +1,7 @@
 // The layers of the Wan autoencoders. Activations are [1, C, T, H, W] in ConvolutionLayout.
 //
-// Layers hold only weights, so several passes can share them. What one chunk leaves for the next is
-// in a FeatureCache; each pass over a video has its own.
+// Layers hold only weights, so several passes can share them. A FeatureCache holds what one chunk
+// leaves for the next; each pass over a video has its own.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -21,41 +21,41 @@
 
 namespace wan {
 
-// Returns the checkpoint's name of a layer of a stage. `list` is "encoder.downsamples" or
-// "decoder.upsamples", and every stage but the last has `layers` layers. VAE 2.2 nests the lists
-// ("encoder.downsamples.1.downsamples.0"); VAE 2.1 numbers the layers of all stages consecutively
-// ("encoder.downsamples.3").
+// Returns the checkpoint's name of layer `layer` in stage `stage`. `list` is "encoder.downsamples"
+// or "decoder.upsamples", and every stage except the last has `layers` layers. VAE 2.2 nests the
+// lists ("encoder.downsamples.1.downsamples.0"); VAE 2.1 numbers the layers of all stages
+// consecutively ("encoder.downsamples.3").
 std::string StageLayerName(const VaeConfig& config, const std::string& list, size_t stage,
                            int layers, int layer);
 
-// The state of one pass over a video. All chunks use the same cache, in order. All chunks pass
-// through one cache, in order.
+// The state of one pass over a video. All chunks pass through one cache, in order.
 struct FeatureCache {
   // `slots` is VaeLayerFactory::slots() after the last layer was made.
   explicit FeatureCache(size_t slots) : history(slots) {}
 
   // The first chunk is a single frame; layers that halve or double the number of frames skip it.
   bool first_chunk = true;
-  // The last frames of each convolution's input, by slot; undefined until it has seen a frame.
+  // The last input frames of each convolution, by slot; undefined until the convolution has seen a
+  // frame.
   std::vector<at::Tensor> history;
 };
 
-// Where layers get their weights. Convolution kernels are in ConvolutionLayout.
+// The source of the layers' weights. Convolution kernels it returns are in ConvolutionLayout.
 class VaeWeights {
  public:
   virtual ~VaeWeights() = default;
 
   virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
-  // Returns the KernelOverEnlargement of a kernel, computed from its fp32 values, which must have
-  // arrived.
+  // Returns KernelOverEnlargement (fused_convolution.h) of a kernel. The result is computed from
+  // the fp32 values, so these must have arrived.
   virtual at::Tensor GetEnlarged(const std::string& name) = 0;
 };
 
-// Tensors by name.
+// Weights by their name in the checkpoint.
 using VaeTensors = std::map<std::string, at::Tensor>;
 
-// Loads weights and records them in `tensors`. Both must outlive the object.
+// Loads weights and records them in `tensors`. The loader and `tensors` must outlive the object.
 class LoadedVaeWeights final : public VaeWeights {
  public:
   LoadedVaeWeights(WeightLoader& loader, VaeTensors& tensors)
@@ -70,8 +70,8 @@ class LoadedVaeWeights final : public VaeWeights {
   VaeTensors& tensors_;
 };
 
-// Weights that were loaded before, converted to a dtype (copied only if theirs differs). `tensors`
-// must outlive the object.
+// Gives weights that were loaded before, converted to a dtype (copied only if they have another
+// one). `tensors` must outlive the object.
 class CastVaeWeights final : public VaeWeights {
  public:
   CastVaeWeights(const VaeTensors& tensors, at::ScalarType dtype)
@@ -89,8 +89,8 @@ class CastVaeWeights final : public VaeWeights {
 // Makes the layers of an encoder or decoder, with their weights and cache slots.
 class VaeLayerFactory {
  public:
-  // `weights` must outlive the factory; the layers need neither. `allow_tf32` is passed on to
-  // Convolution.
+  // `weights` must outlive the factory; the layers keep a reference to neither. `allow_tf32` is
+  // passed on to Convolution.
   VaeLayerFactory(VaeWeights& weights, bool allow_tf32)
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
@@ -105,13 +105,13 @@ class VaeLayerFactory {
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,
                                 const std::vector<int64_t>& kernel, int64_t time_stride);
-  // Makes a 3x3x3 convolution of a normalised input. In TF32 its input is fp16 if a kernel supports
-  // that: fp16 has the same significant bits and, after a norm, enough range, and takes half the
-  // time.
+  // Makes a 3x3x3 convolution of a normalised input. In TF32 the convolution's input is fp16 if a
+  // kernel supports that: fp16 has as many significant bits, its range is sufficient after a norm,
+  // and it takes half the time.
   CausalConv3d MakeConv3dOfNormed(const std::string& name, int64_t out, int64_t in);
 
-  // Returns the kernel of a fused Upsample, made from "NAME.weight" [out, in, 3, 3]; undefined if
-  // no kernel is fused.
+  // Returns the kernel of an Upsample that runs as one fused convolution, made from "NAME.weight"
+  // [out, in, 3, 3]; undefined if the device has no such kernel.
   at::Tensor MakeEnlargedKernel(const std::string& name, const Convolution& convolution);
 
   size_t NewSlot() { return slots_++; }
@@ -125,7 +125,7 @@ class VaeLayerFactory {
   size_t slots_ = 0;
 };
 
-// A causal convolution with its slot in the cache.
+// A causal convolution together with its slot in the cache.
 class CachedConv3d {
  public:
   CachedConv3d(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
@@ -134,13 +134,14 @@ class CachedConv3d {
       : conv_(std::move(conv)), slot_(factory.NewSlot()) {}
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
-  // Calls CausalConv3d::SpreadFrames; only allowed if SpreadsFrames().
+  // Runs CausalConv3d::SpreadFrames; call it only if SpreadsFrames() is true.
   bool SpreadsFrames() const { return conv_.SpreadsFrames(); }
   at::Tensor SpreadFrames(const at::Tensor& x, FeatureCache& cache) const;
-  // Stores the last frames of x for the next chunk without convolving.
+  // Stores the last frames of x for the next chunk, without computing the convolution.
   void Remember(const at::Tensor& x, FeatureCache& cache) const;
 
-  // These work like CausalConv3d's functions, for callers that write the input themselves.
+  // OpenWindow and Run work like CausalConv3d's functions of the same name, for callers that write
+  // the window's frames themselves.
   CausalWindow OpenWindow(const at::Tensor& x, const FeatureCache& cache) const;
   at::Tensor Run(CausalWindow window, FeatureCache& cache, const at::Tensor& addend) const;
 
@@ -155,7 +156,7 @@ class NormSiluConv3d {
   NormSiluConv3d(VaeLayerFactory& factory, const std::string& norm, const std::string& conv,
                  int64_t out, int64_t in);
 
-  // `x` is taken by value, so that if it is moved in, its memory is free during the convolution.
+  // `x` is taken by value: if the caller moves it in, its memory is freed before the convolution.
   // Adds `addend` if it is defined.
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& addend = {}) const;
 
@@ -164,8 +165,8 @@ class NormSiluConv3d {
   CachedConv3d conv_;
 };
 
-// Two NormSiluConv3d whose result is added to the input or, if the number of channels changes, to
-// its projection.
+// Two NormSiluConv3d in sequence. Adds the input to their result, or the input's projection if the
+// number of channels changes.
 class ResidualBlock {
  public:
   ResidualBlock(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in);
@@ -178,11 +179,12 @@ class ResidualBlock {
   std::optional<Convolution> shortcut_;
 };
 
-// Returns the floating-point operations of a block whose result is `y`, for WorkGate::Pass. They
-// count double, because products in TF32 take a GPU about twice as long as in bf16.
+// Returns the floating-point operations of a residual block whose result is `y`, for
+// WorkGate::Pass. Each operation is counted twice, because products in TF32 take a GPU about twice
+// as long as in bf16.
 double WorkOfResidualBlock(int64_t in, const at::Tensor& y);
 
-// Single-head self-attention over the pixels of each frame, added to its input.
+// Single-head self-attention over the pixels of each frame; adds its result to its input.
 class FrameAttention {
  public:
   FrameAttention(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -191,15 +193,16 @@ class FrameAttention {
 
  private:
   at::Tensor gamma_;
-  at::Tensor qkv_weight_;  // [3 C, C]
+  at::Tensor qkv_weight_;  // shape [3 C, C]
   at::Tensor qkv_bias_;
-  at::Tensor projection_weight_;  // [C, C]
+  at::Tensor projection_weight_;  // shape [C, C]
   at::Tensor projection_bias_;
-  // Whether the products' inputs are rounded to fp16, as in MakeConv3dOfNormed.
+  // Whether the inputs of the products are rounded to fp16, as in MakeConv3dOfNormed.
   bool rounds_;
 };
 
-// The innermost part of encoder and decoder: a residual block, attention, and a residual block.
+// The innermost part of the encoder and of the decoder: a residual block, attention, and a residual
+// block.
 class MiddleBlock {
  public:
   MiddleBlock(VaeLayerFactory& factory, const std::string& name, int64_t channels);
@@ -212,7 +215,8 @@ class MiddleBlock {
   ResidualBlock second_;
 };
 
-// Halves rows and columns and, if `temporal`, the frames. The first chunk's single frame is kept.
+// Halves rows and columns and, if `temporal`, the frames. The first chunk's single frame is kept as
+// it is.
 class Downsample {
  public:
   Downsample(VaeLayerFactory& factory, const std::string& name, int64_t channels, bool temporal);
@@ -225,7 +229,7 @@ class Downsample {
 };
 
 // Doubles the frames (if `temporal`), then rows and columns. The first chunk's single frame is not
-// doubled, and the second chunk's doubling ignores it.
+// doubled, and is not read when the second chunk's frames are doubled.
 class Upsample {
  public:
   Upsample(VaeLayerFactory& factory, const std::string& name, int64_t out, int64_t in,
@@ -235,15 +239,15 @@ class Upsample {
   at::Tensor Forward(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
 
  private:
-  // Uses one fused kernel for each of the two convolutions (fused_convolution.h). No upsampled
-  // tensor is stored: rows and columns of the second kernel that meet the same pixel were summed
-  // when it was made.
+  // Uses one fused kernel for each of the two convolutions (fused_convolution.h). The upsampled
+  // tensor is never stored: the rows and columns of the second kernel that meet the same pixel were
+  // summed when enlarged_ was made.
   at::Tensor ForwardFused(at::Tensor x, FeatureCache& cache, const at::Tensor& shortcut) const;
   int64_t ShortcutTimeFactor() const { return time_.has_value() ? 2 : 1; }
 
   std::optional<CachedConv3d> time_;
   Convolution space_;
-  at::Tensor enlarged_;  // kernel for ForwardFused; undefined: not fused
+  at::Tensor enlarged_;  // kernel for ForwardFused; undefined: upsample without it
 };
 
 }  // namespace wan

@@ -15,12 +15,12 @@
 namespace wan {
 namespace {
 
-// Passes the state from one rank to the next.
+// Hands the decoder's state from one rank to the next.
 using Channel = Handover<DecoderState>;
 
 DecoderState MovedTo(const DecoderState& state, at::Device device) {
-  // Call it on the thread of the device that has the state; on the other thread the copy would run
-  // after the next chunk.
+  // Call MovedTo on the thread of the device that has the state; on the receiving thread the copy
+  // would be queued after the next chunk.
   return {
       state.x.to(device, /*non_blocking=*/true),
       state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};
@@ -38,7 +38,8 @@ void CountSent(const VaePipelineRank& rank, const DecoderState& state) {
 absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
                             const WorkGate& gate) {
   const size_t parts = ranks.size();
-  std::vector<Channel> channels(parts);  // channels[0] is unused
+  std::vector<Channel> channels(parts);  // channels[i] leads to part i of the decoder; channels[0]
+                                         // is unused
   std::stop_source stop;
   const std::stop_callback on_stop(gate.stop_token(), [&] {
     stop.request_stop();

@@ -1,6 +1,6 @@
-// Decodes one video on several devices: each has some of the decoder's layers and works on a chunk
-// while the next device works on the previous one. Each layer sees the same tensors as on one
-// device, so the frames have the same bits.
+// Decodes one video on several devices. Each device has some of the decoder's layers and works on
+// one chunk while the next device works on the previous chunk. Each layer sees the same tensors as
+// on one device, so the frames have the same bits.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -26,20 +26,21 @@ struct VaePipelineRank {
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
-// Input and output of one decoding.
+// The source and destination of one decoding.
 struct VaePipelineWork {
   int64_t chunks = 0;
-  // Returns a chunk's latents on the last rank's device. Called on its thread.
+  // Returns a chunk's latents on the last rank's device. The function is called on that rank's
+  // thread.
   std::function<at::Tensor(int64_t chunk)> latents;
-  // Receives a chunk's frames, as VaeDecoder::DecodeChunk returns them, on the first rank's device
-  // and on the caller's thread. Returning false ends the decoding.
+  // Receives a chunk's frames as VaeDecoder::DecodeChunk returns them, on the first rank's device.
+  // It is called on the caller's thread. If the function returns false, decoding ends.
   std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
 };
 
 // Decodes all chunks. The calling thread serves the first rank, which has the last layers; the
-// second rank has the layers before those, and so on. Returns the error of a rank, from
-// CatchTorchErrors, once no device is computing any more. CANCELLED after a stop request on `gate`,
-// whose token all ranks check.
+// second rank has the layers before those, and so on. After an error, returns that of one rank
+// (from CatchTorchErrors) once no device is computing any more. CANCELLED after a stop request on
+// `gate`, whose token all ranks check.
 absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
                             const WorkGate& gate);
 

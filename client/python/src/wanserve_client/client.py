@@ -1,4 +1,4 @@
-"""Client: the calls that most programs need."""
+"""The class Client, which has the calls that most programs need."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from wanserve_client._proto.wan.v1 import (
 )
 
 JobOrName = Union[generation_pb2.Job, str]
-# The bytes of a PNG, JPEG or WebP file, the path of one, or one that is open in binary mode.
+# The bytes of a PNG, JPEG or WebP file, the path of such a file, or such a file open in binary mode.
 Image = Union[bytes, bytearray, memoryview, str, "os.PathLike[str]", BinaryIO]
 OnEvent = Callable[[generation_pb2.Event], None]
 T = TypeVar("T")
 
-# Pings that come more often count as abuse for gRPC servers and proxies with default settings. A page of a thousand
+# With default settings, gRPC servers and proxies treat more frequent pings as abuse. A page of a thousand
 # jobs may be longer than gRPC's 4 MiB, and a hundred violations longer than its 8 KiB for trailers.
 _CHANNEL_OPTIONS = (
     ("grpc.keepalive_time_ms", 310_000),
@@ -41,8 +41,8 @@ _CHANNEL_OPTIONS = (
 
 @dataclasses.dataclass(frozen=True)
 class Tls:
-    """PEM texts: the authorities of the server's certificate (None: the machine's), and the client's certificate and
-    key, where the server wants one."""
+    """PEM texts: the authorities of the server's certificate (None: those of the machine), and the client's certificate
+    and key, if the server asks for them."""
 
     ca: Optional[bytes] = None
     certificate: Optional[bytes] = None
@@ -59,10 +59,10 @@ class Stubs:
 
 
 class Client:
-    """A connection to one server. Thread-safe. The first call connects; a connection that broke is made again.
+    """A connection to one server. Thread-safe. The first call connects; after the connection broke, the next call connects.
 
-    A token without TLS is sent to this machine only, unless `allow_plaintext_token` says otherwise. `timeout` is the
-    limit of each short call, in seconds; streams have none. While the server is still loading the model, generate() and
+    Without TLS a token is sent only to this machine, unless `allow_plaintext_token` is true. `timeout` limits each
+    short call, in seconds; streams have no limit. While the server is still loading the model, generate() and
     submit() wait for it, at most `load_timeout` seconds. Every call that fails raises a WanError.
     """
 
@@ -91,7 +91,7 @@ class Client:
         self.close()
 
     def close(self) -> None:
-        """Ends all calls."""
+        """Closes the connection, which ends all calls."""
         self._channel.close()
 
     # Making videos
@@ -100,7 +100,7 @@ class Client:
                  on_event: Optional[OnEvent] = None, **fields: Any) -> generation_pb2.Job:
         """Makes a video and returns its job when it is done. The job ends with the call, also if this process ends.
 
-        `fields` are those of wan.v1.GenerationRequest and come on top of `request`: prompt="...", width=1280, seed=7.
+        `fields` are fields of wan.v1.GenerationRequest, which override those of `request`: prompt="...", width=1280, seed=7.
         `image` may be bytes, a path, or an open file, which is read from where it stands; one without any bytes is an
         InvalidRequest. Without a model, the only one that is loaded is taken. Raises JobFailed or JobCancelled if the job ends so.
         """
@@ -110,7 +110,7 @@ class Client:
 
     def submit(self, request: Optional[generation_pb2.GenerationRequest] = None,
                **fields: Any) -> generation_pb2.Job:
-        """Creates a job that lives on its own, and returns as soon as the job is on the server's disk.
+        """Creates a job that does not end with its caller, and returns when the job is on the server's disk.
 
         With the field request_id, a second call with the same request returns the first call's job.
         """
@@ -118,10 +118,10 @@ class Client:
         return self._once_loaded(lambda: self._call(self.stubs.videos.CreateJob, complete, generation_pb2.Job))
 
     def watch(self, job: JobOrName, *, after: int = 0, reconnect_seconds: float = 120.0) -> Iterator[generation_pb2.Event]:
-        """Yields the job's events from the one behind sequence number `after` to the last, each once.
+        """Yields the job's events after sequence number `after` up to the last one, each of them once.
 
-        When the connection breaks, it connects again for `reconnect_seconds`, once a second, and goes on behind the last
-        event. Leaving the loop ends the watching and not the job.
+        When the connection breaks, it tries to connect again once a second for `reconnect_seconds`, and continues after
+        the last event. Leaving the loop ends only the watching, not the job.
         """
         lost: Optional[float] = None
         while True:
@@ -130,7 +130,7 @@ class Client:
             try:
                 for event in _events(call):
                     lost = None
-                    # Previews are not stored; they have no number.
+                    # Previews are not stored, so they have no sequence number.
                     after = max(after, event.sequence)
                     yield event
                 return
@@ -143,7 +143,7 @@ class Client:
                 call.cancel()
 
     def wait(self, job: JobOrName, *, on_event: Optional[OnEvent] = None) -> generation_pb2.Job:
-        """Follows the job to its end and returns it. Raises JobFailed or JobCancelled if it ends so."""
+        """Follows the job to its end and returns it. Raises JobFailed or JobCancelled if the job ends so."""
         return self._job_of(_follow(self.watch(job), on_event))
 
     # Jobs
@@ -154,7 +154,7 @@ class Client:
 
     def jobs(self, *, states: Iterable[generation_pb2.JobState] = (), filter: str = "",
              order_by: str = "") -> Iterator[generation_pb2.Job]:
-        """Yields jobs, the newest first unless `order_by` says otherwise; docs/use/api.md describes filters."""
+        """Yields jobs, the newest first unless `order_by` says otherwise; docs/use/api.md describes `filter`."""
         request = video_generation_pb2.ListJobsRequest(states=list(states), filter=filter, order_by=order_by)
         while True:
             page = self._call(self.stubs.videos.ListJobs, request, video_generation_pb2.ListJobsResponse)
@@ -164,12 +164,12 @@ class Client:
             request.page_token = page.next_page_token
 
     def cancel(self, job: JobOrName) -> generation_pb2.Job:
-        """Ends the job; one that runs ends within a step. A job that has ended stays as it is."""
+        """Cancels the job; a running job ends within a step. A job that has ended stays as it is."""
         return self._call(self.stubs.videos.CancelJob, video_generation_pb2.CancelJobRequest(name=_name(job)),
                           generation_pb2.Job)
 
     def report(self, job: JobOrName) -> telemetry_pb2.JobReport:
-        """Where time and memory went, stage by stage; also while the job runs."""
+        """Returns the job's report: time and memory of each stage. It works even while the job is running."""
         return self._call(self.stubs.videos.GetReport, video_generation_pb2.GetReportRequest(job=_name(job)),
                           telemetry_pb2.JobReport)
 
@@ -179,8 +179,9 @@ class Client:
                  reconnect_seconds: float = 120.0) -> pathlib.Path:
         """Downloads one file of a job to `output`, which appears only when it is complete and its SHA-256 is right.
 
-        An interrupted download goes on where it stopped, also in another process. `kind` is an OUTPUT_KIND; without it
-        the ending of `output` decides (.mp4, .mkv, .safetensors). `progress` is called with bytes and total.
+        An interrupted download continues where it stopped, even in another process. `kind` is an OUTPUT_KIND; if it is
+        None, the ending of `output` decides (.mp4, .mkv, .safetensors). `progress` is called with the bytes so far and
+        the total.
         """
         destination = pathlib.Path(output)
         wanted = _kind_of(destination) if kind is None else kind
@@ -243,7 +244,7 @@ class Client:
             try:
                 return call()
             except errors.WanError as error:
-                # The server refused before there was a job.
+                # The server refused the request before it made a job.
                 if error.reason != "MODEL_LOADING" or time.monotonic() > end:
                     raise
                 time.sleep(error.retry_delay or 1.0)
@@ -275,7 +276,7 @@ class Client:
             (errors.FieldViolation("model", "must name a model of the server"),))
 
     def _job_of(self, end: generation_pb2.Event) -> generation_pb2.Job:
-        """The job that `end` ended, or the error that it ended with."""
+        """Returns the job that the event `end` has ended, or raises the error with which the job ended."""
         if end.HasField("failed"):
             failure = errors.from_status(end.failed.status, errors.JobFailed)
             assert isinstance(failure, errors.JobFailed)
@@ -352,7 +353,7 @@ def _messages(call: Any, kind: type[T]) -> Iterator[T]:
 
 
 def _events(call: Any) -> Iterator[generation_pb2.Event]:
-    """Without heartbeats, which only keep proxies from closing the stream."""
+    """Yields the events except heartbeats, which only keep proxies from closing the stream."""
     for event in _messages(call, generation_pb2.Event):
         if not event.HasField("heartbeat"):
             yield event

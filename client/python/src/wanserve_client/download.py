@@ -11,19 +11,19 @@ from typing import Callable, Iterator, Optional
 from wanserve_client import errors
 from wanserve_client._proto.wan.v1 import generation_pb2, video_generation_pb2
 
-# Calls `read` with an offset; the chunks begin there.
+# The caller passes an offset to `read`; the chunks begin there.
 Read = Callable[[int], Iterator[video_generation_pb2.DownloadArtifactResponse]]
 Progress = Callable[[int, int], None]
 
 
 def part_path(artifact: generation_pb2.Artifact, destination: pathlib.Path) -> pathlib.Path:
-    """Where the bytes are until all are there; wanctl uses the same name."""
+    """Returns the path that holds the bytes until all are there; wanctl uses the same name."""
     return destination.with_name(f"{destination.name}.{artifact.sha256[:12]}.part")
 
 
 def download(artifact: generation_pb2.Artifact, destination: pathlib.Path, read: Read,
              progress: Optional[Progress] = None) -> None:
-    """Continues after the bytes of an earlier attempt. `read` raises what ends the attempt; the bytes stay."""
+    """Continues after the bytes of an earlier attempt. If `read` raises an error, the attempt ends and its bytes stay."""
     part = part_path(artifact, destination)
     with open(part, "a+b") as file:
         # Two processes that append to one file would mix their bytes.

@@ -1,4 +1,4 @@
-"""What calls fail with. Every error of a call is a WanError."""
+"""The errors that calls raise. Every error of a call is a WanError."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class FieldViolation:
 
 
 class WanError(Exception):
-    """A call failed. `code` is gRPC's; `reason` is the server's (docs/use/api.md), for example "QUEUE_FULL"."""
+    """A call failed. `code` is the code of gRPC, `reason` the word of the server (docs/use/api.md): "QUEUE_FULL"."""
 
     def __init__(self, message: str, code: grpc.StatusCode = grpc.StatusCode.UNKNOWN, reason: str = "",
                  violations: Tuple[FieldViolation, ...] = (), retry_delay: Optional[float] = None) -> None:
@@ -26,9 +26,9 @@ class WanError(Exception):
         self.message = message
         self.code = code
         self.reason = reason
-        # Every field that is wrong, not only the first.
+        # All fields that are wrong, not only the first one.
         self.violations = violations
-        # The seconds after which the server wants to be asked again; None if it did not say.
+        # After how many seconds to call again; None if the server did not say.
         self.retry_delay = retry_delay
 
 
@@ -37,11 +37,11 @@ class InvalidRequest(WanError):
 
 
 class NotFound(WanError):
-    """There is no such job, file or model, or no longer (NOT_FOUND)."""
+    """The job, file or model does not exist, or does not exist any more (NOT_FOUND)."""
 
 
 class ConnectionLost(WanError):
-    """There was no connection, or it broke and did not come back. A job that was created goes on."""
+    """There was no connection, or it broke and could not be made again. A job that was created goes on."""
 
 
 class JobFailed(WanError):
@@ -57,11 +57,11 @@ class JobCancelled(WanError):
 
 
 class DamagedDownload(WanError):
-    """The bytes that came are not those of the file; the next download starts at the first byte."""
+    """The bytes that came are not those of the file; the next download starts from the beginning."""
 
 
 def from_status(status: status_pb2.Status, kind: Optional[type[WanError]] = None) -> WanError:
-    """The error for a google.rpc.Status, whose details the server fills in."""
+    """Returns the error for a google.rpc.Status, whose details the server has filled in."""
     violations = error_details_pb2.BadRequest()
     info = error_details_pb2.ErrorInfo()
     retry = error_details_pb2.RetryInfo()
@@ -74,8 +74,8 @@ def from_status(status: status_pb2.Status, kind: Optional[type[WanError]] = None
     code = next((code for code in grpc.StatusCode if code.value[0] == status.code), grpc.StatusCode.UNKNOWN)
     if kind is None:
         kind = {grpc.StatusCode.INVALID_ARGUMENT: InvalidRequest, grpc.StatusCode.NOT_FOUND: NotFound}.get(code, WanError)
-        # A server that is there but refuses work gives a reason; a connection that broke has none.
-        # A proxy that has waited too long resets the stream, which gRPC calls INTERNAL.
+        # If the server is there but refuses work, the error has a reason; if the connection broke, it has none.
+        # If a proxy has waited too long, it resets the stream, which gRPC reports as INTERNAL.
         cut = code == grpc.StatusCode.INTERNAL and "RST_STREAM" in status.message
         if (code == grpc.StatusCode.UNAVAILABLE or cut) and not info.reason:
             kind = ConnectionLost
@@ -84,7 +84,7 @@ def from_status(status: status_pb2.Status, kind: Optional[type[WanError]] = None
 
 
 def from_rpc_error(error: grpc.RpcError) -> WanError:
-    """The error for what grpcio raised."""
+    """Returns the error for an exception of grpcio."""
     status = status_pb2.Status(code=error.code().value[0], message=error.details() or "")
     for key, value in error.trailing_metadata() or ():
         if key == "grpc-status-details-bin":

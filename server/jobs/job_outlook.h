@@ -49,7 +49,7 @@ class JobOutlook {
     std::optional<absl::Duration> time;  // nothing if the time is unknown
   };
   ForNew OfNew(const std::string& owner, int priority) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns the estimates of the running jobs; the index is the group's number.
+  // Returns the estimates of the running jobs, in the order of their groups.
   std::vector<RunningOutlook> Running() const ABSL_LOCKS_EXCLUDED(live_.mutex);
   JobStats Stats() const ABSL_LOCKS_EXCLUDED(live_.mutex);
 

@@ -22,10 +22,10 @@ namespace wan::server {
 // passed: writing it takes about a thousandth of this time.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// Returns a digest of everything except the number of steps that decides a job's latents: request,
-// image, provenance, and the model with the versions of its files. A job must not continue a
-// savepoint with another identity, because no server could reproduce the video. Pass the result to
-// SavepointStore::Write.
+// Returns a text that identifies what decides a job's latents, apart from the number of steps: the
+// request, the image, the provenance, and the model with the versions of its files. A job must not
+// continue a savepoint with another identity, because no server could reproduce the video. Pass the
+// result to SavepointStore::Write.
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model);
 

@@ -147,7 +147,7 @@ class JobStates {
 
   // After Close, Accept fails with the `refusal` of the latest call, and BeginNext returns nullopt.
   // However the process ends, the running attempts will not count as lost. Returns the names of the
-  // running jobs; the index is the group's number.
+  // running jobs, in the order of their groups.
   std::vector<std::string> Close(const absl::Status& refusal);
   // Reverts Close: Accept and BeginNext work again if any group serves, and running attempts can
   // count as lost again.

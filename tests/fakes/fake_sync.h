@@ -26,7 +26,7 @@ class FakeSync {
     held_ = hold;
   }
   void Fail(const absl::Status& status) { FailAfter(0, status); }
-  // After `well` more successful syncs, all syncs fail with `status`.
+  // All syncs except the first `well` ones, counted from the start, fail with `status`.
   void FailAfter(int well, const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
     well_ = well;

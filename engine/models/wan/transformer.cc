@@ -405,7 +405,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     LayerNormModulate(acts.residual, head_factor, head_shift, index, config_.eps, head_input);
   } else {
     const bool keeps = shape.policy.blocks == BlockUse::kComputeAndKeep;
-    const at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
+    at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
     acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
     if (shape.policy.eight_bits) acts.rounded = RoundedIn(acts.narrow, config_.dim);
     BlockGate block_gate(gate, TransformerBlockFlops(config_, tokens, batch), shared.ranks());

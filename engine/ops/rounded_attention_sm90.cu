@@ -3,6 +3,8 @@
 #include <ATen/ops/empty.h>
 #include <cuda_bf16.h>
 
+#include <cfloat>
+
 #include "engine/ops/attention_sm90.cuh"
 #include "engine/ops/rounded_attention.h"
 
@@ -86,6 +88,17 @@ __device__ __forceinline__ float LargestOf(const Row& row) {
   return largest;
 }
 
+__device__ __forceinline__ float SquaredLength(const Row& row) {
+  float sum = 0;
+#pragma unroll
+  for (int i = 0; i < kLaneChannels; ++i) sum += row.values[i] * row.values[i];
+#pragma unroll
+  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
+    sum += __shfl_xor_sync(~0u, sum, distance);
+  }
+  return sum;
+}
+
 __device__ __forceinline__ float WarpMaximum(float value) {
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
@@ -103,12 +116,22 @@ __device__ __forceinline__ void StoreCodes(const Row& row, float inverse, void* 
   static_cast<char4*>(to)[threadIdx.x % kWarpSize] = codes;
 }
 
-// A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the rows share a scale,
-// [batch, head, tile], and lose `mean`; otherwise each has its own, [batch, head, row], times
-// `factor`.
+// What rows get besides their codes.
+struct RowFacts {
+  float* scales;
+  float* norms;
+  float factor;  // of scales and norms
+};
+
+// Whether a squared length is that of numbers. Codes cannot be NaN or infinite, but scales can.
+__device__ __forceinline__ bool IsFinite(float squared) { return squared <= FLT_MAX; }
+
+// A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the rows lose `mean` and
+// share a scale, [batch, head, tile], and a head has one norm, the largest, [batch, head].
+// Otherwise each row has its own scale and norm, [batch, head, row].
 template <bool kByTile>
 __global__ void __launch_bounds__(kRoundingThreads)
-    RoundHeadsKernel(Heads heads, const float* mean, float factor, float* scales) {
+    RoundHeadsKernel(Heads heads, const float* mean, RowFacts facts) {
   static_assert(kLaneChannels == 4, "a lane loads 8 bytes and stores 4");
   __shared__ float shared[kRoundingWarps];
   const int lane = threadIdx.x % kWarpSize;
@@ -126,6 +149,8 @@ __global__ void __launch_bounds__(kRoundingThreads)
   }
   Row rows[kWarpRows];
   float largest = 0;
+  float longest = 0;
+  bool finite = true;
 #pragma unroll
   for (int r = 0; r < kWarpRows; ++r) {
     const int row = first + r * kRoundingWarps;
@@ -138,22 +163,38 @@ __global__ void __launch_bounds__(kRoundingThreads)
     rows[r].values[2] = __uint_as_float(bits.y << 16) - subtracted[2];
     rows[r].values[3] = __uint_as_float(bits.y & 0xffff0000u) - subtracted[3];
     Rotate(rows[r]);
+    const float squared = SquaredLength(rows[r]);
     if (kByTile) {
-      if (row < heads.rows) largest = fmaxf(largest, LargestOf(rows[r]));
+      if (row >= heads.rows) continue;
+      largest = fmaxf(largest, LargestOf(rows[r]));
+      longest = fmaxf(longest, squared);
+      finite = finite && IsFinite(squared);
       continue;
     }
     const float of_row = WarpMaximum(LargestOf(rows[r]));
     if (row >= heads.rows) continue;
-    if (lane == 0) scales[head * heads.rows + row] = of_row * factor;
+    if (lane == 0) {
+      const int64_t at = head * heads.rows + row;
+      facts.scales[at] = IsFinite(squared) ? of_row / kLargestCode * facts.factor : NAN;
+      facts.norms[at] = sqrtf(squared) * facts.factor;
+    }
     StoreCodes(rows[r], of_row == 0 ? 0.f : kLargestCode / of_row, data + row * heads.row_stride);
   }
   if (!kByTile) return;
   largest = WarpMaximum(largest);
-  if (lane == 0) shared[warp] = largest;
-  __syncthreads();
+  if (lane == 0) {
+    shared[warp] = largest;
+    // Floats that are not negative have the order of their bits.
+    atomicMax(reinterpret_cast<int*>(facts.norms + head),
+              __float_as_int(finite ? sqrtf(longest) * facts.factor : INFINITY));
+  }
+  const bool all_finite = __syncthreads_and(finite);
 #pragma unroll
   for (int i = 0; i < kRoundingWarps; ++i) largest = fmaxf(largest, shared[i]);
-  if (threadIdx.x == 0) scales[head * gridDim.x + blockIdx.x] = largest * factor;
+  if (threadIdx.x == 0) {
+    facts.scales[head * gridDim.x + blockIdx.x] =
+        all_finite ? largest / kLargestCode * facts.factor : NAN;
+  }
   const float inverse = largest == 0 ? 0.f : kLargestCode / largest;
 #pragma unroll
   for (int r = 0; r < kWarpRows; ++r) {
@@ -178,10 +219,11 @@ dim3 RoundingGrid(const at::Tensor& t) {
 
 void RoundQueriesCuda(const at::Tensor& query, const RoundedHeads& out) {
   const c10::cuda::CUDAGuard guard(query.device());
-  const auto factor = static_cast<float>(1 / (kLargestCode * std::sqrt(double{kHeadDim})));
+  const auto factor = static_cast<float>(1 / std::sqrt(double{kHeadDim}));
   RoundHeadsKernel</*kByTile=*/false>
       <<<RoundingGrid(query), kRoundingThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
-          ToHeads(query), nullptr, factor, out.scales.mutable_data_ptr<float>());
+          ToHeads(query), nullptr,
+          {out.scales.mutable_data_ptr<float>(), out.norms.mutable_data_ptr<float>(), factor});
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -194,8 +236,8 @@ void RoundKeysCuda(const at::Tensor& key, const at::Tensor& averaged, const Roun
   MeanKernel<<<heads, 1024, 0, stream>>>(ToHeads(averaged), mean.mutable_data_ptr<float>());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   RoundHeadsKernel</*kByTile=*/true><<<RoundingGrid(key), kRoundingThreads, 0, stream>>>(
-      ToHeads(key), mean.const_data_ptr<float>(), 1 / kLargestCode,
-      out.scales.mutable_data_ptr<float>());
+      ToHeads(key), mean.const_data_ptr<float>(),
+      {out.scales.mutable_data_ptr<float>(), out.norms.mutable_data_ptr<float>(), 1.f});
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -207,7 +249,8 @@ bool RoundedAttentionCuda(const RoundedHeads& query, const RoundedHeads& key,
       out.is_contiguous() && out.sizes() == query.codes.sizes() &&
       key.codes.sizes() == value.sizes() && key.codes.size(0) == query.codes.size(0) &&
       key.codes.size(2) == query.codes.size(2) && key.scales.is_contiguous() &&
-      query.scales.stride(2) == 1 &&
+      query.scales.stride(2) == 1 && query.norms.strides() == query.scales.strides() &&
+      key.norms.is_contiguous() &&
       (query.scales.size(0) == 1 ||
        query.scales.stride(0) == query.scales.size(1) * query.scales.stride(1)) &&
       GetCudaOps().compute_capability(value.get_device()) == 90;
@@ -222,6 +265,8 @@ bool RoundedAttentionCuda(const RoundedHeads& query, const RoundedHeads& key,
   problem.query_scales = query.scales.const_data_ptr<float>();
   problem.key_scales = key.scales.const_data_ptr<float>();
   problem.query_scale_stride = query.scales.stride(1);
+  problem.query_norms = query.norms.const_data_ptr<float>();
+  problem.key_norms = key.norms.const_data_ptr<float>();
   LaunchAttention<IntegerForm>(out, problem);
   return true;
 }

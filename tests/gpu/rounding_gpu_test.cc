@@ -179,8 +179,10 @@ TEST_F(RoundedAttentionGpuTest, EqualsTheReference) {
        {std::tuple(1, 1024, 2), std::tuple(2, 1111, 8), std::tuple(1, 1920, 3),
         std::tuple(1, 2305, 9), std::tuple(3, 1300, 40)}) {
     Inputs in = Packed(batch, tokens, heads);
-    // Small scores, for which keys beyond the last must not count either.
+    // Small scores, for which keys beyond the last must not count either, and ones so large that
+    // the kernel searches maxima.
     in.query.select(2, 0).mul_(1e-3);
+    in.query.select(2, 1).mul_(20);
     ASSERT_TRUE(RoundsAttention(in.query, in.key));
     const RoundedHeads query = RoundQueries(in.query);
     const RoundedHeads key = RoundKeys(in.key);
@@ -195,6 +197,24 @@ TEST_F(RoundedAttentionGpuTest, EqualsTheReference) {
     ASSERT_TRUE(
         GetCudaOps().rounded_attention(query.Queries(256, tokens - 256), key, in.value, part));
     if (batch == 1) EXPECT_TRUE(at::equal(part, actual.narrow(1, 256, tokens - 256)));
+  }
+}
+
+TEST_F(RoundedAttentionGpuTest, ShowsWhatIsNotFinite) {
+  for (const bool in_query : {true, false}) {
+    Inputs in = Packed(1, 1200, 2);
+    (in_query ? in.query : in.key)
+        .select(1, 700)
+        .select(1, 1)
+        .select(1, 5)
+        .fill_(std::numeric_limits<double>::quiet_NaN());
+    const RoundedHeads query = RoundQueries(in.query);
+    at::Tensor out = at::empty(in.value.sizes(), in.value.options());
+    RoundedAttentionInto(query, RoundKeys(in.key), in.value, out);
+    const at::Tensor finite = out.isfinite();
+    EXPECT_TRUE(finite.select(2, 0).all().item().toBool());
+    EXPECT_FALSE(finite.select(2, 1).select(1, 700).any().item().toBool());
+    EXPECT_EQ(finite.select(2, 1).select(1, 0).all().item().toBool(), in_query);
   }
 }
 

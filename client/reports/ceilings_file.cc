@@ -76,15 +76,22 @@ absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string&
   return ceilings;
 }
 
-absl::StatusOr<Ceilings> ReadCeilings(const std::string& path) {
+std::optional<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
+  // Opening a folder succeeds, but reading it fails.
+  if (!file || !(text << file.rdbuf())) return std::nullopt;
+  return text.str();
+}
+
+absl::StatusOr<Ceilings> ReadCeilings(const std::string& path) {
+  const std::optional<std::string> text = ReadFile(path);
+  if (!text.has_value()) {
     return absl::NotFoundError(absl::StrCat(
         path,
         " cannot be read; 'wan_bench ceilings --output FILE' measures this machine's ceilings"));
   }
-  return ParseCeilings(text.str(), path);
+  return ParseCeilings(*text, path);
 }
 
 }  // namespace wan::client::reports

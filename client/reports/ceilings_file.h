@@ -3,6 +3,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -37,6 +38,9 @@ std::string ToJson(const Ceilings& ceilings, const std::vector<std::string>& row
 // Parses the text of the file of ceilings. Fails with INVALID_ARGUMENT, naming the field, if the
 // text has another form. Messages call the text `name`.
 absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
+
+// Returns the content of a file; nothing if it cannot be read, or is empty. errno has the cause.
+std::optional<std::string> ReadFile(const std::string& path);
 
 // Reads and parses the file. Fails with NOT_FOUND if the file cannot be read, otherwise with the
 // errors of ParseCeilings.

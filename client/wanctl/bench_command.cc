@@ -33,8 +33,8 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   if (const char* const known = DefaultBenchCases(command.cases)) {
     yaml = known;
   } else {
-    absl::StatusOr<std::string> read = ReadFile(command.cases);
-    if (!read.ok()) {
+    std::optional<std::string> read = reports::ReadFile(command.cases);
+    if (!read.has_value()) {
       return absl::InvalidArgumentError(
           absl::StrCat("CASES is '", command.cases,
                        "', which is neither demo nor seeds nor a file that can be read"));

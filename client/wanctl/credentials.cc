@@ -2,11 +2,12 @@
 
 #include <cerrno>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <optional>
+#include <utility>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/reports/ceilings_file.h"
 
 namespace wan::client {
 namespace {
@@ -17,17 +18,12 @@ constexpr const char* kSystemAuthorities[] = {"/etc/ssl/certs/ca-certificates.cr
 
 absl::Status ReadFile(const char* flag, const std::string& path, std::string* text) {
   if (path.empty()) return absl::OkStatus();
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream read;
-  // Opening a folder succeeds, but reading it fails.
-  if (!file || !(read << file.rdbuf()) || file.bad()) {
+  std::optional<std::string> read = reports::ReadFile(path);
+  if (!read.has_value()) {
     return absl::NotFoundError(
         absl::StrCat(flag, " ", path, ": cannot be read: ", std::strerror(errno)));
   }
-  *text = read.str();
-  if (text->empty()) {
-    return absl::InvalidArgumentError(absl::StrCat(flag, " ", path, ": is empty"));
-  }
+  *text = *std::move(read);
   return absl::OkStatus();
 }
 

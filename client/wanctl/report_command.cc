@@ -2,7 +2,6 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "client/reports/render.h"
 #include "client/reports/report.h"
 #include "client/video_client.h"
@@ -17,8 +16,10 @@ ExitCode Run(Session& session, const ReportCommand& command) {
   if (!ceilings.ok()) return session.RefuseUsage(ceilings.status());
   std::vector<reports::Run> runs;
   for (const std::string& path : command.from) {
-    const absl::StatusOr<std::string> text = ReadFile(path);
-    if (!text.ok()) return session.RefuseUsage(text.status());
+    const std::optional<std::string> text = reports::ReadFile(path);
+    if (!text.has_value()) {
+      return session.RefuseUsage(absl::NotFoundError(path + " cannot be read, or is empty"));
+    }
     absl::StatusOr<std::vector<reports::Run>> read = reports::ParseRuns(*text, path);
     if (!read.ok()) return session.RefuseUsage(read.status());
     runs.insert(runs.end(), std::make_move_iterator(read->begin()),

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <map>
 #include <set>
-#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -18,15 +17,6 @@
 namespace wan::client {
 
 namespace fs = std::filesystem;
-
-absl::StatusOr<std::string> ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream text;
-  if (!file || !(text << file.rdbuf())) {
-    return absl::NotFoundError(absl::StrCat(path, " cannot be read, or is empty"));
-  }
-  return text.str();
-}
 
 absl::Status WriteFile(const std::string& path, const std::string& text) {
   const std::string part = path + ".part";

@@ -8,15 +8,11 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
-#include "client/reports/report.h"
 #include "client/wanctl/values.h"
 
 namespace wan::client {
 
-// Returns the file's content. Fails with NOT_FOUND if the file cannot be read.
-absl::StatusOr<std::string> ReadFile(const std::string& path);
-
-// Writes the file atomically. Fails with INVALID_ARGUMENT if the file cannot be written.
+// Writes the file atomically. INVALID_ARGUMENT if it cannot be written.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
 // Whether the path ends with '/' or is an existing folder.

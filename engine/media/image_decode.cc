@@ -6,10 +6,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
-#include "engine/media/jpeg_decoder.h"
-#include "engine/media/png_decoder.h"
+#include "engine/media/image_decoders.h"
 #include "engine/media/stored_image.h"
-#include "engine/media/webp_decoder.h"
 
 namespace wan {
 namespace {

@@ -1,11 +1,10 @@
-#include "engine/media/jpeg_decoder.h"
-
 #include <algorithm>
 #include <cstdio>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/exif.h"
+#include "engine/media/image_decoders.h"
 #include "engine/media/jpeg.h"
 
 namespace wan {

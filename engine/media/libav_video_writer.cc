@@ -1,11 +1,13 @@
 #include "engine/media/libav_video_writer.h"
 
+#include <fcntl.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <cmath>
 #include <optional>
 
 #include "absl/strings/str_cat.h"
-#include "engine/media/write_back.h"
 
 namespace wan {
 namespace {
@@ -33,6 +35,34 @@ class Options {
 
  private:
   AVDictionary* options_ = nullptr;
+};
+
+// Repeatedly asks the system to begin writing a growing file, so that the fsync at its end finds
+// little left to do. Nothing is durable before that fsync, which also reports disk errors.
+class WriteBack {
+ public:
+  // Opens `path` again with its own descriptor. If that fails, the object does nothing.
+  explicit WriteBack(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
+  WriteBack(const WriteBack&) = delete;
+  WriteBack& operator=(const WriteBack&) = delete;
+  ~WriteBack() {
+    if (fd_ >= 0) close(fd_);
+  }
+
+  // Call it whenever the file has grown to `bytes`. The fsync writes bytes that change later, such
+  // as an MP4's index. Does not wait for the disk unless the request queue is full.
+  void UpTo(int64_t bytes) {
+    if (fd_ < 0 || bytes - begun_ < kPieceBytes) return;
+    sync_file_range(fd_, begun_, bytes - begun_, SYNC_FILE_RANGE_WRITE);
+    begun_ = bytes;
+  }
+
+ private:
+  // Bytes per request: enough for efficient writes, few enough to leave little for the fsync.
+  static constexpr int64_t kPieceBytes = int64_t{4} << 20;
+
+  const int fd_;
+  int64_t begun_ = 0;
 };
 
 class LibavVideoWriter final : public VideoWriter {

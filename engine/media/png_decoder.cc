@@ -1,5 +1,3 @@
-#include "engine/media/png_decoder.h"
-
 #include <png.h>
 
 #include <csetjmp>
@@ -9,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/media/exif.h"
+#include "engine/media/image_decoders.h"
 
 namespace wan {
 namespace {

@@ -1,5 +1,3 @@
-#include "engine/media/webp_decoder.h"
-
 #include <webp/decode.h>
 
 #include <algorithm>
@@ -9,6 +7,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "engine/media/exif.h"
+#include "engine/media/image_decoders.h"
 
 namespace wan {
 namespace {

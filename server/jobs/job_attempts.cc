@@ -58,7 +58,7 @@ std::optional<Attempt> JobStates::BeginNext(int group) {
     live_.StateOf(group).running = job.name();
     live_.StateOf(group).latest_model = entry->model;
     SetState(live, wan::v1::JOB_STATE_RUNNING);
-    parts_.ledger.Claim(job);
+    parts_.ledger.Store(job);
     attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
                       live.stop.get_token(), live.report};
   }
@@ -181,7 +181,7 @@ std::vector<std::string> JobStates::Close(const absl::Status& refusal) {
     running.push_back(group.running);
     wan::v1::Job& job = live_.jobs.at(group.running).stored.job;
     ClearAttempt(job);
-    parts_.ledger.Enter(job);
+    parts_.ledger.Store(job);
   }
   return running;
 }
@@ -194,7 +194,7 @@ void JobStates::Reopen() {
     if (group.running.empty()) continue;
     wan::v1::Job& job = live_.jobs.at(group.running).stored.job;
     EnterAttempt(job);
-    parts_.ledger.Enter(job);
+    parts_.ledger.Store(job);
   }
 }
 

@@ -38,8 +38,6 @@ void JobLedger::Accept(std::shared_ptr<const std::vector<JobAddition>> additions
 
 void JobLedger::TakeOver(const wan::v1::Job& job) { log_.Open(job.name(), job.last_sequence()); }
 
-void JobLedger::Claim(const wan::v1::Job& job) { log_.Append(RowOf(job)); }
-
 void JobLedger::Append(const std::string& job, std::vector<wan::v1::Event> events) {
   log_.Append(EventsOf(job, std::move(events)));
 }
@@ -50,7 +48,7 @@ void JobLedger::NoteFiles(const std::string& job, std::vector<JobFile> files) {
   log_.Append(std::move(change));
 }
 
-void JobLedger::Enter(const wan::v1::Job& job) { log_.Append(RowOf(job)); }
+void JobLedger::Store(const wan::v1::Job& job) { log_.Append(RowOf(job)); }
 
 void JobLedger::Release(const wan::v1::Job& job, std::vector<wan::v1::Event> events,
                         std::optional<wan::v1::JobReport> report) {
@@ -58,8 +56,6 @@ void JobLedger::Release(const wan::v1::Job& job, std::vector<wan::v1::Event> eve
   change.report = std::move(report);
   log_.Append(std::move(change));
 }
-
-void JobLedger::AskToStop(const wan::v1::Job& job) { log_.Append(RowOf(job)); }
 
 void JobLedger::Change(const wan::v1::Job& job, std::vector<wan::v1::Event> events) {
   JobChange change = RowOf(job, std::move(events));

@@ -31,21 +31,18 @@ class JobLedger {
   void Accept(std::shared_ptr<const std::vector<JobAddition>> additions, JobStore::Done done);
   // This process continues a job that an earlier process accepted. Stores nothing.
   void TakeOver(const wan::v1::Job& job);
-  // Transition from QUEUED to RUNNING.
-  void Claim(const wan::v1::Job& job);
-  // State RUNNING: adds events of the attempt.
+  // RUNNING: adds events of the attempt.
   void Append(const std::string& job, std::vector<wan::v1::Event> events);
   // State RUNNING: records the files that the attempt's model was read from.
   void NoteFiles(const std::string& job, std::vector<JobFile> files);
-  // State RUNNING: stores the job's row after the attempt's entry in it was added or removed
-  // (server/jobs/attempts.h).
-  void Enter(const wan::v1::Job& job);
-  // Transition from RUNNING to QUEUED.
+  // QUEUED -> RUNNING, or RUNNING: stores the job's row, for example after its entry for the
+  // attempt was added or removed (server/jobs/attempts.h), or with the error of a job that must
+  // become CANCELLED when it stops.
+  void Store(const wan::v1::Job& job);
+  // RUNNING -> QUEUED.
   void Release(const wan::v1::Job& job, std::vector<wan::v1::Event> events,
                std::optional<wan::v1::JobReport> report);
-  // State RUNNING: records that the job must become CANCELLED when it stops.
-  void AskToStop(const wan::v1::Job& job);
-  // State QUEUED or RUNNING: stores a changed priority, deadline or labels.
+  // QUEUED or RUNNING: stores a changed priority, deadline or labels.
   void Change(const wan::v1::Job& job, std::vector<wan::v1::Event> events);
   // State QUEUED: stores the event that tells the job's new position.
   void Move(const std::string& job, wan::v1::Event queued);

@@ -2,7 +2,6 @@
 #include "server/jobs/job_states.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -145,7 +144,7 @@ void JobStates::Cancel(const std::string& job, StopCause cause, std::string_view
         // The stored error of a RUNNING job means that it must be cancelled (see TakeOver).
         wan::v1::Job& row = live->stored.job;
         *row.mutable_error() = ToProto(CancelledStatus(cause, reason));
-        parts_.ledger.AskToStop(row);
+        parts_.ledger.Store(row);
       }
     }
   }

@@ -2,12 +2,12 @@
 #pragma once
 
 #include <string_view>
+#include <vector>
 
 namespace wan::server {
 
-// Whether `field` is "*" or contains `tag` (an entity tag with its quotes); then the caller already
-// has the content. Compares the tags weakly (RFC 9110). If a request has the field several times,
-// join the values with commas.
-bool TagListed(std::string_view field, std::string_view tag);
+// Whether a value of the field is "*" or contains `tag` (an entity tag with its quotes), so that
+// the caller already has the content. Compares weakly (RFC 9110).
+bool TagListed(const std::vector<std::string_view>& values, std::string_view tag);
 
 }  // namespace wan::server

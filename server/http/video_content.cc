@@ -7,7 +7,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
@@ -56,9 +55,7 @@ HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admissi
         "VIDEO_NOT_COMPLETED"));
   }
   const std::string tag = absl::StrCat("\"", file->sha256(), "\"");
-  const std::vector<std::string_view> known = exchange.head.All("if-none-match");
-  if (std::any_of(known.begin(), known.end(),
-                  [&](std::string_view tags) { return TagListed(tags, tag); })) {
+  if (TagListed(exchange.head.All("if-none-match"), tag)) {
     exchange.call->End(absl::OkStatus()).IgnoreError();
     HttpAnswer answer;
     answer.status = 304;

@@ -5,11 +5,10 @@
 
 #include <atomic>
 #include <mutex>
-#include <optional>
 #include <stop_token>
 #include <utility>
-#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/auth/method_rules.h"
 #include "server/calls/admission.h"
@@ -95,6 +94,8 @@ struct Server::State {
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls(const ServerFacts& facts);
   void ServeHttp();
+  // Logs that a port accepts connections again, or no longer; `kind` is "HTTP " or empty.
+  void LogAccepting(bool accepting, const char* kind, const ConnectionStats& connections);
   // Returns the services of one address; `admin` says which. ModelManagement and Administration are
   // served on the address for administrators, if there is one.
   std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
@@ -211,12 +212,18 @@ void Server::State::ServeHttp() {
         metrics.OnHttpAnswer(route, code, taken);
       }};
   video_api = std::make_unique<VideoApi>(*jobs, gate->keeper(), admission, pool, options);
-  http->Start(video_api->Callbacks(), [this](bool accepting) {
-    logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
-               accepting ? "HTTP connections are accepted again"
-                         : "no HTTP connection is accepted: there are too many, or no descriptors",
-               {{"connections", http->Stats().open}});
-  });
+  http->Start(video_api->Callbacks(),
+              [this](bool accepting) { LogAccepting(accepting, "HTTP ", http->Stats()); });
+}
+
+void Server::State::LogAccepting(bool accepting, const char* kind,
+                                 const ConnectionStats& connections) {
+  logger.Log(accepting ? LogLevel::kInfo : LogLevel::kError,
+             accepting ? absl::StrCat(kind, "connections are accepted again")
+                       : absl::StrCat("no ", kind,
+                                      "connection is accepted: there are too many, or "
+                                      "no descriptors"),
+             {{"connections", connections.open}});
 }
 
 absl::Status Server::State::ListenForScrapes() {
@@ -269,11 +276,8 @@ std::vector<grpc::Service*> Server::State::MakeServices(const ServerFacts& facts
 
 absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
   const auto accepting = [this, &started, admin](bool accepts) {
-    logger.Log(accepts ? LogLevel::kInfo : LogLevel::kError,
-               accepts ? "connections are accepted again"
-                       : "no connection is accepted: there are too many, or no descriptors",
-               {{"connections", started.Stats().open}});
-    // Health says whether callers can use the models, so only the port for callers counts.
+    LogAccepting(accepts, "", started.Stats());
+    // The models' readiness decides about health.
     if (!admin) health.SetAccepting(accepts);
   };
   const auto on_refused = [this](const RefusedCaller& caller) {
@@ -364,14 +368,6 @@ absl::Status Server::State::LoadModels() {
     jobs->model_operations().Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config, Engine& engine,
-                                                      Clock& clock, Logger& logger,
-                                                      std::map<std::string, std::string> libraries,
-                                                      std::function<void()> on_device_lost) {
-  return Start(config, std::vector<Engine*>{&engine}, clock, logger, std::move(libraries),
-               std::move(on_device_lost));
 }
 
 absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config,

@@ -36,11 +36,6 @@ class Server {
       const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
       std::function<void()> on_device_lost = [] {});
-  // Starts a server with one device group.
-  static absl::StatusOr<std::unique_ptr<Server>> Start(
-      const ServerConfig& config, Engine& engine, Clock& clock, Logger& logger,
-      std::map<std::string, std::string> libraries = {},
-      std::function<void()> on_device_lost = [] {});
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
   // Calls Stop if nobody has.

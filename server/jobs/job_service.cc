@@ -1,8 +1,5 @@
 #include "server/jobs/job_service.h"
 
-#include <functional>
-#include <memory>
-#include <optional>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -22,11 +19,6 @@ namespace {
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
 
 }  // namespace
-
-absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
-                                                             Engine& engine, Clock& clock) {
-  return Open(options, std::vector<Engine*>{&engine}, clock);
-}
 
 absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOptions& options,
                                                              const std::vector<Engine*>& engines,

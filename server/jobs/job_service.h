@@ -108,14 +108,12 @@ class JobService {
   // Opens the data folder, takes over what an earlier process left, and begins to run jobs as their
   // models become ready. Queued jobs stay queued, running jobs are queued again with a Requeued
   // event, jobs that were tied to a caller are cancelled, and half-written artifacts are removed.
-  // The engine and the clock must outlive the service.
+  // `engines` has the engine of each device group, by its number; engines and clock must outlive
+  // the service.
   //
   // Fails like OpenSqliteJobStore, but not if the folder is full, read-only or missing. In these
   // three cases the service serves what it can read, refuses new jobs and lets queued jobs wait; it
   // recovers by itself when the folder takes writes again.
-  static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
-                                                          Engine& engine, Clock& clock);
-  // Opens the service with one engine for each device group; the index is the group's number.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           const std::vector<Engine*>& engines,
                                                           Clock& clock);

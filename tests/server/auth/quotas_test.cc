@@ -129,7 +129,7 @@ TEST_F(QuotasTest, WithoutAuthenticationEverybodyIsOnePrincipal) {
 TEST_F(QuotasTest, AFileThatCannotBeUsedEndsTheStart) {
   WriteQuotas("alice: queued_jobs=many");
   Logger silent(LogLevel::kError, LogFormat::kJson, clock_, [](std::string_view) {});
-  const auto server = Server::Start(ConfigWithQuotas(), engine_, clock_, silent);
+  const auto server = Server::Start(ConfigWithQuotas(), {&engine_}, clock_, silent);
   EXPECT_EQ(server.status().code(), absl::StatusCode::kInvalidArgument);
   EXPECT_THAT(std::string(server.status().message()), HasSubstr("quotas: "));
 }

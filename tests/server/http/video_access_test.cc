@@ -218,7 +218,7 @@ TEST_F(VideoAccessTest, TlsWithTheFilesAsTheyAre) {
   config.tls_cert = folder_ + "/cert.pem";
   config.tls_key = folder_ + "/key.pem";
   config.tls_client_ca = folder_ + "/ca.pem";
-  auto started = Server::Start(config, engine_, clock_, logger(), {});
+  auto started = Server::Start(config, {&engine_}, clock_, logger(), {});
   ASSERT_TRUE(started.ok()) << started.status();
   server_ = *std::move(started);
   support::CertificateOptions named;

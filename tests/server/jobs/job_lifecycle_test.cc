@@ -154,7 +154,7 @@ TEST_F(LifecycleTest, EndedJobsReplayFromEverySequence) {
 
 TEST_F(LifecycleTest, ASecondServerOnTheFolderIsRefused) {
   Open();
-  const auto second = JobService::Open(options_, *engine_, clock_);
+  const auto second = JobService::Open(options_, {engine_.get()}, clock_);
   EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable) << second.status();
 }
 

@@ -138,7 +138,7 @@ void ServiceTest::Open(bool load) { OpenIn(folder_.path() / "data", load); }
 
 void ServiceTest::OpenIn(const fs::path& folder, bool load) {
   options_.data_dir = folder;
-  auto service = JobService::Open(options_, *engine_, clock_);
+  auto service = JobService::Open(options_, {engine_.get()}, clock_);
   ASSERT_TRUE(service.ok()) << service.status();
   service_ = *std::move(service);
   if (load) LoadModel("m");

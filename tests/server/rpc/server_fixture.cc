@@ -43,7 +43,7 @@ ServerConfig ServerTest::DefaultConfig() const {
 }
 
 void ServerTest::Start(const ServerConfig& config) {
-  auto started = Server::Start(config, engine_, clock_, logger_, {{"fake", "1.0"}});
+  auto started = Server::Start(config, {&engine_}, clock_, logger_, {{"fake", "1.0"}});
   ASSERT_TRUE(started.ok()) << started.status();
   server_ = *std::move(started);
   channel_ = Connect();

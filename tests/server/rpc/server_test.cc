@@ -44,7 +44,7 @@ class WholeServerTest : public ServerTest {
   absl::Status StartError(const ServerConfig& config) {
     fakes::FakeEngine engine(&clock_);
     Logger logger(LogLevel::kError, LogFormat::kJson, clock_, [](auto) {});
-    return Server::Start(config, engine, clock_, logger).status();
+    return Server::Start(config, {&engine}, clock_, logger).status();
   }
 };
 

@@ -359,7 +359,7 @@ TEST_F(TracingServerTest, TheOperatorNamesTheServer) {
 
 TEST_F(TracingServerTest, WhatCannotBeUsedIsNoStart) {
   const auto refusal = [&](const ServerConfig& config) {
-    return std::string(Server::Start(config, engine_, clock_, logger(), {}).status().message());
+    return std::string(Server::Start(config, {&engine_}, clock_, logger(), {}).status().message());
   };
   ServerConfig config = TracingConfig();
   config.otlp_headers = folder_ + "/missing";

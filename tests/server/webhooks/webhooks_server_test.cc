@@ -109,12 +109,14 @@ TEST_F(WebhooksServerTest, WithoutHostsEveryUrlIsRefused) {
 TEST_F(WebhooksServerTest, WhatCannotBeUsedIsNoStart) {
   ServerConfig config = WebhookConfig();
   config.webhook_hosts = {"*.example.com"};
-  EXPECT_THAT(std::string(Server::Start(config, engine_, clock_, logger(), {}).status().message()),
-              HasSubstr("webhook_hosts is '*.example.com'"));
+  EXPECT_THAT(
+      std::string(Server::Start(config, {&engine_}, clock_, logger(), {}).status().message()),
+      HasSubstr("webhook_hosts is '*.example.com'"));
   config = WebhookConfig();
   std::ofstream(config.webhook_secret) << "secret";
-  EXPECT_THAT(std::string(Server::Start(config, engine_, clock_, logger(), {}).status().message()),
-              HasSubstr("webhook_secret: "));
+  EXPECT_THAT(
+      std::string(Server::Start(config, {&engine_}, clock_, logger(), {}).status().message()),
+      HasSubstr("webhook_secret: "));
 }
 
 TEST_F(WebhooksServerTest, ARestartDeliversWhatWasLeft) {

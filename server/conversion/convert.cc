@@ -413,8 +413,4 @@ std::string ErrorReasonOf(const google::rpc::Status& status) {
   return absl::StatusCodeToString(static_cast<absl::StatusCode>(status.code()));
 }
 
-absl::Status ToStatus(const google::rpc::Status& status) {
-  return absl::Status(static_cast<absl::StatusCode>(status.code()), status.message());
-}
-
 }  // namespace wan::server

@@ -4,7 +4,6 @@
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/time/time.h"
@@ -72,8 +71,5 @@ google::rpc::Status ToProto(const absl::Status& status);
 // Returns the reason in the status' ErrorInfo, which is one of the constants in errors.h or the
 // name of the status' code.
 std::string ErrorReasonOf(const google::rpc::Status& status);
-
-// Converts code and message, and drops the details.
-absl::Status ToStatus(const google::rpc::Status& status);
 
 }  // namespace wan::server

@@ -8,59 +8,59 @@
 #include "server/tracing/collector.h"
 #include "server/tracing/span_ids.h"
 #include "server/webhooks/webhook_message.h"
-#include "server/webhooks/webhook_rules.h"
 
 namespace wan::server {
 
 absl::StatusOr<std::unique_ptr<OutboundReports>> OutboundReports::Open(
     const ServerConfig& config, Clock& clock, Logger& logger,
     const std::vector<StateListener*>& listeners) {
-  std::unique_ptr<OutboundReports> reports(new OutboundReports(config));
-  if (absl::Status status = reports->OpenWebhooks(clock, listeners); !status.ok()) return status;
-  if (absl::Status status = reports->OpenTraces(clock, logger, listeners); !status.ok()) {
+  std::unique_ptr<OutboundReports> reports(new OutboundReports());
+  if (absl::Status status = reports->OpenWebhooks(config, clock, listeners); !status.ok())
+    return status;
+  if (absl::Status status = reports->OpenTraces(config, clock, logger, listeners); !status.ok()) {
     return status;
   }
   return reports;
 }
 
-absl::Status OutboundReports::OpenWebhooks(Clock& clock,
+absl::Status OutboundReports::OpenWebhooks(const ServerConfig& config, Clock& clock,
                                            const std::vector<StateListener*>& listeners) {
-  if (config_.webhook_hosts.empty()) return absl::OkStatus();
+  if (config.webhook_hosts.empty()) return absl::OkStatus();
   WebhookOptions options;
-  options.rules = WebhookRulesOf(config_);
-  for (const std::string& host : config_.webhook_hosts) {
+  options.rules = rules_ = WebhookRulesOf(config);
+  for (const std::string& host : config.webhook_hosts) {
     if (std::string problem = HostEntryProblem(host); !problem.empty()) {
       return absl::InvalidArgumentError("webhook_hosts " + problem);
     }
   }
-  absl::StatusOr<std::string> secret = ReadWebhookSecret(config_.webhook_secret);
+  absl::StatusOr<std::string> secret = ReadWebhookSecret(config.webhook_secret);
   if (!secret.ok()) return secret.status();
   options.secret = *std::move(secret);
-  transport_ =
-      std::make_unique<CurlTransport>(options.rules, TransportLimits(), config_.webhook_ca);
+  transport_ = std::make_unique<CurlTransport>(options.rules, TransportLimits(), config.webhook_ca);
   webhooks_ = std::make_unique<WebhookDelivery>(std::move(options), *transport_, clock, listeners);
   return absl::OkStatus();
 }
 
-absl::Status OutboundReports::OpenTraces(Clock& clock, Logger& logger,
+absl::Status OutboundReports::OpenTraces(const ServerConfig& config, Clock& clock, Logger& logger,
                                          const std::vector<StateListener*>& listeners) {
-  if (config_.otlp_endpoint.empty()) return absl::OkStatus();
-  const absl::StatusOr<std::string> url = TracesUrl(config_.otlp_endpoint);
+  if (config.otlp_endpoint.empty()) return absl::OkStatus();
+  const absl::StatusOr<std::string> url = TracesUrl(config.otlp_endpoint);
   if (!url.ok()) return url.status();
   PostFields headers;
-  if (!config_.otlp_headers.empty()) {
-    absl::StatusOr<PostFields> read = ReadCollectorHeaders(config_.otlp_headers);
+  if (!config.otlp_headers.empty()) {
+    absl::StatusOr<PostFields> read = ReadCollectorHeaders(config.otlp_headers);
     if (!read.ok()) return read.status();
     headers = *std::move(read);
   }
   spans_ = std::make_unique<SpanExporter>(
-      TraceOptionsOf(config_),
-      [collector = Collector(*url, std::move(headers), config_.otlp_ca)](const std::string& request,
-                                                                         std::stop_token stop) {
+      TraceOptionsOf(config),
+      [collector = Collector(*url, std::move(headers), config.otlp_ca)](const std::string& request,
+                                                                        std::stop_token stop) {
         return collector.Post(request, std::move(stop));
       },
       clock, listeners);
   tracer_ = std::make_unique<JobTracer>(*spans_);
+  sampling_ratio_ = config.otlp_sampling_ratio;
   logger.Log(LogLevel::kInfo, "traces are exported", {{"url", *url}});
   return absl::OkStatus();
 }
@@ -68,14 +68,12 @@ absl::Status OutboundReports::OpenTraces(Clock& clock, Logger& logger,
 void OutboundReports::ListenTo(JobServiceOptions& options) {
   if (webhooks_ != nullptr) {
     options.listeners.push_back(webhooks_.get());
-    options.webhook_problem = [rules = WebhookRulesOf(config_)](auto url) {
-      return WebhookUrlProblem(rules, url);
-    };
+    options.webhook_problem = [rules = rules_](auto url) { return WebhookUrlProblem(rules, url); };
   }
   if (tracer_ != nullptr) {
     options.sinks.push_back(tracer_->StageSinks());
     options.listeners.push_back(tracer_.get());
-    options.new_trace = [ratio = config_.otlp_sampling_ratio] { return NewTrace(ratio); };
+    options.new_trace = [ratio = sampling_ratio_] { return NewTrace(ratio); };
   }
 }
 

@@ -13,6 +13,7 @@
 #include "server/tracing/span_exporter.h"
 #include "server/watch/listener.h"
 #include "server/webhooks/webhook_delivery.h"
+#include "server/webhooks/webhook_rules.h"
 #include "server/webhooks/webhook_transport.h"
 
 namespace wan::server {
@@ -40,12 +41,14 @@ class OutboundReports {
   void StopTraces();
 
  private:
-  explicit OutboundReports(const ServerConfig& config) : config_(config) {}
-  absl::Status OpenWebhooks(Clock& clock, const std::vector<StateListener*>& listeners);
-  absl::Status OpenTraces(Clock& clock, Logger& logger,
+  OutboundReports() = default;
+  absl::Status OpenWebhooks(const ServerConfig& config, Clock& clock,
+                            const std::vector<StateListener*>& listeners);
+  absl::Status OpenTraces(const ServerConfig& config, Clock& clock, Logger& logger,
                           const std::vector<StateListener*>& listeners);
 
-  const ServerConfig config_;
+  WebhookRules rules_;         // set if webhooks are on
+  double sampling_ratio_ = 0;  // set if traces are on
   std::unique_ptr<CurlTransport> transport_;
   std::unique_ptr<WebhookDelivery> webhooks_;  // null: the settings turn webhooks off
   std::unique_ptr<SpanExporter> spans_;        // null: the settings turn traces off

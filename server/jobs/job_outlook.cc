@@ -2,9 +2,7 @@
 
 #include <algorithm>
 #include <tuple>
-#include <utility>
 
-#include "server/conversion/convert.h"
 #include "server/jobs/start_time.h"
 
 namespace wan::server {
@@ -27,6 +25,11 @@ bool WorthAnnouncing(int before, int now) {
 
 std::optional<absl::Duration> SecondsOf(const std::optional<double>& seconds) {
   return seconds.has_value() ? std::optional(absl::Seconds(*seconds)) : std::nullopt;
+}
+
+// The time that the running attempt and earlier ones have worked on the job.
+absl::Duration WorkedOn(const LiveJob& live, Clock& steady) {
+  return steady.Now() - live.began + live.head_start;
 }
 
 }  // namespace
@@ -164,8 +167,7 @@ std::optional<absl::Duration> JobOutlook::TimeUntil(const QueueSum& before) cons
       const std::optional<absl::Duration> whole =
           Expect(live.stored.job.request().model(), live.work.get());
       if (!whole.has_value()) return std::nullopt;
-      const absl::Duration elapsed = live_.steady.Now() - live.began + live.head_start;
-      free.push_back(std::max(*whole - elapsed, absl::ZeroDuration()));
+      free.push_back(std::max(*whole - WorkedOn(live, live_.steady), absl::ZeroDuration()));
     } else if (parts_.groups.Serves(group)) {
       free.push_back(absl::ZeroDuration());
     }
@@ -202,7 +204,7 @@ void JobOutlook::AddEta(const LiveJob& live, const std::optional<QueueSum>& befo
     p50 = (*start + *own) * spread.p50;
     p90 = (*start + *own) * spread.p90;
   } else if (job.state() == wan::v1::JOB_STATE_RUNNING) {
-    const absl::Duration elapsed = live_.steady.Now() - live.began + live.head_start;
+    const absl::Duration elapsed = WorkedOn(live, live_.steady);
     p50 = std::max(*own * spread.p50 - elapsed, absl::ZeroDuration());
     p90 = std::max(*own * spread.p90 - elapsed, absl::ZeroDuration());
   } else {

@@ -36,11 +36,12 @@ ComponentDescription WithPeers(ComponentDescription description,
 
 std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoint,
                                                      const PipelineModel& model,
-                                                     std::span<const c10::Device> devices,
+                                                     c10::Device encoder_device,
+                                                     c10::Device vae_device,
                                                      const LoadOptions& options) {
   std::vector<ComponentDescription> components = {
       DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
-                        model.text_encoder->WeightBytes(), devices.front(), options.dtype)};
+                        model.text_encoder->WeightBytes(), encoder_device, options.dtype)};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Expert& expert = model.experts[i];
     std::vector<c10::Device> replicas;
@@ -52,7 +53,7 @@ std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoin
   }
   components.push_back(
       WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
-                                  devices.back(), at::kFloat),
+                                  vae_device, at::kFloat),
                 DecodesTogether(model.planned) ? options.peers : std::vector<c10::Device>()));
   return components;
 }
@@ -68,7 +69,8 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.path = spec.path;
   description.family = family.id;
   description.layout = std::string(LayoutName(checkpoint.layout()));
-  description.components = DescribeComponents(checkpoint, model, devices, options);
+  description.components =
+      DescribeComponents(checkpoint, model, devices.front(), devices.back(), options);
   description.defaults = model.planned.Defaults();
   description.defaults.model = spec.name;
   description.accepts_image = family.image != ImageRole::kNone;

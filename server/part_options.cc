@@ -7,8 +7,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstddef>
-#include <map>
-#include <string>
 #include <string_view>
 #include <utility>
 

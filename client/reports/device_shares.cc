@@ -1,8 +1,6 @@
 // Builds the table of each device's work for a job of a device group.
 #include <optional>
 
-#include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "client/reports/sections.h"
 
 namespace wan::client::reports {

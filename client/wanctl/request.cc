@@ -6,7 +6,6 @@
 #include <cstdio>
 #include <memory>
 #include <random>
-#include <string>
 #include <system_error>
 
 #include "absl/status/status.h"

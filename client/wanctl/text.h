@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "absl/status/status.h"
-#include "absl/time/time.h"
 #include "google/protobuf/timestamp.pb.h"
 
 namespace wan::client {

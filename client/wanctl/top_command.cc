@@ -1,7 +1,6 @@
 #include <memory>
 
 #include "absl/status/statusor.h"
-#include "absl/strings/str_cat.h"
 #include "client/telemetry_client.h"
 #include "client/video_client.h"
 #include "client/wanctl/commands.h"

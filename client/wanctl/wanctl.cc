@@ -1,6 +1,5 @@
 #include "client/wanctl/wanctl.h"
 
-#include <string>
 #include <utility>
 #include <variant>
 

@@ -4,7 +4,6 @@
 #include <limits>
 #include <mutex>
 #include <span>
-#include <string>
 #include <string_view>
 #include <thread>
 #include <utility>

@@ -10,7 +10,6 @@
 #include <cstring>
 #include <utility>
 
-#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
 #include "engine/formats/file_errors.h"

@@ -6,7 +6,6 @@
 //   const GpuUsage usage = interval->Usage();        // it ends
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <deque>

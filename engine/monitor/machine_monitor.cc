@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/synchronization/mutex.h"
 #include "engine/monitor/timeline_points.h"
 
 namespace wan {

@@ -3,16 +3,12 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "engine/api/clock.h"
 #include "engine/api/device_monitor.h"
 #include "engine/monitor/gpu_sampler.h"

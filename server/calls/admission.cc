@@ -1,7 +1,5 @@
 #include "server/calls/admission.h"
 
-#include <string>
-
 #include "absl/strings/str_cat.h"
 #include "server/conversion/errors.h"
 

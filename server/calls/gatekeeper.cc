@@ -3,8 +3,6 @@
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 
-#include <utility>
-
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"

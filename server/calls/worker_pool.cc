@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "absl/base/thread_annotations.h"
-#include "absl/synchronization/mutex.h"
 #include "server/conversion/errors.h"
 
 namespace wan::server {

@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <sstream>
-#include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"

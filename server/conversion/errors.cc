@@ -1,7 +1,6 @@
 #include "server/conversion/errors.h"
 
 #include <cstdint>
-#include <string>
 #include <utility>
 
 #include "absl/strings/cord.h"

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <span>
-#include <vector>
 
 #include "engine/api/device_monitor.h"
 #include "engine/api/engine.h"

@@ -1,8 +1,6 @@
 #include "server/http/video_api.h"
 
-#include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 #include <vector>
 

@@ -5,7 +5,6 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
-#include "engine/api/errors.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/conversion/names.h"
 

@@ -3,7 +3,6 @@
 #include <memory>
 #include <optional>
 #include <span>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"

@@ -1,7 +1,6 @@
 #include "server/jobs/job_listing.h"
 
 #include <algorithm>
-#include <utility>
 
 #include "server/jobs/list_query.h"
 

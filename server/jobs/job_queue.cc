@@ -1,9 +1,7 @@
 #include "server/jobs/job_queue.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 namespace wan::server {

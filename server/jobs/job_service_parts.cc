@@ -1,7 +1,6 @@
 #include "server/jobs/job_service_parts.h"
 
 #include <algorithm>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <system_error>

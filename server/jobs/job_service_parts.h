@@ -32,7 +32,6 @@
 #include "server/jobs/model_table.h"
 #include "server/jobs/progress_watch.h"
 #include "server/jobs/queue_estimates.h"
-#include "server/jobs/request_identity.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/jobs/turns.h"

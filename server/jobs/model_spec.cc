@@ -9,8 +9,6 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "server/conversion/errors.h"
-#include "server/conversion/validation.h"
 
 namespace wan::server {
 namespace {

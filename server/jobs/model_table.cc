@@ -2,13 +2,11 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
-#include "server/conversion/names.h"
 #include "server/jobs/model_errors.h"
 #include "server/jobs/model_spec.h"
 

@@ -1,7 +1,6 @@
 // Detects a running job that makes no progress, for the server's liveness check.
 #pragma once
 
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/time/time.h"
 
 namespace wan::server {
 namespace {

@@ -11,7 +11,6 @@
 #include <boost/beast/http/span_body.hpp>
 #include <cstdint>
 #include <cstring>
-#include <functional>
 #include <limits>
 #include <optional>
 #include <string>

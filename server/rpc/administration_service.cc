@@ -4,7 +4,6 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
-#include "server/conversion/convert.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"

@@ -1,8 +1,5 @@
 #include "server/rpc/event_streams.h"
 
-#include <chrono>
-#include <utility>
-
 #include "server/calls/call_work.h"
 #include "server/conversion/convert.h"
 

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
-#include <utility>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

@@ -7,9 +7,7 @@
 #include <cerrno>
 #include <future>
 #include <map>
-#include <memory>
 #include <system_error>
-#include <utility>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/strings/str_cat.h"

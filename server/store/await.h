@@ -1,7 +1,6 @@
 // Makes blocking calls of functions that answer by a callback.
 #pragma once
 
-#include <functional>
 #include <optional>
 #include <utility>
 

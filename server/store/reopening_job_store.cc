@@ -1,7 +1,6 @@
 #include "server/store/reopening_job_store.h"
 
 #include <type_traits>
-#include <utility>
 
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"

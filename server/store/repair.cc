@@ -14,7 +14,6 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
 #include "server/conversion/convert.h"
 #include "server/store/database_pages.h"
 #include "server/store/digest.h"

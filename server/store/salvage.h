@@ -6,7 +6,6 @@
 #include <optional>
 #include <set>
 #include <string>
-#include <vector>
 
 #include "server/store/database_pages.h"
 #include "server/store/job_store.h"

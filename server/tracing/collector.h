@@ -3,7 +3,6 @@
 
 #include <stop_token>
 #include <string>
-#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "server/outbound/http_post.h"

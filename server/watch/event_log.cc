@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <limits>
-#include <utility>
 
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"

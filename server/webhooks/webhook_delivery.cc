@@ -1,7 +1,6 @@
 #include "server/webhooks/webhook_delivery.h"
 
 #include <algorithm>
-#include <optional>
 #include <random>
 #include <utility>
 

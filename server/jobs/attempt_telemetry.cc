@@ -20,6 +20,34 @@ SinkContext ContextOf(const RunnerParts& parts, const wan::v1::Job& job) {
           .trace = job.trace()};
 }
 
+// Returns the share of each device, in the order of the ranks. Fields that cannot be measured are
+// unset.
+std::vector<wan::v1::DeviceShare> SharesOf(GroupProbe& probe) {
+  std::vector<wan::v1::DeviceShare> shares;
+  for (const DeviceUse& use : probe.Finish()) {
+    wan::v1::DeviceShare& share = shares.emplace_back();
+    share.set_device(use.device);
+    share.set_name(use.name);
+    share.set_uuid(use.uuid);
+    const ResourceUsage& usage = use.usage;
+    if (usage.sm_activity_percent) share.set_sm_activity_percent(*usage.sm_activity_percent);
+    const GpuUsage& gpu = usage.gpu;
+    if (gpu.power_watts) share.set_power_watts(*gpu.power_watts);
+    if (gpu.energy_joules) share.set_energy_joules(*gpu.energy_joules);
+    if (gpu.temperature_peak_celsius) {
+      share.set_temperature_peak_celsius(*gpu.temperature_peak_celsius);
+    }
+    if (gpu.throttled_seconds) share.set_throttled_seconds(*gpu.throttled_seconds);
+    if (usage.gpu_memory_peak_bytes) share.set_gpu_memory_peak_bytes(*usage.gpu_memory_peak_bytes);
+    if (usage.gpu_weights_peak_bytes) {
+      share.set_gpu_weights_peak_bytes(*usage.gpu_weights_peak_bytes);
+    }
+    if (use.exchanged_bytes) share.set_exchanged_bytes(*use.exchanged_bytes);
+    if (use.exchange_seconds) share.set_exchange_seconds(*use.exchange_seconds);
+  }
+  return shares;
+}
+
 }  // namespace
 
 AttemptTelemetry::AttemptTelemetry(const RunnerParts& parts, const Attempt& attempt)
@@ -43,7 +71,7 @@ AttemptTelemetry::AttemptTelemetry(const RunnerParts& parts, const Attempt& atte
   recorder_.RecordPast(StageKind::kQueueWait, attempt.queued_since, attempt.waited);
   DescribeSurroundings();
   timeline_ = parts.engine().Monitor().StartTimeline();
-  shares_ = std::make_unique<DeviceShares>(parts.engine().Monitor());
+  devices_ = parts.engine().Monitor().StartGroupProbe();
 }
 
 std::vector<TelemetrySink*> AttemptTelemetry::Views() {
@@ -87,10 +115,12 @@ void AttemptTelemetry::Resume(int steps_done) {
 }
 
 void AttemptTelemetry::Finish() {
-  const std::vector<wan::v1::DeviceShare> shared = shares_->Finish();
-  attempt_.report->Annotate([&](wan::v1::JobReport& report) {
-    report.mutable_devices()->Assign(shared.begin(), shared.end());
-  });
+  if (devices_ != nullptr) {
+    const std::vector<wan::v1::DeviceShare> shares = SharesOf(*devices_);
+    attempt_.report->Annotate([&](wan::v1::JobReport& report) {
+      report.mutable_devices()->Assign(shares.begin(), shares.end());
+    });
+  }
   if (timeline_ == nullptr) return;
   const std::vector<TimelinePoint> points = timeline_->Points();
   attempt_.report->Annotate(

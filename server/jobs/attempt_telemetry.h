@@ -9,7 +9,6 @@
 #include "engine/api/engine.h"
 #include "engine/api/generation.h"
 #include "engine/api/recorder.h"
-#include "server/jobs/device_shares.h"
 #include "server/jobs/job_sinks.h"
 #include "server/jobs/job_states.h"
 #include "server/jobs/progress_watch.h"
@@ -51,7 +50,7 @@ class AttemptTelemetry {
   ProgressSink progress_;
   Recorder recorder_;
   std::unique_ptr<DeviceTimeline> timeline_;  // null: the monitor records no timeline
-  std::unique_ptr<DeviceShares> shares_;
+  std::unique_ptr<GroupProbe> devices_;       // null: a group of one device, which stages report
 };
 
 }  // namespace wan::server

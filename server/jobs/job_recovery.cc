@@ -5,7 +5,6 @@
 
 #include "server/conversion/convert.h"
 #include "server/jobs/job_states.h"
-#include "server/quota/past_use.h"
 
 namespace wan::server {
 namespace {
@@ -33,6 +32,35 @@ AttemptTrace StoredTrace(JobStore& store, const wan::v1::Job& job) {
     }
     after = page->back().sequence();
   }
+}
+
+// Calls `visit` with the use of every job that ended at `since` or later, in any order. Removed
+// jobs are reported as sums for each principal. Returns the store's error if it cannot be read;
+// `visit` may have been called before that.
+absl::Status VisitUseSince(JobStore& store, absl::Time since,
+                           const std::function<void(const PrincipalUse&)>& visit) {
+  const absl::StatusOr<std::vector<PrincipalUse>> removed = store.UseOfRemoved(since);
+  if (!removed.ok()) return removed.status();
+  for (const PrincipalUse& use : *removed) visit(use);
+  JobQuery query;
+  query.filter.kind = JobFilter::Kind::kCompare;
+  query.filter.field = JobField::kEndTime;
+  query.filter.op = FilterOperator::kGreaterOrEqual;
+  query.filter.number = absl::ToUnixMicros(since);
+  // Begin the listing at `since`, so that older jobs are not read.
+  query.order = {JobOrderField::kEndTime, /*descending=*/false};
+  query.after = JobPlace{query.filter.number, 0};
+  query.limit = 256;
+  do {
+    const absl::StatusOr<JobPage> page = store.List(query);
+    if (!page.ok()) return page.status();
+    for (const StoredJob& stored : page->jobs) {
+      const wan::v1::Job& job = stored.job;
+      visit({job.owner(), absl::Seconds(job.device_seconds()), ToTime(job.end_time())});
+    }
+    query.after = page->next;
+  } while (query.after.has_value());
+  return absl::OkStatus();
 }
 
 }  // namespace

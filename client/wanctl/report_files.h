@@ -8,6 +8,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "client/reports/report.h"
 #include "client/wanctl/values.h"
 
 namespace wan::client {

@@ -35,6 +35,7 @@ inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
 // Runs a task that answers a call after a wait. Use it after asynchronous waits: the thread that
 // completed the wait, for example the store's, is needed by other calls.
 inline void PostAnswer(WorkerPool& pool, const Call& call, std::function<void()> task) {
+  if (pool.IsWorker()) return task();
   pool.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,
             [task = std::move(task)](const absl::Status& /*turn*/) { task(); });
 }

@@ -7,8 +7,15 @@
 #include <vector>
 
 #include "server/conversion/errors.h"
+#include "server/store/disk_wait.h"
 
 namespace wan::server {
+namespace {
+
+// The pool whose task the thread runs.
+thread_local const WorkerPool* pool_of_this_thread = nullptr;
+
+}  // namespace
 
 WorkLimits WorkLimits::Same(int threads) {
   WorkLimits limits;
@@ -32,9 +39,11 @@ WorkLimits WorkLimits::Standard() {
 // The threads of one class, and the tasks that wait for a thread.
 class WorkerPool::Line {
  public:
-  explicit Line(const ClassLimits& limits) : limits_(limits) {
-    threads_.reserve(static_cast<size_t>(limits.threads));
-    for (int i = 0; i < limits.threads; ++i) threads_.emplace_back([this] { Loop(); });
+  Line(const WorkerPool& pool, const ClassLimits& limits) : pool_(pool), limits_(limits) {
+    // One more, for a task that waits for the disk; the store lets only one wait at a time.
+    const int threads = limits.threads + 1;
+    threads_.reserve(static_cast<size_t>(threads));
+    for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
   }
 
   void Post(Place place, const std::string& party, std::function<bool()> gone, Task task) {
@@ -75,6 +84,39 @@ class WorkerPool::Line {
     bool in_line = false;  // whether the party is in turns_
   };
 
+  // Gives a task's place to another one while the task waits for the disk.
+  class Wait final : public DiskWait {
+   public:
+    explicit Wait(Line& line) : line_(line) {}
+    // The party of the task that runs.
+    std::string party;
+
+   private:
+    void Begin() override {
+      absl::MutexLock lock(&line_.mutex_);
+      line_.Leave(party);
+    }
+    void End() override {
+      absl::MutexLock lock(&line_.mutex_);
+      line_.Enter(line_.parties_[party]);
+    }
+
+    Line& line_;
+  };
+
+  void Enter(Party& party) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    ++running_;
+    ++party.running;
+  }
+
+  void Leave(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    --running_;
+    Party& party = parties_.at(name);
+    --party.running;
+    TakeTurn(name, party);
+    if (party.running == 0 && party.waiting.empty()) parties_.erase(name);
+  }
+
   void TakeTurn(const std::string& name, Party& party) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (party.in_line || party.waiting.empty() || party.running >= limits_.per_party) return;
     party.in_line = true;
@@ -82,29 +124,29 @@ class WorkerPool::Line {
   }
 
   void Loop() {
+    pool_of_this_thread = &pool_;
+    Wait wait(*this);
+    const MayWaitForDisk may_wait(wait);
     const auto ready = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-      return !turns_.empty() || closed_;
+      return (!turns_.empty() && running_ < limits_.threads) || closed_;
     };
     absl::MutexLock lock(&mutex_);
     for (;;) {
       mutex_.Await(absl::Condition(&ready));
       if (turns_.empty()) return;
-      const std::string name = std::move(turns_.front());
+      wait.party = std::move(turns_.front());
       turns_.pop_front();
-      Party& party = parties_.at(name);
+      Party& party = parties_.at(wait.party);
       party.in_line = false;
       Item item = std::move(party.waiting.front());
       party.waiting.pop_front();
-      ++party.running;
-      TakeTurn(name, party);
+      Enter(party);
+      TakeTurn(wait.party, party);
       const bool stopping = stopping_;
       mutex_.Unlock();
       Run(std::move(item), stopping);
       mutex_.Lock();
-      // `party` is still valid: an entry is erased only when none of its tasks is running.
-      --party.running;
-      TakeTurn(name, party);
-      if (party.running == 0 && party.waiting.empty()) parties_.erase(name);
+      Leave(wait.party);
     }
   }
 
@@ -120,8 +162,10 @@ class WorkerPool::Line {
     item.task(turn);
   }
 
+  const WorkerPool& pool_;
   const ClassLimits limits_;
   absl::Mutex mutex_;
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks, without those that wait for the disk
   std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
   // The parties that may run a task now, each at most once.
   std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);
@@ -132,7 +176,7 @@ class WorkerPool::Line {
 
 WorkerPool::WorkerPool(const WorkLimits& limits) {
   for (size_t i = 0; i < lines_.size(); ++i) {
-    lines_[i] = std::make_unique<Line>(limits.classes[i]);
+    lines_[i] = std::make_unique<Line>(*this, limits.classes[i]);
   }
 }
 
@@ -147,6 +191,8 @@ WorkerPool::~WorkerPool() {
   for (const auto& line : lines_) line->Close();
   for (const auto& line : lines_) line->Join();
 }
+
+bool WorkerPool::IsWorker() const { return pool_of_this_thread == this; }
 
 std::shared_ptr<const void> WorkerPool::Keep() {
   absl::MutexLock lock(&mutex_);

@@ -36,7 +36,8 @@ struct WorkLimits {
 
 // Thread-safe. Each class of work has threads of its own, so that no class waits for another.
 // Within a class the parties take turns, however many tasks each posts; the tasks of one party
-// begin in the order in which they were posted.
+// begin in the order in which they were posted. While a task waits for the disk in the store
+// (server/store/disk_wait.h), it counts neither for its class nor for its party.
 class WorkerPool {
  public:
   // A task receives OK if it must do its work, CANCELLED if its caller has gone, and UNAVAILABLE
@@ -59,6 +60,9 @@ class WorkerPool {
   // a task that works in steps: other parties run between two steps, but this party finishes one
   // task before it begins another, so that only one holds intermediate results.
   void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
+
+  // Whether the calling thread runs a task of this pool.
+  bool IsWorker() const;
 
   // The pool's destructor waits until the returned object is destroyed. Use it for calls that wait
   // for the disk and then continue on the pool.

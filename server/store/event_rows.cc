@@ -4,7 +4,7 @@
 
 namespace wan::server {
 
-void InsertEventRows(SQLite::Database& db, int64_t number, std::span<const wan::v1::Event> events,
+void InsertEventRows(Statements& db, int64_t number, std::span<const wan::v1::Event> events,
                      std::optional<int64_t> replaced) {
   if (replaced.has_value()) {
     SQLite::Statement remove(db, "DELETE FROM events WHERE job = ? AND sequence >= ?");
@@ -12,13 +12,14 @@ void InsertEventRows(SQLite::Database& db, int64_t number, std::span<const wan::
     remove.bind(2, *replaced);
     remove.exec();
   }
-  SQLite::Statement insert(db, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
+  const Statements::Use insert =
+      db.Get("INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
   for (const wan::v1::Event& event : events) {
-    insert.bind(1, number);
-    insert.bind(2, event.sequence());
-    BindBlob(insert, 3, event.SerializeAsString());
-    insert.exec();
-    insert.reset();
+    insert->bind(1, number);
+    insert->bind(2, event.sequence());
+    BindBlob(*insert, 3, event.SerializeAsString());
+    insert->exec();
+    insert->reset();
   }
 }
 

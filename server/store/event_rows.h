@@ -11,6 +11,7 @@
 #include <utility>
 #include <vector>
 
+#include "server/store/statements.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -20,9 +21,9 @@ namespace wan::server {
 
 using EventRow = std::pair<int64_t, std::string>;  // an event's sequence number and bytes
 
-// Adds events to the job with the number `number`. If `replaced` is set, first removes the events
-// from that sequence on: a change that the disk refused has left them.
-void InsertEventRows(SQLite::Database& db, int64_t number, std::span<const wan::v1::Event> events,
+// Adds events to the job of this number. If `replaced` is set, first removes the events from that
+// sequence on, which an earlier, refused change has left.
+void InsertEventRows(Statements& db, int64_t number, std::span<const wan::v1::Event> events,
                      std::optional<int64_t> replaced);
 
 // Returns at most `limit` events with a sequence greater than `after`, in ascending order.

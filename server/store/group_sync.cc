@@ -18,6 +18,18 @@ void GroupSync::Await(Done done) {
   waiting_.push_back(std::move(done));
 }
 
+std::optional<absl::Status> GroupSync::TrySync() {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (syncing_ || !waiting_.empty()) return std::nullopt;
+    syncing_ = true;
+  }
+  absl::Status status = sync_();
+  absl::MutexLock lock(&mutex_);
+  syncing_ = false;
+  return status;
+}
+
 int GroupSync::waiting() const {
   absl::MutexLock lock(&mutex_);
   return static_cast<int>(waiting_.size());
@@ -25,7 +37,7 @@ int GroupSync::waiting() const {
 
 void GroupSync::Loop() {
   const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !waiting_.empty() || stop_;
+    return !syncing_ && (!waiting_.empty() || stop_);
   };
   for (;;) {
     std::vector<Done> round;
@@ -34,8 +46,13 @@ void GroupSync::Loop() {
       mutex_.Await(absl::Condition(&wanted));
       if (waiting_.empty()) return;
       round.swap(waiting_);
+      syncing_ = true;
     }
     const absl::Status status = sync_();
+    {
+      absl::MutexLock lock(&mutex_);
+      syncing_ = false;
+    }
     for (const Done& done : round) done(status);
   }
 }
@@ -53,9 +70,21 @@ void SerialThread::Post(std::function<void()> task) {
   tasks_.push_back(std::move(task));
 }
 
+bool SerialThread::TryRun(absl::FunctionRef<void()> task) {
+  {
+    absl::MutexLock lock(&mutex_);
+    if (running_ || !tasks_.empty()) return false;
+    running_ = true;
+  }
+  task();
+  absl::MutexLock lock(&mutex_);
+  running_ = false;
+  return true;
+}
+
 void SerialThread::Loop() {
   const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
-    return !tasks_.empty() || stop_;
+    return !running_ && (!tasks_.empty() || stop_);
   };
   for (;;) {
     std::function<void()> task;
@@ -65,8 +94,12 @@ void SerialThread::Loop() {
       if (tasks_.empty()) return;
       task = std::move(tasks_.front());
       tasks_.pop_front();
+      running_ = true;
     }
     task();
+    task = nullptr;
+    absl::MutexLock lock(&mutex_);
+    running_ = false;
   }
 }
 

@@ -3,11 +3,13 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/synchronization/mutex.h"
 
@@ -31,6 +33,10 @@ class GroupSync {
   // call comes on the object's thread with no lock held; `done` must not block.
   void Await(Done done);
 
+  // If no sync runs or is waited for, syncs on the calling thread and returns the result. Otherwise
+  // returns nullopt at once; then call Await.
+  std::optional<absl::Status> TrySync();
+
   // Number of calls that wait for a sync that has not begun.
   int waiting() const;
 
@@ -40,6 +46,7 @@ class GroupSync {
   const std::function<absl::Status()> sync_;
   mutable absl::Mutex mutex_;
   std::vector<Done> waiting_ ABSL_GUARDED_BY(mutex_);
+  bool syncing_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // declared last: it uses the members above
 };
@@ -55,11 +62,16 @@ class SerialThread {
 
   void Post(std::function<void()> task);
 
+  // If no task runs or waits, runs `task` on the calling thread, before all tasks posted meanwhile,
+  // and returns true. Otherwise returns false at once; then call Post.
+  bool TryRun(absl::FunctionRef<void()> task);
+
  private:
   void Loop();
 
   absl::Mutex mutex_;
   std::deque<std::function<void()>> tasks_ ABSL_GUARDED_BY(mutex_);
+  bool running_ ABSL_GUARDED_BY(mutex_) = false;
   bool stop_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;  // declared last: it uses the members above
 };

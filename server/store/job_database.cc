@@ -2,7 +2,11 @@
 
 #include <sqlite3.h>
 
+#include <optional>
 #include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "server/store/disk_wait.h"
 
 namespace wan::server {
 namespace {
@@ -54,6 +58,7 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
     for (Connection* connection : {&database->reading_, &database->scanning_}) {
       if (source.open_to_read != nullptr) connection->database = source.open_to_read();
     }
+    database->statements_.emplace(*writing);
     database->writing_.database = std::move(writing);
     return database;
   } catch (const SQLite::Exception& error) {
@@ -61,26 +66,54 @@ absl::StatusOr<std::unique_ptr<JobDatabase>> JobDatabase::Open(Source source) {
   }
 }
 
-void JobDatabase::Change(Body body, Done done, std::function<void(const absl::Status&)> undo) {
+void JobDatabase::Change(Body body, Done done, Undo undo) {
+  if (ChangeHere(body, done, undo)) return;
   writer_->Post([this, body = std::move(body), done = std::move(done), undo = std::move(undo)] {
-    absl::Status written = CheckReady();
-    if (written.ok()) {
-      written = OnWriter([&](SQLite::Database& database) -> absl::Status {
-        SQLite::Transaction transaction(database);
-        // Returning here rolls the transaction back.
-        if (absl::Status status = body(database); !status.ok()) return status;
-        transaction.commit();
-        return absl::OkStatus();
-      });
+    const absl::Status written = WriteChange(body);
+    written.ok() ? AwaitSync(done, undo) : done(written);
+  });
+}
+
+bool JobDatabase::ChangeHere(const Body& body, const Done& done, const Undo& undo) {
+  DiskWait* const wait = DiskWait::OfThisThread();
+  if (wait == nullptr || caller_writes_.exchange(true)) return false;
+  absl::Status changed;
+  std::optional<absl::Status> synced;
+  {
+    wait->Begin();
+    const absl::Cleanup end = [&] {
+      caller_writes_ = false;
+      wait->End();
+    };
+    if (!writer_->TryRun([&] { changed = WriteChange(body); })) return false;
+    if (changed.ok()) {
+      synced = sync_->TrySync();
+      if (!synced.has_value()) {
+        AwaitSync(done, undo);
+        return true;
+      }
+      changed = *synced;
     }
-    if (!written.ok()) {
-      done(written);
-      return;
-    }
-    sync_->Await([done, undo](const absl::Status& synced) {
-      if (!synced.ok() && undo != nullptr) undo(synced);
-      done(synced);
-    });
+  }
+  if (synced.has_value() && !synced->ok() && undo != nullptr) undo(*synced);
+  done(changed);
+  return true;
+}
+
+absl::Status JobDatabase::WriteChange(const Body& body) {
+  if (absl::Status ready = CheckReady(); !ready.ok()) return ready;
+  return OnWriter([&](Statements& statements) -> absl::Status {
+    SQLite::Transaction transaction(statements);
+    if (absl::Status status = body(statements); !status.ok()) return status;  // rolls back
+    transaction.commit();
+    return absl::OkStatus();
+  });
+}
+
+void JobDatabase::AwaitSync(const Done& done, const Undo& undo) {
+  sync_->Await([done, undo](const absl::Status& synced) {
+    if (!synced.ok() && undo != nullptr) undo(synced);
+    done(synced);
   });
 }
 
@@ -121,7 +154,7 @@ absl::Status JobDatabase::SaveLog(SQLite::Database& database) {
 
 absl::Status JobDatabase::OnWriter(const Body& body) {
   absl::MutexLock lock(&writing_.mutex);
-  return Guarded(writing_, body);
+  return Guarded(writing_, [&](SQLite::Database& /*same*/) { return body(*statements_); });
 }
 
 absl::Status JobDatabase::Unsynced() const {

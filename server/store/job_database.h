@@ -3,6 +3,7 @@
 
 #include <SQLiteCpp/SQLiteCpp.h>
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -17,6 +18,7 @@
 #include "server/store/database_files.h"
 #include "server/store/group_sync.h"
 #include "server/store/sqlite_schema.h"
+#include "server/store/statements.h"
 
 namespace wan::server {
 
@@ -27,7 +29,8 @@ namespace wan::server {
 class JobDatabase {
  public:
   using Done = std::function<void(const absl::Status&)>;
-  using Body = std::function<absl::Status(SQLite::Database&)>;
+  using Body = std::function<absl::Status(Statements&)>;
+  using Undo = std::function<void(const absl::Status&)>;
   using Opener = std::function<std::unique_ptr<SQLite::Database>()>;
   using Preparer = absl::Status (*)(SQLite::Database&, const std::string& where);
 
@@ -66,11 +69,12 @@ class JobDatabase {
     return ReadOver(scanning_, body);
   }
 
-  // Calls `body` in a transaction on the writing thread, in the order of the calls, and commits if
-  // it returns OK. Then calls `done`: with the error, or with OK once the change is durable; on the
-  // writing or the syncing thread, which `done` must not block. If the sync fails, calls `undo`
-  // (may be null) before `done`.
-  void Change(Body body, Done done, std::function<void(const absl::Status&)> undo = nullptr);
+  // Calls `body` in a transaction, in the order of the calls, and commits if it returns OK. Then
+  // calls `done` with the error, or with OK once the change is durable. If the sync fails, calls
+  // `undo` (may be null) before `done`. All of that happens on the writing or the syncing thread,
+  // which `done` must not block, or, if the calling thread may wait for the disk, perhaps on the
+  // calling thread before this returns.
+  void Change(Body body, Done done, Undo undo = nullptr);
 
   // Like Change, but without a transaction and without a sync, for changes that a power cut may
   // undo.
@@ -109,6 +113,11 @@ class JobDatabase {
       return SqliteStatus(error, where_);
     }
   }
+  // Makes a change on the calling thread, if that may wait for the disk and nothing else is under
+  // way. Returns false if it has not begun.
+  bool ChangeHere(const Body& body, const Done& done, const Undo& undo);
+  absl::Status WriteChange(const Body& body);
+  void AwaitSync(const Done& done, const Undo& undo);
   absl::Status OnWriter(const Body& body);
   absl::Status Unsynced() const;
   // Returns OK if writes may be tried.
@@ -125,6 +134,7 @@ class JobDatabase {
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
+  std::optional<Statements> statements_;  // of writing_, guarded by its mutex
   // It has no database if Source::open_to_read is null.
   Connection reading_;
   Connection scanning_;
@@ -132,6 +142,9 @@ class JobDatabase {
   // If a sync failed and writes may not be durable since, its error; otherwise OK.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
+  // Whether a caller's thread writes and syncs. One at a time, so that of all pools only one thread
+  // waits for the disk.
+  std::atomic<bool> caller_writes_ = false;
   // The destructor resets it to destroy the writer first, because the writer uses the rest.
   std::optional<GroupSync> sync_;
   std::optional<SerialThread> writer_;

@@ -103,18 +103,18 @@ std::string_view ColumnOf(JobOrderField field) {
 
 }  // namespace
 
-void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job) {
-  SQLite::Statement insert(db,
-                           "INSERT INTO job_keys (job, state, model, owner, priority, create_time, "
-                           "end_time) VALUES (?, ?, ?, ?, ?, ?, ?)");
-  insert.bind(1, number);
-  insert.bind(2, static_cast<int>(job.state()));
-  insert.bind(3, job.request().model());
-  insert.bind(4, job.owner());
-  insert.bind(5, job.request().priority());
-  insert.bind(6, MicrosOf(job.create_time()));
-  insert.bind(7, EndOf(job));
-  insert.exec();
+void InsertJobKeys(Statements& db, int64_t number, const wan::v1::Job& job) {
+  const Statements::Use insert = db.Get(
+      "INSERT INTO job_keys (job, state, model, owner, priority, create_time, "
+      "end_time) VALUES (?, ?, ?, ?, ?, ?, ?)");
+  insert->bind(1, number);
+  insert->bind(2, static_cast<int>(job.state()));
+  insert->bind(3, job.request().model());
+  insert->bind(4, job.owner());
+  insert->bind(5, job.request().priority());
+  insert->bind(6, MicrosOf(job.create_time()));
+  insert->bind(7, EndOf(job));
+  insert->exec();
   InsertLabels(db, number, job);
   NoteEnd(db, number, job);
 }
@@ -141,6 +141,7 @@ void DeleteJobKeys(SQLite::Database& db, int64_t number) {
 void RebuildJobKeys(SQLite::Database& db) {
   db.exec("DELETE FROM job_labels");
   db.exec("DELETE FROM job_keys");
+  Statements statements(db);
   SQLite::Statement select(db, "SELECT number, job FROM jobs");
   std::vector<std::pair<int64_t, int64_t>> ends;  // each pair has a job's end_time and number
   while (select.executeStep()) {
@@ -148,7 +149,7 @@ void RebuildJobKeys(SQLite::Database& db) {
     const std::string bytes = select.getColumn(1).getString();
     // Keep a damaged row: the first list that reads the row moves it to damaged_jobs.
     if (!job.ParseFromString(bytes)) job.Clear();
-    InsertJobKeys(db, select.getColumn(0).getInt64(), job);
+    InsertJobKeys(statements, select.getColumn(0).getInt64(), job);
     if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
   }
   // Sort by end time, because the order in which these jobs ended is not stored.

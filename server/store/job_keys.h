@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "server/store/job_store.h"
+#include "server/store/statements.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -16,11 +17,9 @@ namespace wan::server {
 // Call all functions of this file with the connection's lock held, and those that write inside a
 // transaction. They throw the exceptions of SQLite.
 
-// Adds the keys of a job that has none yet. If the job has ended, the caller must have written its
-// rows before.
-void InsertJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
-// Replaces the keys of `job`; replaces its labels only if `labels` is true. The caller must have
-// written the job's rows before.
+// Adds the keys of a job that has none. If the job has ended, its rows must have been written.
+void InsertJobKeys(Statements& db, int64_t number, const wan::v1::Job& job);
+// Replaces the keys of `job`, and its labels if `labels`. Its rows must have been written.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
 // Rebuilds the keys of all jobs from the jobs' rows, for migrations and repairs. The time that this

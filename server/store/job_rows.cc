@@ -91,33 +91,33 @@ void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes)
   statement.bind(index, static_cast<const void*>(bytes.data()), static_cast<int>(bytes.size()));
 }
 
-absl::StatusOr<int64_t> InsertJobRows(SQLite::Database& db, const StoredJob& stored,
+absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
                                       const std::string& image, std::optional<int64_t> number) {
   const wan::v1::Job& job = stored.job;
   const std::string& request_id = job.request().request_id();
   const std::string key = RequestKey(job.owner(), request_id);
-  SQLite::Statement taken(db,
-                          "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
-                          "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
-  taken.bind(1, job.name());
-  if (!request_id.empty()) taken.bind(2, key);
-  if (taken.executeStep()) {
-    return absl::AlreadyExistsError(
-        absl::StrCat("the name or request_id belongs already to ", taken.getColumn(0).getString()));
+  const Statements::Use taken = db.Get(
+      "SELECT name FROM jobs WHERE name = ?1 OR request_id = ?2 UNION ALL "
+      "SELECT name FROM damaged_jobs WHERE name = ?1 OR request_id = ?2");
+  taken->bind(1, job.name());
+  if (!request_id.empty()) taken->bind(2, key);
+  if (taken->executeStep()) {
+    return absl::AlreadyExistsError(absl::StrCat("the name or request_id belongs already to ",
+                                                 taken->getColumn(0).getString()));
   }
-  SQLite::Statement insert(db,
-                           "INSERT INTO jobs (number, name, state, request_id, request_digest, "
-                           "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
-  if (number.has_value()) insert.bind(1, *number);
-  insert.bind(2, job.name());
-  insert.bind(3, static_cast<int>(job.state()));
-  if (!request_id.empty()) insert.bind(4, key);
-  insert.bind(5, stored.request_digest);
-  insert.bind(6, stored.tied_to_caller ? 1 : 0);
-  BindBlob(insert, 7, RowOf(job));
-  insert.bind(8, job.owner());
-  insert.exec();
-  const int64_t given = db.getLastInsertRowid();
+  const Statements::Use insert = db.Get(
+      "INSERT INTO jobs (number, name, state, request_id, request_digest, "
+      "tied_to_caller, job, owner) VALUES (?, ?, ?, ?, ?, ?, ?, ?)");
+  if (number.has_value()) insert->bind(1, *number);
+  insert->bind(2, job.name());
+  insert->bind(3, static_cast<int>(job.state()));
+  if (!request_id.empty()) insert->bind(4, key);
+  insert->bind(5, stored.request_digest);
+  insert->bind(6, stored.tied_to_caller ? 1 : 0);
+  BindBlob(*insert, 7, RowOf(job));
+  insert->bind(8, job.owner());
+  insert->exec();
+  const int64_t given = static_cast<SQLite::Database&>(db).getLastInsertRowid();
   InsertJobKeys(db, given, job);
   if (!image.empty()) {
     SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");

@@ -11,6 +11,7 @@
 
 #include "absl/status/status.h"
 #include "server/store/job_store.h"
+#include "server/store/statements.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -49,10 +50,9 @@ std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
 
-// Adds a job with its image (empty: none), but without events, and returns the job's number:
-// `number`, or the next free one. Fails with ALREADY_EXISTS if the job's name or request_id is
-// taken.
-absl::StatusOr<int64_t> InsertJobRows(SQLite::Database& db, const StoredJob& stored,
+// Adds a job with its image (empty: none), but without events, and returns its number: `number`,
+// or the next one. ALREADY_EXISTS if its name or request_id is taken.
+absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
                                       const std::string& image,
                                       std::optional<int64_t> number = std::nullopt);
 

@@ -24,6 +24,7 @@
 #include "server/store/job_store.h"
 #include "server/store/salvage.h"
 #include "server/store/sqlite_schema.h"
+#include "server/store/statements.h"
 #include "server/store/webhook_rows.h"
 
 namespace wan::server {
@@ -118,7 +119,7 @@ class Rebuild {
  public:
   Rebuild(const DatabasePages& pages, const Salvage& found, absl::Time now, SQLite::Database& db,
           RepairResult& result)
-      : pages_(pages), found_(found), now_(now), db_(db), result_(result) {}
+      : pages_(pages), found_(found), now_(now), db_(db), statements_(db), result_(result) {}
 
   void Write() {
     for (const std::string& name : found_.removed) NoteRemoved(db_, name, std::nullopt);
@@ -180,8 +181,8 @@ class Rebuild {
         FailWithoutImage(job, events);
       }
     }
-    const absl::StatusOr<int64_t> inserted = InsertJobRows(db_, stored, image, number);
-    if (!inserted.ok()) return;  // skip an old version of a row that was already inserted
+    const absl::StatusOr<int64_t> inserted = InsertJobRows(statements_, stored, image, number);
+    if (!inserted.ok()) return;  // an old version of a row that was already inserted
     ++result_.jobs;
     SQLite::Statement insert(db_, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
     for (auto& [sequence, event] : events) {
@@ -285,6 +286,7 @@ class Rebuild {
   const Salvage& found_;
   const absl::Time now_;
   SQLite::Database& db_;
+  Statements statements_;
   RepairResult& result_;
 };
 

@@ -64,7 +64,7 @@ class SqliteJobStore final : public JobStore {
       if (!readable.ok()) return done(readable);
     }
     database_->Change(
-        [this, additions](SQLite::Database& db) -> absl::Status {
+        [this, additions](Statements& db) -> absl::Status {
           const std::string none;
           for (const JobAddition& addition : additions) {
             const absl::StatusOr<int64_t> number =
@@ -100,7 +100,7 @@ class SqliteJobStore final : public JobStore {
         std::make_shared<const std::vector<JobChange>>(MendedChanges(where_, asked, on_problem_));
     const std::span<const JobChange> changes = mended->empty() ? asked : std::span(*mended);
     database_->Change(
-        [this, changes](SQLite::Database& db) -> absl::Status {
+        [this, changes](Statements& db) -> absl::Status {
           for (const JobChange& change : changes) {
             absl::Status status = ApplyOne(db, change);
             if (!status.ok()) return status;
@@ -372,7 +372,7 @@ class SqliteJobStore final : public JobStore {
         kReasonJobDamaged);
   }
 
-  void InsertEvents(SQLite::Database& db, const std::string& job, int64_t number,
+  void InsertEvents(Statements& db, const std::string& job, int64_t number,
                     std::span<const wan::v1::Event> events) {
     if (events.empty()) return;
     std::optional<int64_t> unsynced;
@@ -384,7 +384,7 @@ class SqliteJobStore final : public JobStore {
     InsertEventRows(db, number, events, unsynced);
   }
 
-  absl::Status ApplyOne(SQLite::Database& db, const JobChange& change) {
+  absl::Status ApplyOne(Statements& db, const JobChange& change) {
     SQLite::Statement find(db, "SELECT number FROM jobs WHERE name = ?");
     find.bind(1, change.job);
     if (!find.executeStep()) return JobNotFoundError(change.job);

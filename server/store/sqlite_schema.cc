@@ -159,6 +159,8 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
     // time is dropped, because WebhookTurns now orders the reports.
     R"sql(
 DROP INDEX webhooks_by_due;
+DROP INDEX jobs_by_owner;
+DROP INDEX jobs_by_owner_and_state;
 CREATE INDEX job_keys_by_owner_and_end ON job_keys (owner, end_time, job);
 CREATE INDEX job_keys_by_owner_and_priority ON job_keys (owner, priority, job);
 CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and damaged_jobs

@@ -13,6 +13,7 @@
 #include "absl/synchronization/notification.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/store/disk_wait.h"
 
 namespace wan::server {
 namespace {
@@ -119,6 +120,66 @@ TEST(WorkerPoolTest, APartyTakesNoMoreThreadsThanItsPart) {
     gate.Open();
   }
   EXPECT_TRUE(ran_beside);
+}
+
+TEST(WorkerPoolTest, ATaskThatWaitsForTheDiskHoldsBackNeitherItsClassNorItsParty) {
+  std::vector<std::string> order;
+  {
+    WorkerPool pool(OneThreadEach());
+    absl::Notification waits;
+    absl::Notification disk;
+    pool.Post(WorkClass::kPlans, "eve", nullptr, [&](const absl::Status&) {
+      DiskWait& wait = *DiskWait::OfThisThread();
+      wait.Begin();
+      waits.Notify();
+      disk.WaitForNotification();
+      wait.End();
+      order.push_back("eve's first");
+    });
+    waits.WaitForNotification();
+    absl::Notification ran;
+    pool.Post(WorkClass::kPlans, "eve", nullptr, [&](const absl::Status&) {
+      order.push_back("eve's second");
+      ran.Notify();
+    });
+    ran.WaitForNotification();
+    disk.Notify();
+  }
+  EXPECT_THAT(order, ElementsAre("eve's second", "eve's first"));
+}
+
+// The spare thread is for those who wait only.
+TEST(WorkerPoolTest, AfterAWaitAClassHasNoMoreThreadsThanBefore) {
+  WorkerPool pool(OneThreadEach());
+  absl::Notification waited;
+  pool.Post(WorkClass::kPlans, "eve", nullptr, [&](const absl::Status&) {
+    DiskWait& wait = *DiskWait::OfThisThread();
+    wait.Begin();
+    wait.End();
+    waited.Notify();
+  });
+  waited.WaitForNotification();
+  Gate gate(pool, WorkClass::kPlans, "eve");
+  std::atomic<bool> ran_beside = false;
+  pool.Post(WorkClass::kPlans, "alice", nullptr, [&](const absl::Status&) { ran_beside = true; });
+  absl::Notification quick;
+  pool.Post(WorkClass::kQuick, "alice", nullptr, [&](const absl::Status&) { quick.Notify(); });
+  quick.WaitForNotification();
+  EXPECT_FALSE(ran_beside);
+  gate.Open();
+}
+
+TEST(WorkerPoolTest, KnowsItsThreads) {
+  WorkerPool pool(OneThreadEach());
+  WorkerPool other(OneThreadEach());
+  EXPECT_FALSE(pool.IsWorker());
+  absl::Notification ran;
+  pool.Post(WorkClass::kQuick, "a", nullptr, [&](const absl::Status&) {
+    EXPECT_TRUE(pool.IsWorker());
+    EXPECT_FALSE(other.IsWorker());
+    ran.Notify();
+  });
+  ran.WaitForNotification();
 }
 
 TEST(WorkerPoolTest, ThreadsOfAClassWorkSideBySide) {

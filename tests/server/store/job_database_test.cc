@@ -4,6 +4,7 @@
 #include <SQLiteCpp/SQLiteCpp.h>
 
 #include <atomic>
+#include <optional>
 #include <span>
 #include <string>
 #include <thread>
@@ -18,6 +19,7 @@
 #include "server/conversion/errors.h"
 #include "server/store/await.h"
 #include "server/store/database_files.h"
+#include "server/store/disk_wait.h"
 #include "server/store/group_sync.h"
 #include "server/store/sqlite_job_store.h"
 #include "server/store/sqlite_schema.h"
@@ -172,6 +174,82 @@ TEST_F(JobDatabaseTest, ChangesWaitForTheDiskWithoutAThread) {
   EXPECT_EQ(sync.begun(), 2);
 }
 
+// Counts the waits of a thread that may wait for the disk.
+class CountedWaits final : public DiskWait {
+ public:
+  int begun = 0;
+  int ended = 0;
+
+ private:
+  void Begin() override { ++begun; }
+  void End() override { ++ended; }
+};
+
+JobAddition NewJobNamed(const std::string& name) {
+  JobAddition addition;
+  addition.job.job.set_name(name);
+  addition.job.job.set_state(wan::v1::JOB_STATE_QUEUED);
+  addition.events.emplace_back().set_sequence(1);
+  return addition;
+}
+
+TEST_F(JobDatabaseTest, WhoMayWaitWritesAndSyncsWithoutAnotherThread) {
+  std::thread::id synced_on;
+  absl::Status of_sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, [&] {
+    synced_on = std::this_thread::get_id();
+    return of_sync;
+  });
+  ASSERT_TRUE(store.ok());
+  CountedWaits waits;
+  const MayWaitForDisk may_wait(waits);
+  const std::vector<JobAddition> first = {NewJobNamed("jobs/0")};
+  std::optional<absl::Status> told;
+  const auto done = [&](const absl::Status& status) { told = status; };
+  (*store)->InsertAll(first, done);
+  EXPECT_EQ(told, absl::OkStatus());
+  EXPECT_EQ(synced_on, std::this_thread::get_id());
+  EXPECT_EQ(waits.begun, 1);
+  EXPECT_EQ(waits.ended, 1);
+
+  told.reset();
+  (*store)->InsertAll(first, done);
+  EXPECT_EQ(told->code(), absl::StatusCode::kAlreadyExists);
+
+  of_sync = WithReason(absl::UnavailableError("fdatasync"), kReasonStorageUnavailable);
+  const std::vector<JobAddition> second = {NewJobNamed("jobs/1")};
+  (*store)->InsertAll(second, done);
+  EXPECT_EQ(told, of_sync);
+  EXPECT_TRUE(absl::IsNotFound((*store)->Get("jobs/1").status())) << "it was taken back";
+  EXPECT_EQ(waits.begun, 3);
+  EXPECT_EQ(waits.ended, 3);
+}
+
+TEST_F(JobDatabaseTest, OneThreadWaitsForTheDiskHoweverManyMay) {
+  FakeSync sync;
+  auto store = OpenSqliteJobStore(file_, nullptr, sync.function());
+  ASSERT_TRUE(store.ok());
+  sync.Hold(true);
+  const std::vector<JobAddition> first = {NewJobNamed("jobs/0")};
+  std::thread waiting([&] { EXPECT_TRUE(InsertAllInto(**store, first).ok()); });
+  sync.AwaitBegun(1);
+  CountedWaits waits;
+  const MayWaitForDisk may_wait(waits);
+  const std::vector<JobAddition> second = {NewJobNamed("jobs/1")};
+  absl::Notification told;
+  (*store)->InsertAll(second, [&](const absl::Status& status) {
+    EXPECT_TRUE(status.ok()) << status;
+    told.Notify();
+  });
+  EXPECT_EQ(waits.begun, 0);
+  while (!(*store)->Get("jobs/1").ok()) std::this_thread::yield();  // written during the sync
+  EXPECT_FALSE(told.HasBeenNotified());
+  sync.Hold(false);
+  told.WaitForNotification();
+  waiting.join();
+  EXPECT_EQ(sync.begun(), 2);
+}
+
 // A writer that stands in the middle of a transaction, as in one whose pages a slow disk takes, or
 // in a checkpoint.
 TEST_F(JobDatabaseTest, NobodyWaitsForAWriterWhoOnlyReads) {
@@ -230,6 +308,38 @@ TEST(GroupSyncTest, WhoComesDuringASyncSharesTheNext) {
   std::vector<std::string> wanted(kCallers + 1, "second");
   wanted.front() = "";
   EXPECT_EQ(told, wanted);
+}
+
+TEST(GroupSyncTest, ACallerSyncsItselfIfNobodyElseDoes) {
+  FakeSync sync;
+  GroupSync group(sync.function());
+  EXPECT_EQ(group.TrySync(), absl::OkStatus());
+  sync.Hold(true);
+  absl::Notification told;
+  group.Await([&](const absl::Status&) { told.Notify(); });
+  sync.AwaitBegun(2);
+  EXPECT_EQ(group.TrySync(), std::nullopt);
+  sync.Hold(false);
+  told.WaitForNotification();
+  sync.Fail(absl::UnavailableError("third"));
+  EXPECT_EQ(group.TrySync(), absl::UnavailableError("third"));
+}
+
+TEST(SerialThreadTest, ACallerRunsItsTaskItselfIfNoOtherRuns) {
+  SerialThread serial;
+  std::thread::id ran_on;
+  const auto run = [&] { ran_on = std::this_thread::get_id(); };
+  EXPECT_TRUE(serial.TryRun(run));
+  EXPECT_EQ(ran_on, std::this_thread::get_id());
+  absl::Notification begun;
+  absl::Notification go_on;
+  serial.Post([&] {
+    begun.Notify();
+    go_on.WaitForNotification();
+  });
+  begun.WaitForNotification();
+  EXPECT_FALSE(serial.TryRun(run));
+  go_on.Notify();
 }
 
 TEST_F(JobDatabaseTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {

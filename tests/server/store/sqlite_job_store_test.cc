@@ -35,6 +35,11 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::SizeIs;
 
+// Indexes that a migration drops, so older databases have them.
+constexpr char kDroppedIndexes[] =
+    "CREATE INDEX jobs_by_owner ON jobs (owner, number);"
+    "CREATE INDEX jobs_by_owner_and_state ON jobs (owner, state, number)";
+
 TEST_F(SqliteJobStoreTest, OpenedAgainItHasEverything) {
   {
     auto store = OpenSqliteJobStore(file_);
@@ -301,6 +306,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
           "removed_use", "gone_owners", "secret_key"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
+    database.exec(kDroppedIndexes);
     database.exec("PRAGMA user_version = 3");
   }
   auto store = OpenSqliteJobStore(file_);
@@ -330,6 +336,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheOwnersIndexesIsListedByThem) {
     }
     database.exec("INSERT INTO removed_jobs (name) VALUES ('jobs/gone')");
     database.exec("CREATE INDEX webhooks_by_due ON webhooks (due, number)");
+    database.exec(kDroppedIndexes);
     database.exec("PRAGMA user_version = 8");
   }
   JobQuery query;

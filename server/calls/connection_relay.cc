@@ -131,7 +131,7 @@ struct ConnectionRelay::State {
       : options(relay_options),
         callbacks(std::move(relay_callbacks)),
         budgets(options.address, options.clock) {
-    if (options.tls != nullptr) tls.emplace(*options.tls, TlsProtocol::kHttp2);
+    if (options.tls != nullptr) tls.emplace(*options.tls, TlsProtocol::kHttp2, options.clock);
     for (int i = 0; i < ThreadCount(); ++i) loops.push_back(std::make_unique<RelayLoop>());
   }
 
@@ -160,13 +160,23 @@ class ConnectionRelay::State::Newcomer : public std::enable_shared_from_this<New
 
   void Begin() {
     const absl::Duration debt = state_.budgets.DebtOf(NetworkOf(peer_));
-    if (debt > absl::ZeroDuration()) {
-      timer_.expires_after(absl::ToChronoMilliseconds(absl::Ceil(debt, absl::Milliseconds(1))));
-      timer_.async_wait([self = shared_from_this()](error_code error) {
-        if (!error) self->Begin();
-      });
-      return;
-    }
+    if (debt > absl::ZeroDuration()) return WaitFor(debt, &Newcomer::Begin);
+    if (!state_.tls.has_value()) return Open();
+    const std::optional<absl::Duration> wait = state_.tls->pace().Take(NetworkOf(peer_));
+    if (wait.has_value()) WaitFor(*wait, &Newcomer::Open);
+  }
+
+ private:
+  // Calls `next` after the time, which may be zero.
+  void WaitFor(absl::Duration time, void (Newcomer::*next)()) {
+    if (time <= absl::ZeroDuration()) return (this->*next)();
+    timer_.expires_after(absl::ToChronoMilliseconds(absl::Ceil(time, absl::Milliseconds(1))));
+    timer_.async_wait([self = shared_from_this(), next](error_code error) {
+      if (!error) (self.get()->*next)();
+    });
+  }
+
+  void Open() {
     SslConnection connection;
     if (state_.tls.has_value()) {
       const std::shared_ptr<asio::ssl::context> context = state_.tls->Current();
@@ -184,7 +194,6 @@ class ConnectionRelay::State::Newcomer : public std::enable_shared_from_this<New
     Shake();
   }
 
- private:
   void Shake() {
     const Outcome outcome = channel_->Handshake();
     if (outcome == Outcome::kWaitToRead || outcome == Outcome::kWaitToWrite) {
@@ -273,6 +282,14 @@ void ConnectionRelay::Add(int socket) {
 }
 
 void ConnectionRelay::StopHandingOver() { state_->door.Stop(); }
+
+void ConnectionRelay::CloseWithin(std::chrono::milliseconds time) {
+  for (const auto& loop : state_->loops) {
+    loop->loop.Post([&relay = *loop, time] {
+      for (const auto& connection : relay.open) connection->CloseWithin(time);
+    });
+  }
+}
 
 void ConnectionRelay::Stop() {
   StopHandingOver();

@@ -49,6 +49,8 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   void Begin();
   // Sends the caller what gRPC has written so far, and closes the connection.
   void Finish();
+  // Closes at the latest after this time.
+  void CloseWithin(std::chrono::milliseconds time);
 
  private:
   using Descriptor = boost::asio::posix::stream_descriptor;
@@ -86,7 +88,6 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   // the last bytes.
   void Part();
   void Drop();
-  void CloseWithin(std::chrono::milliseconds time);
   void Close();
 
   const Options options_;

@@ -1,10 +1,12 @@
-// Makes OpenSSL contexts for the server side of TLS connections.
+// What the TLS connections of a port share: OpenSSL contexts, and the pace of their handshakes.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>
 #include <memory>
 
+#include "engine/api/clock.h"
 #include "server/auth/tls_files.h"
+#include "server/calls/handshake_pace.h"
 
 namespace wan::server {
 
@@ -16,9 +18,13 @@ enum class TlsProtocol { kHttp1, kHttp2 };
 // Use it on one thread.
 class TlsContexts {
  public:
-  // The files must outlive the object and its contexts.
-  explicit TlsContexts(TlsFiles& files, TlsProtocol protocol = TlsProtocol::kHttp1)
-      : files_(files), protocol_(protocol) {}
+  // The files must outlive the object and its contexts; the clock must outlive the object.
+  explicit TlsContexts(TlsFiles& files, TlsProtocol protocol = TlsProtocol::kHttp1,
+                       const Clock& clock = SystemClock())
+      : files_(files), protocol_(protocol), pace_(clock) {}
+
+  // Ask it once for each new connection, before its handshake.
+  HandshakePace& pace() { return pace_; }
 
   // Returns the context for a new connection, with TLS 1.2 and 1.3 and the current certificate, key
   // and authorities; the connection must keep the returned pointer. Null if OpenSSL refuses the
@@ -28,6 +34,7 @@ class TlsContexts {
  private:
   TlsFiles& files_;
   const TlsProtocol protocol_;
+  HandshakePace pace_;
   std::shared_ptr<const TlsMaterial> material_;  // the files' content from which context_ was made
   std::shared_ptr<boost::asio::ssl::context> context_;
 };

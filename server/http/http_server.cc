@@ -7,11 +7,13 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <boost/asio/write.hpp>
 #include <boost/beast/core/flat_buffer.hpp>
 #include <boost/beast/core/tcp_stream.hpp>
 #include <boost/beast/http.hpp>
 #include <limits>
+#include <memory>
 #include <thread>
 
 #include "absl/strings/ascii.h"
@@ -43,11 +45,11 @@ bool IsNotHttp(error_code error) {
          error != http::error::partial_message;
 }
 
-std::string PeerOf(tcp::socket& socket) {
+sockaddr_storage PeerOf(tcp::socket& socket) {
   sockaddr_storage peer = {};
   socklen_t size = sizeof(peer);
   ::getpeername(socket.native_handle(), reinterpret_cast<sockaddr*>(&peer), &size);
-  return PeerText(peer);
+  return peer;
 }
 
 // Whether the peer has closed the connection, or will send no more.
@@ -74,7 +76,7 @@ class Connection final : public std::enable_shared_from_this<Connection<Stream>>
         buffer_(std::max(2 * shared.limits.header_bytes, kReadBytes)) {}
 
   void Begin() {
-    peer_ = PeerOf(Socket().socket());
+    peer_ = PeerText(PeerOf(Socket().socket()));
     Socket().expires_after(shared_.limits.header_time);
     if constexpr (kIsTls<Stream>) {
       stream_.async_handshake(asio::ssl::stream_base::server,
@@ -401,7 +403,20 @@ struct HttpServer::State {
     if (files != nullptr) tls.emplace(*files);
   }
 
-  // Begins to serve a connection. Call it on the server's thread.
+  // Begins a connection when the pace of handshakes allows it. Runs on the server's thread.
+  void Admit(tcp::socket socket) {
+    if (!tls.has_value()) return Begin(std::move(socket));
+    const std::optional<absl::Duration> wait = tls->pace().Take(NetworkOf(PeerOf(socket)));
+    if (!wait.has_value()) return;
+    if (*wait == absl::ZeroDuration()) return Begin(std::move(socket));
+    auto timer = std::make_unique<asio::steady_timer>(io, absl::ToChronoNanoseconds(*wait));
+    asio::steady_timer& waiting = *timer;
+    waiting.async_wait(
+        [this, timer = std::move(timer), socket = std::move(socket)](error_code error) mutable {
+          if (!error) Begin(std::move(socket));
+        });
+  }
+
   void Begin(tcp::socket socket) {
     ChooseStream(tls, [&]<typename Stream>(std::type_identity<Stream>,
                                            std::shared_ptr<asio::ssl::context> context) {
@@ -462,7 +477,7 @@ void HttpServer::Start(HttpCallbacks callbacks, std::function<void(bool)> accept
           return;
         }
         asio::post(state.io, [&state, socket = std::move(socket)]() mutable {
-          state.Begin(std::move(socket));
+          state.Admit(std::move(socket));
         });
       },
       std::move(accepting));

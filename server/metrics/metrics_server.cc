@@ -242,7 +242,7 @@ struct MetricsServer::State {
       : health(std::move(health_pages)),
         limits(server_limits),
         renderer(std::move(metrics), server_limits.rounds, clock) {
-    if (tls_files != nullptr) tls.emplace(*tls_files);
+    if (tls_files != nullptr) tls.emplace(*tls_files, TlsProtocol::kHttp1, clock);
   }
 
   // Begins to serve a connection, in plain text or over TLS.
@@ -254,6 +254,8 @@ struct MetricsServer::State {
     sockaddr_storage address = {};
     std::memcpy(&address, endpoint.data(), endpoint.size());
     const std::string peer = NetworkOf(address);
+    // No probe and no scraper makes so many that a handshake would have to wait.
+    if (tls.has_value() && tls->pace().Take(peer) != absl::ZeroDuration()) return;
     auto connection =
         std::make_shared<Connection<Stream>>(shared, peer, std::move(context), std::move(socket));
     ShareOf(Kind::kArriving).Add(peer, connection);

@@ -30,6 +30,8 @@ constexpr int kShortestPingMillis = 5'000;
 constexpr int kHandshakeMillis = 10'000;
 // Time to answer the calls that are still open when the rest of the server has stopped.
 constexpr std::chrono::seconds kLastCalls{2};
+// Time that callers then have to read what ends their calls.
+constexpr std::chrono::milliseconds kLastAnswers{500};
 
 }  // namespace
 
@@ -93,7 +95,10 @@ void GrpcPort::Stop() {
   // Stop the acceptor and the relay first: gRPC does not close sockets that it receives after its
   // shutdown.
   acceptor_->Stop();
-  if (relay_ != nullptr) relay_->StopHandingOver();
+  if (relay_ != nullptr) {
+    relay_->StopHandingOver();
+    relay_->CloseWithin(kLastCalls + kLastAnswers);
+  }
   if (server_ != nullptr) server_->Shutdown(std::chrono::system_clock::now() + kLastCalls);
   if (relay_ != nullptr) relay_->Stop();
 }

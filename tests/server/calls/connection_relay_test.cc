@@ -259,6 +259,16 @@ TEST_F(ConnectionRelayTest, ConnectionsThatLeaveTooManyCallsBehindMakeTheNextOne
   AwaitServer(2);
 }
 
+// gRPC's shutdown waits for what it has written, which nobody may read.
+TEST_F(ConnectionRelayTest, AnEndDoesNotWaitForTheCaller) {
+  Start();
+  TcpClient client = Connect();
+  ServerEnd& server = AwaitServer(1);
+  relay_->CloseWithin(std::chrono::milliseconds(1));
+  EXPECT_EQ(server.ReadToEnd(), "");
+  EXPECT_EQ(client.ReadToEnd(), "");
+}
+
 TEST_F(ConnectionRelayTest, AStopPassesTheLastBytesOn) {
   Start();
   TcpClient client = Connect();

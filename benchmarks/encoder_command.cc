@@ -24,7 +24,7 @@
 #include "benchmarks/bench_flags.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/test_pictures.h"
-#include "demo/evaluate/video_reader.h"
+#include "engine/media/video_reader.h"
 #include "engine/media/video_writer.h"
 #include "engine/monitor/proc_stats.h"
 
@@ -151,7 +151,7 @@ class EncoderBench {
   }
 
   absl::Status AddLikeness(const Frames& frames, BenchRow& row) const {
-    const absl::StatusOr<demo::Clip> clip = demo::ReadVideo(path_);
+    const absl::StatusOr<VideoClip> clip = ReadVideo(path_);
     if (!clip.ok()) return clip.status();
     if (clip->frames != frames_ || clip->width != width_ || clip->height != height_) {
       return absl::DataLossError(absl::StrCat("the file has ", clip->frames, " frames of ",

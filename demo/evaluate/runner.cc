@@ -13,10 +13,10 @@
 #include "client/download.h"
 #include "client/error.h"
 #include "demo/evaluate/psnr.h"
-#include "demo/evaluate/video_reader.h"
 #include "demo/evaluate/work_queue.h"
 #include "engine/media/image_decode.h"
 #include "engine/media/image_resize.h"
+#include "engine/media/video_reader.h"
 
 namespace wan::demo {
 namespace {
@@ -35,8 +35,8 @@ double Seconds(const google::protobuf::Timestamp& time) {
   return double(time.seconds()) + 1e-9 * time.nanos();
 }
 
-// Compares the first frame with the image as the server's models see it, at the size of the video.
-absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Clip& clip) {
+// Against the image as the server's models see it, at the video's size.
+absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const VideoClip& clip) {
   const absl::StatusOr<DecodedImage> decoded = DecodeImage(image_bytes);
   if (!decoded.ok()) return decoded.status();
   const absl::StatusOr<RgbImage> image = CoverAndCrop(decoded->image, {clip.width, clip.height});
@@ -184,9 +184,9 @@ absl::StatusOr<VideoOutcome> Runner::Look(const PlannedVideo& video, const std::
   }
   const absl::StatusOr<wan::v1::Job> record = GetJob(job, stop);
   if (!record.ok()) return record.status();
-  const absl::StatusOr<Clip> clip = ReadVideo(path);
+  const absl::StatusOr<VideoClip> clip = ReadVideo(path);
   if (!clip.ok()) return clip.status();
-  absl::StatusOr<Sight> sight = Detect(clip->view());
+  absl::StatusOr<Sight> sight = Detect({clip->rgb, clip->frames, clip->height, clip->width});
   if (!sight.ok()) return sight.status();
 
   VideoResult result{.job = job,

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "demo/evaluate/detector.h"
-#include "demo/evaluate/video_reader.h"
+#include "engine/media/video_reader.h"
 #include "tests/e2e/test_server.h"
 
 namespace wan::e2e {
@@ -28,20 +28,21 @@ class DemoTest : public testing::Test {
     return request;
   }
 
-  demo::Clip Generate(const Request& request) {
+  VideoClip Generate(const Request& request) {
     const wan::v1::Job job = server_.Await(server_.Submit(request).name());
     EXPECT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.ShortDebugString();
     const std::string path = folder_.File("video.mkv");
     for (const wan::v1::Artifact& artifact : job.artifacts()) {
       std::ofstream(path, std::ios::binary) << server_.Download(artifact.name());
     }
-    absl::StatusOr<demo::Clip> clip = demo::ReadVideo(path);
+    absl::StatusOr<VideoClip> clip = ReadVideo(path);
     EXPECT_TRUE(clip.ok()) << clip.status();
-    return clip.ok() ? *std::move(clip) : demo::Clip();
+    return clip.ok() ? *std::move(clip) : VideoClip();
   }
 
-  demo::Sight See(const demo::Clip& clip) {
-    absl::StatusOr<demo::Sight> sight = demo::Detect(clip.view());
+  demo::Sight See(const VideoClip& clip) {
+    absl::StatusOr<demo::Sight> sight =
+        demo::Detect({clip.rgb, clip.frames, clip.height, clip.width});
     EXPECT_TRUE(sight.ok()) << sight.status();
     return sight.ok() ? *std::move(sight) : demo::Sight();
   }
@@ -65,7 +66,7 @@ TEST_F(DemoTest, WithoutAModelTheDemoIsServedWithItsOwnDefaults) {
 }
 
 TEST_F(DemoTest, ARedCircleIsRedRoundAndMoves) {
-  const demo::Clip clip =
+  const VideoClip clip =
       Generate(Ask("a red circle moves left to right over a dark blue background", 1));
   EXPECT_EQ(clip.frames, 33);
   EXPECT_EQ(clip.width, 256);
@@ -82,7 +83,7 @@ TEST_F(DemoTest, CapitalsAndAnotherSizeChangeNothingElse) {
   request.set_width(384);
   request.set_height(256);
   request.set_num_frames(17);
-  const demo::Clip clip = Generate(request);
+  const VideoClip clip = Generate(request);
   EXPECT_EQ(clip.frames, 17);
   EXPECT_EQ(clip.width, 384);
   EXPECT_EQ(clip.height, 256);

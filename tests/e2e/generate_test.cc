@@ -9,9 +9,9 @@
 #include <span>
 #include <thread>
 
-#include "demo/evaluate/video_reader.h"
 #include "engine/media/image_decode.h"
 #include "engine/media/image_encode.h"
+#include "engine/media/video_reader.h"
 #include "tests/e2e/test_server.h"
 #include "tests/support/latents_gap.h"
 #include "tests/support/prometheus_text.h"
@@ -325,7 +325,7 @@ TEST_F(GenerateTest, APhotoIsTurnedAndTheJobSaysSo) {
 
 // The first frame of the job's lossless video as a viewer of its JPEG would see it.
 RgbImage FirstFrameThroughJpeg(const std::string& path) {
-  const demo::Clip clip = demo::ReadVideo(path).value();
+  const VideoClip clip = ReadVideo(path).value();
   const std::span<const uint8_t> frame(clip.rgb.data(), clip.rgb.size() / clip.frames);
   return DecodeImage(EncodeJpeg(frame, clip.width, clip.height).value()).value().image;
 }

@@ -15,9 +15,9 @@
 #include <memory>
 #include <stdexcept>
 
-#include "demo/evaluate/video_reader.h"
 #include "engine/media/image_decode.h"
 #include "engine/media/image_encode.h"
+#include "engine/media/video_reader.h"
 #include "engine/pipeline/preprocess.h"
 #include "engine/pipeline/video_pipeline.h"
 #include "engine/runtime/model_loading.h"
@@ -235,7 +235,7 @@ class GoldenRun {
 
   // The file holds the frames that were decoded, to the bit.
   void ExpectFile(const std::string& path, const at::Tensor& video) const {
-    const demo::Clip clip = demo::ReadVideo(path).value();
+    const VideoClip clip = ReadVideo(path).value();
     const at::Tensor expected = ToBytes(video);
     ASSERT_EQ(clip.rgb.size(), expected.nbytes());
     EXPECT_EQ(std::memcmp(clip.rgb.data(), expected.const_data_ptr(), clip.rgb.size()), 0);

@@ -1,0 +1,146 @@
+#include "engine/media/video_reader.h"
+
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "engine/media/libav.h"
+
+namespace wan {
+namespace {
+
+struct DemuxerDeleter {
+  void operator()(AVFormatContext* context) const { avformat_close_input(&context); }
+};
+
+class LibavVideoReader final : public VideoReader {
+ public:
+  explicit LibavVideoReader(std::string path) : path_(std::move(path)) {}
+
+  absl::Status Open();
+
+  int width() const override { return width_; }
+  int height() const override { return height_; }
+  double fps() const override {
+    const AVRational rate = demuxer_->streams[stream_]->avg_frame_rate;
+    return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
+  }
+  absl::StatusOr<bool> Read(std::vector<uint8_t>& rgb24) override;
+
+ private:
+  absl::Status Error(const char* what, int code, const LibavLog& log) const {
+    return absl::DataLossError(LibavError(code, absl::StrCat(what, " ", path_), log).message());
+  }
+  // Sends the decoder the next packet of the video; after the last one, that there are no more.
+  absl::Status SendPacket(const LibavLog& log);
+  absl::Status OpenScaler(const LibavLog& log);
+
+  const std::string path_;
+  std::unique_ptr<AVFormatContext, DemuxerDeleter> demuxer_;
+  CodecContextPtr decoder_;
+  const FramePtr frame_{av_frame_alloc()};
+  const PacketPtr packet_{av_packet_alloc()};
+  SwsContextPtr scaler_;
+  int format_ = AV_PIX_FMT_NONE;  // of the frames that the scaler takes
+  int stream_ = -1;
+  int width_ = 0;
+  int height_ = 0;
+};
+
+absl::Status LibavVideoReader::Open() {
+  const LibavLog log;
+  AVFormatContext* demuxer = nullptr;
+  // The prefix keeps FFmpeg from reading a name with a colon as a protocol.
+  int code = avformat_open_input(&demuxer, ("file:" + path_).c_str(), nullptr, nullptr);
+  if (code < 0) return Error("cannot open", code, log);
+  demuxer_.reset(demuxer);
+  code = avformat_find_stream_info(demuxer, nullptr);
+  if (code < 0) return Error("cannot read", code, log);
+  const AVCodec* codec = nullptr;
+  stream_ = av_find_best_stream(demuxer, AVMEDIA_TYPE_VIDEO, -1, -1, &codec, 0);
+  if (stream_ < 0) return Error("no video in", stream_, log);
+  decoder_.reset(avcodec_alloc_context3(codec));
+  avcodec_parameters_to_context(decoder_.get(), demuxer->streams[stream_]->codecpar);
+  code = avcodec_open2(decoder_.get(), codec, nullptr);
+  if (code < 0) return Error("cannot decode", code, log);
+  width_ = decoder_->width;
+  height_ = decoder_->height;
+  return absl::OkStatus();
+}
+
+absl::Status LibavVideoReader::SendPacket(const LibavLog& log) {
+  int code = 0;
+  do {
+    av_packet_unref(packet_.get());
+    code = av_read_frame(demuxer_.get(), packet_.get());
+  } while (code >= 0 && packet_->stream_index != stream_);
+  if (code < 0 && code != AVERROR_EOF) return Error("cannot read", code, log);
+  code = avcodec_send_packet(decoder_.get(), code == AVERROR_EOF ? nullptr : packet_.get());
+  av_packet_unref(packet_.get());
+  return code < 0 ? Error("cannot decode", code, log) : absl::OkStatus();
+}
+
+absl::Status LibavVideoReader::OpenScaler(const LibavLog& log) {
+  format_ = frame_->format;
+  scaler_.reset(sws_getContext(width_, height_, static_cast<AVPixelFormat>(format_), width_,
+                               height_, AV_PIX_FMT_RGB24, SWS_POINT | SWS_ACCURATE_RND, nullptr,
+                               nullptr, nullptr));
+  if (scaler_ == nullptr) return Error("cannot convert", AVERROR(EINVAL), log);
+  if (frame_->colorspace == AVCOL_SPC_RGB) return absl::OkStatus();
+  // Without this swscale takes every file for BT.601.
+  const int* const matrix = sws_getCoefficients(frame_->colorspace);
+  constexpr int kFullRange = 1;
+  constexpr int kUnchanged = 1 << 16;
+  sws_setColorspaceDetails(scaler_.get(), matrix, frame_->color_range == AVCOL_RANGE_JPEG, matrix,
+                           kFullRange, 0, kUnchanged, kUnchanged);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
+  const LibavLog log;
+  int code = 0;
+  while ((code = avcodec_receive_frame(decoder_.get(), frame_.get())) == AVERROR(EAGAIN)) {
+    if (absl::Status status = SendPacket(log); !status.ok()) return status;
+  }
+  if (code == AVERROR_EOF) return false;
+  if (code < 0) return Error("cannot decode", code, log);
+  if (frame_->width != width_ || frame_->height != height_) {
+    return absl::DataLossError(absl::StrCat("the frames of ", path_, " change their size"));
+  }
+  if (scaler_ == nullptr || frame_->format != format_) {
+    if (absl::Status status = OpenScaler(log); !status.ok()) return status;
+  }
+  const int stride = width_ * 3;
+  rgb24.resize(static_cast<size_t>(stride) * static_cast<size_t>(height_));
+  uint8_t* const rows[] = {rgb24.data()};
+  sws_scale(scaler_.get(), frame_->data, frame_->linesize, 0, height_, rows, &stride);
+  return true;
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path) {
+  auto reader = std::make_unique<LibavVideoReader>(path);
+  if (absl::Status status = reader->Open(); !status.ok()) return status;
+  return reader;
+}
+
+absl::StatusOr<VideoClip> ReadVideo(const std::string& path) {
+  const absl::StatusOr<std::unique_ptr<VideoReader>> reader = OpenVideoReader(path);
+  if (!reader.ok()) return reader.status();
+  VideoClip clip;
+  clip.width = (*reader)->width();
+  clip.height = (*reader)->height();
+  std::vector<uint8_t> frame;
+  while (true) {
+    const absl::StatusOr<bool> read = (*reader)->Read(frame);
+    if (!read.ok()) return read.status();
+    if (!*read) break;
+    clip.rgb.insert(clip.rgb.end(), frame.begin(), frame.end());
+    ++clip.frames;
+  }
+  if (clip.frames == 0) return absl::DataLossError(absl::StrCat(path, " has no frames"));
+  return clip;
+}
+
+}  // namespace wan

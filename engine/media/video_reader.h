@@ -1,0 +1,48 @@
+// Reads the frames of video files as RGB.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "absl/status/statusor.h"
+
+namespace wan {
+
+// A video file that is open for reading. Not thread-safe: one thread at a time may use it.
+class VideoReader {
+ public:
+  virtual ~VideoReader() = default;
+
+  virtual int width() const = 0;  // pixels
+  virtual int height() const = 0;
+  // Frames per second, as the file states them; 0 if it does not.
+  virtual double fps() const = 0;
+
+  // Replaces `rgb24` by the next frame: rows from the top, each of width * 3 bytes (R, G, B).
+  // Returns false after the last frame. DATA_LOSS, naming the file, if a frame cannot be decoded or
+  // has another size.
+  virtual absl::StatusOr<bool> Read(std::vector<uint8_t>& rgb24) = 0;
+};
+
+// Opens the first video stream of a file that FFmpeg's libraries know. Frames of the server's
+// lossless files are exactly those that were written; YUV is converted by the matrix that the file
+// names. DATA_LOSS, naming the path and what the library said, if the file cannot be opened or has
+// no video. Damage within a frame is not looked for, because the checksum of a download has ruled
+// it out.
+absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path);
+
+// All frames of a video.
+struct VideoClip {
+  std::vector<uint8_t> rgb;  // 8-bit RGB, [frames, height, width, 3], row-major
+  int frames = 0;
+  int height = 0;
+  int width = 0;
+};
+
+// Reads a whole file. The errors are those of OpenVideoReader and Read, and DATA_LOSS for a file
+// without frames.
+absl::StatusOr<VideoClip> ReadVideo(const std::string& path);
+
+}  // namespace wan

@@ -35,19 +35,28 @@ struct TimelineChart {
   std::vector<Series> series;
 };
 
-// The seconds of each step, with marks where they change.
-struct StepChart {
+// A value of each item of a sequence, such as the seconds of each step, and marks at some of them.
+struct SequenceChart {
   struct Run {
     std::string name;
-    std::vector<double> seconds;
+    std::vector<double> values;
   };
   struct Mark {
-    // The number of the first step after the change, counted from 0.
-    int step = 0;
+    // The item, counted from 0.
+    int item = 0;
     std::string text;
   };
   std::vector<Run> runs;
   std::vector<Mark> marks;
+  std::string item = "step";
+  std::string unit = "s";
+  // Digits of a value in the text that a pointer shows.
+  int digits = 3;
+  // Whether a single run is a line with marks at the items. Otherwise it is bars, and marks stand
+  // before their items, as changes do. Several runs are always lines.
+  bool lines = false;
+  // The value at the bottom of the axis; bars need 0.
+  double bottom = 0;
 };
 
 // Horizontal bars; a bar of several parts is stacked.
@@ -84,7 +93,7 @@ struct Chart {
   std::string title;
   // The file's name without ending, which is also the anchor: "stage_timeline".
   std::string key;
-  std::variant<TimelineChart, StepChart, BarChart, RooflineChart> data;
+  std::variant<TimelineChart, SequenceChart, BarChart, RooflineChart> data;
 };
 
 }  // namespace wan::client::reports

@@ -151,7 +151,7 @@ Chart TimelineOf(const JobReport& report) {
 
 Chart StepTimesOf(const JobReport& report) {
   const StepHistory history = StepHistoryOf(report);
-  StepChart chart;
+  SequenceChart chart;
   chart.runs.push_back({"Seconds of each step", history.seconds});
   for (const StepChange& change : history.changes) {
     const auto at = std::find(history.numbers.begin(), history.numbers.end(), change.step);

@@ -223,19 +223,19 @@ Drawing Draw(const TimelineChart& chart) {
   return drawing;
 }
 
-Drawing Draw(const StepChart& chart) {
+Drawing Draw(const SequenceChart& chart) {
   constexpr double kLeft = 64, kPlot = 230;
   Drawing drawing{"", 0};
   if (chart.runs.size() > 1) {
     std::vector<std::string> names;
-    for (const StepChart::Run& run : chart.runs) names.push_back(run.name);
+    for (const SequenceChart::Run& run : chart.runs) names.push_back(run.name);
     drawing.height = Legend(drawing, kLeft, names);
   }
   double top = 0;
   size_t count = 1;
-  for (const StepChart::Run& run : chart.runs) {
-    count = std::max(count, run.seconds.size());
-    for (const double value : run.seconds) top = std::max(top, value);
+  for (const SequenceChart::Run& run : chart.runs) {
+    count = std::max(count, run.values.size());
+    for (const double value : run.values) top = std::max(top, value - chart.bottom);
   }
   // Leave space for the labels of the marks.
   const double head = drawing.height + (chart.marks.empty() ? 10 : 30);
@@ -245,22 +245,24 @@ Drawing Draw(const StepChart& chart) {
   const double pitch = (kWidth - kLeft - kRight) / static_cast<double>(count);
   for (const double tick : ticks) {
     drawing.body += Line(kLeft, base - tick * scale, kWidth - kRight, base - tick * scale, "grid");
-    drawing.body += Text(kLeft - 8, base - tick * scale + 4, Short(tick), "end", "dim");
+    drawing.body +=
+        Text(kLeft - 8, base - tick * scale + 4, Short(chart.bottom + tick), "end", "dim");
   }
   const int stride = std::max(1, static_cast<int>(std::ceil(static_cast<double>(count) / 25)));
   for (size_t i = 0; i < count; i += stride) {
     drawing.body += Text(kLeft + (static_cast<double>(i) + 0.5) * pitch, base + 16, absl::StrCat(i),
                          "middle", "dim");
   }
-  const bool bars = chart.runs.size() == 1;
+  const bool bars = chart.runs.size() == 1 && !chart.lines;
   for (size_t r = 0; r < chart.runs.size(); ++r) {
-    const std::vector<double>& seconds = chart.runs[r].seconds;
+    const std::vector<double>& values = chart.runs[r].values;
     std::string line;
-    for (size_t i = 0; i < seconds.size(); ++i) {
+    for (size_t i = 0; i < values.size(); ++i) {
       const double x = kLeft + (static_cast<double>(i) + 0.5) * pitch;
-      const double y = base - seconds[i] * scale;
+      const double y = base - (values[i] - chart.bottom) * scale;
       const std::string title =
-          absl::StrFormat("%s, step %d: %.3f s", chart.runs[r].name, i, seconds[i]);
+          absl::StrFormat("%s, %s %d: %.*f%s%s", chart.runs[r].name, chart.item, i, chart.digits,
+                          values[i], chart.unit.empty() ? "" : " ", chart.unit);
       if (bars) {
         const double width = std::max(1.0, std::min(pitch * 0.78, 46.0));
         drawing.body += Box(x - width / 2, y, width, base - y, 0, title);
@@ -278,8 +280,8 @@ Drawing Draw(const StepChart& chart) {
   }
   double free_from = kLeft;
   bool raised = false;
-  for (const StepChart::Mark& mark : chart.marks) {
-    const double x = kLeft + mark.step * pitch;
+  for (const SequenceChart::Mark& mark : chart.marks) {
+    const double x = kLeft + (mark.item + (chart.lines ? 0.5 : 0)) * pitch;
     drawing.body += Line(x, head - 16, x, base, "mark");
     const double width = 6.6 * static_cast<double>(mark.text.size());
     raised = x < free_from && !raised;
@@ -289,8 +291,8 @@ Drawing Draw(const StepChart& chart) {
     free_from = x + 10 + width;
   }
   drawing.body += Line(kLeft, base, kWidth - kRight, base, "axis");
-  drawing.body += Text(kWidth - kRight, base + 33, "step", "end", "dim");
-  drawing.body += Text(12, head + 12, "s", "start", "dim");
+  drawing.body += Text(kWidth - kRight, base + 33, chart.item, "end", "dim");
+  drawing.body += Text(12, head + 12, chart.unit, "start", "dim");
   drawing.height = base + 40;
   return drawing;
 }

@@ -107,7 +107,7 @@ TEST(RenderTest, HtmlLoadsNothing) {
 
 TEST(SvgTest, ChartsWithoutDataAreDrawn) {
   for (const auto& data :
-       {decltype(Chart::data)(TimelineChart()), decltype(Chart::data)(StepChart()),
+       {decltype(Chart::data)(TimelineChart()), decltype(Chart::data)(SequenceChart()),
         decltype(Chart::data)(BarChart()), decltype(Chart::data)(RooflineChart())}) {
     const std::string svg = SvgFile({"Empty", "empty", data});
     EXPECT_THAT(svg, HasSubstr("</svg>"));

@@ -27,6 +27,9 @@ ExitCode Run(Session& session, const ReceiptCommand& command);
 ExitCode Run(Session& session, const ReportCommand& command);
 ExitCode Run(Session& session, const BenchCommand& command);
 
+// compare_command.cc
+ExitCode Run(Session& session, const CompareCommand& command);
+
 // Defined in server_commands.cc.
 ExitCode Run(Session& session, const ListModelsCommand& command);
 ExitCode Run(Session& session, const LoadModelCommand& command);

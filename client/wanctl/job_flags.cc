@@ -1,7 +1,10 @@
 // Registers the command list, and the commands about an existing job.
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "client/wanctl/command_registry.h"
+#include "client/wanctl/report_files.h"
 
 namespace wan::client {
 namespace {
@@ -21,6 +24,49 @@ servers, their models and libraries that may explain it is named. The job lives 
 Examples:
   wanctl replay 4f1c9a52d07be6831a2c
   wanctl replay 4f1c9a52d07be6831a2c --image cat.png)";
+
+constexpr char kCompareFooter[] =
+    R"(A and B are jobs that have completed, or files; both must have one size, number of frames and frame rate.
+Of jobs the lossless .mkv is compared if both have one, else the .mp4. The endings of --output: .html (with
+plots), .md, .txt, .json, .csv (a line for each frame); a folder gets all of them.
+
+Examples:
+  wanctl compare 4f1c9a52d07be6831a2c 88d1c07be6831a2c4f1c
+  wanctl compare a.mkv b.mkv --output ab.html ab.csv --side-by-side ab.mp4)";
+
+absl::StatusOr<std::string> ParseMp4(std::string_view text) {
+  if (text.ends_with(".mp4")) return std::string(text);
+  return absl::InvalidArgumentError("expects a file that ends in .mp4, not '" + std::string(text) +
+                                    "'");
+}
+
+absl::StatusOr<std::string> ParseComparisonOutput(std::string_view text) {
+  std::string path(text);
+  if (IsFolder(path) || FormatOfPath(path) || path.ends_with(".csv")) return path;
+  return absl::InvalidArgumentError(
+      "expects a file that ends in .html, .md, .txt, .json or .csv, or a folder such as DIR/, not "
+      "'" +
+      path + "'");
+}
+
+void AddCompare(CommandRegistry& registry) {
+  const auto compare = registry.Add<CompareCommand>(
+      {"compare", "Measure how near two videos are: PSNR, SSIM, MS-SSIM", kCompareFooter});
+  constexpr char kVideo[] = "jobs/ID, ID alone, or a file, which has a '.' or '/' in its name";
+  AddValue<ComparedName>(compare.app, "A", "", kVideo, ParseComparedName, compare.command.a)
+      ->required();
+  AddValue<ComparedName>(compare.app, "B", "", kVideo, ParseComparedName, compare.command.b)
+      ->required();
+  Several(AddValue<std::string>(
+      compare.app, "--output", "FILE|DIR/",
+      "File to write besides the table, or a folder for all of them; repeatable",
+      ParseComparisonOutput, [&outputs = compare.command.outputs](std::string path) {
+        outputs.push_back(std::move(path));
+      }));
+  AddValue<std::string>(compare.app, "--side-by-side", "FILE",
+                        "MP4 file to write: A, B, and their amplified difference", ParseMp4,
+                        compare.command.side_by_side);
+}
 
 // Adds a command whose only argument is a job.
 template <typename C>
@@ -75,6 +121,8 @@ void RegisterJobCommands(CommandRegistry& registry) {
   AddJob(replay.app, replay.command.job);
   AddValue<std::string>(replay.app, "--image", "FILE", "The image that the job was made with",
                         ParseNotEmpty, replay.command.image_path);
+
+  AddCompare(registry);
 }
 
 }  // namespace wan::client

@@ -135,6 +135,15 @@ struct ReplayCommand {
   // The file with the job's image; empty: the job has none.
   std::string image_path;
 };
+struct CompareCommand {
+  // Each "jobs/ID", or the path of a file.
+  ComparedName a;
+  ComparedName b;
+  // Files and folders to write; FormatOfPath or ".csv" decides what a file holds.
+  std::vector<std::string> outputs;
+  // An MP4 file to write; empty: none.
+  std::string side_by_side;
+};
 struct ListModelsCommand {};
 struct LoadModelCommand {
   wan::v1::LoadModelRequest request;
@@ -166,12 +175,12 @@ struct DrainCommand {
 };
 struct UndrainCommand {};
 
-using Command =
-    std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
-                 ListCommand, CancelCommand, DeleteCommand, DownloadCommand, ReportCommand,
-                 BenchCommand, ReceiptCommand, ReplayCommand, ListModelsCommand, LoadModelCommand,
-                 UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand, TopCommand,
-                 HealthCommand, UsageCommand, DrainCommand, UndrainCommand>;
+using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
+                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
+                             ReportCommand, BenchCommand, ReceiptCommand, ReplayCommand,
+                             CompareCommand, ListModelsCommand, LoadModelCommand,
+                             UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand,
+                             TopCommand, HealthCommand, UsageCommand, DrainCommand, UndrainCommand>;
 
 struct Options {
   GlobalFlags global;

@@ -37,7 +37,7 @@ std::string OneLine(const Message& message, const FieldDescriptor& field) {
 
 // Adds a line for each field that differs; `names` comes before the name of the field.
 template <typename M>
-void CompareFields(const char* names, const M& then, const M& now,
+void CompareFields(const char* names, const M& then, const M& now, const ComparedSides& sides,
                    std::vector<std::string>& lines) {
   for (int i = 0; i < M::descriptor()->field_count(); ++i) {
     const FieldDescriptor& field = *M::descriptor()->field(i);
@@ -45,7 +45,7 @@ void CompareFields(const char* names, const M& then, const M& now,
     const std::string after = OneLine(now, field);
     if (before == after) continue;
     lines.push_back(absl::StrCat(names, " ", absl::StrReplaceAll(field.name(), {{"_", " "}}), ": ",
-                                 before, " then, ", after, " now"));
+                                 before, " ", sides.then, ", ", after, " ", sides.now));
   }
 }
 
@@ -63,37 +63,39 @@ wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest reque
 }
 
 void CompareFile(const std::string& path, const wan::v1::ModelFile& then,
-                 const wan::v1::ModelFile& now, std::vector<std::string>& lines) {
+                 const wan::v1::ModelFile& now, const ComparedSides& sides,
+                 std::vector<std::string>& lines) {
   if (then.size_bytes() != now.size_bytes()) {
-    lines.push_back(absl::StrCat("file ", path, ": ", then.size_bytes(), " bytes then, ",
-                                 now.size_bytes(), " now"));
+    lines.push_back(absl::StrCat("file ", path, ": ", then.size_bytes(), " bytes ", sides.then,
+                                 ", ", now.size_bytes(), " ", sides.now));
   } else if (then.sha256().empty() || now.sha256().empty()) {
-    lines.push_back(
-        absl::StrCat("file ", path, ": its SHA-256 ",
-                     then.sha256().empty() ? "then is not known" : "now is not known",
-                     then.sha256().empty() && now.sha256().empty() ? " on either side" : ""));
+    if (!sides.unknown_digests) return;
+    lines.push_back(absl::StrCat(
+        "file ", path, ": its SHA-256 ", then.sha256().empty() ? sides.then : sides.now,
+        " is not known", then.sha256().empty() && now.sha256().empty() ? " on either side" : ""));
   } else if (then.sha256() != now.sha256()) {
-    lines.push_back(absl::StrCat("file ", path, ": SHA-256 ", Printable(then.sha256()), " then, ",
-                                 Printable(now.sha256()), " now"));
+    lines.push_back(absl::StrCat("file ", path, ": SHA-256 ", Printable(then.sha256()), " ",
+                                 sides.then, ", ", Printable(now.sha256()), " ", sides.now));
   }
 }
 
 void CompareFiles(const wan::v1::Receipt& then, const wan::v1::Receipt& now,
-                  std::vector<std::string>& lines) {
+                  const ComparedSides& sides, std::vector<std::string>& lines) {
   std::map<std::string, const wan::v1::ModelFile*> files;
   for (const wan::v1::ModelFile& file : now.files()) files[file.path()] = &file;
   for (const wan::v1::ModelFile& file : then.files()) {
     const std::string path = Printable(file.path());
     const auto found = files.find(file.path());
     if (found == files.end()) {
-      lines.push_back(absl::StrCat("file ", path, ": read then, not now"));
+      lines.push_back(absl::StrCat("file ", path, ": read ", sides.then, ", not ", sides.now));
       continue;
     }
-    CompareFile(path, file, *found->second, lines);
+    CompareFile(path, file, *found->second, sides, lines);
     files.erase(found);
   }
   for (const auto& [path, file] : files) {
-    lines.push_back(absl::StrCat("file ", Printable(path), ": read now, not then"));
+    lines.push_back(
+        absl::StrCat("file ", Printable(path), ": read ", sides.now, ", not ", sides.then));
   }
 }
 
@@ -122,14 +124,14 @@ std::vector<std::string> ArtifactDifferences(const wan::v1::Receipt& then,
   return lines;
 }
 
-std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then,
-                                          const wan::v1::Receipt& now) {
+std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then, const wan::v1::Receipt& now,
+                                          const ComparedSides& sides) {
   std::vector<std::string> lines;
   CompareFields("request:", WithoutCircumstances(then.request()),
-                WithoutCircumstances(now.request()), lines);
+                WithoutCircumstances(now.request()), sides, lines);
   if (then.image_sha256() != now.image_sha256()) lines.emplace_back("the image is another");
-  CompareFields("server:", then.provenance(), now.provenance(), lines);
-  CompareFiles(then, now, lines);
+  CompareFields("server:", then.provenance(), now.provenance(), sides, lines);
+  CompareFiles(then, now, sides, lines);
   return lines;
 }
 

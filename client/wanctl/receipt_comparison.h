@@ -14,11 +14,18 @@ namespace wan::client {
 std::vector<std::string> ArtifactDifferences(const wan::v1::Receipt& then,
                                              const wan::v1::Receipt& now);
 
+// How lines name the two receipts, and what they are for.
+struct ComparedSides {
+  const char* then = "then";
+  const char* now = "now";
+  // Whether there are lines for files whose digests are not known on both sides.
+  bool unknown_digests = true;
+};
+
 // Returns a line for each difference that affects a video's bits: fields of the request, image,
-// provenance, and files of the model. If there is none, returns a line for each file whose digest
-// is not known on both sides.
-std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then,
-                                          const wan::v1::Receipt& now);
+// provenance, and files of the model.
+std::vector<std::string> MakerDifferences(const wan::v1::Receipt& then, const wan::v1::Receipt& now,
+                                          const ComparedSides& sides = {});
 
 // Returns both lists as a text that begins with "identical" or "different".
 std::string ComparisonText(const wan::v1::Receipt& then, const wan::v1::Receipt& now);

@@ -65,8 +65,8 @@ std::string Rendered(const reports::Document& document, const std::vector<report
   return reports::RenderText(document);
 }
 
-absl::Status WriteReports(const std::string& folder, const reports::Document& document,
-                          const std::vector<reports::Run>& runs) {
+absl::Status WritePages(const std::string& folder, const std::string& name,
+                        const reports::Document& document) {
   std::error_code error;
   fs::create_directories(fs::path(folder) / "plots", error);
   if (error) {
@@ -81,16 +81,19 @@ absl::Status WriteReports(const std::string& folder, const reports::Document& do
     absl::Status written = WriteFile(fs::path(folder) / path, reports::SvgFile(*chart));
     if (!written.ok()) return written;
   }
-  const std::pair<const char*, std::string> files[] = {
-      {"report.json", reports::RenderJson(document, runs)},
-      {"report.md", reports::RenderMarkdown(
-                        document, [&](const reports::Chart& chart) { return paths.at(&chart); })},
-      {"report.html", reports::RenderHtml(document)}};
-  for (const auto& [name, text] : files) {
-    absl::Status written = WriteFile(fs::path(folder) / name, text);
-    if (!written.ok()) return written;
-  }
-  return absl::OkStatus();
+  absl::Status written =
+      WriteFile(fs::path(folder) / (name + ".md"),
+                reports::RenderMarkdown(
+                    document, [&](const reports::Chart& chart) { return paths.at(&chart); }));
+  if (!written.ok()) return written;
+  return WriteFile(fs::path(folder) / (name + ".html"), reports::RenderHtml(document));
+}
+
+absl::Status WriteReports(const std::string& folder, const reports::Document& document,
+                          const std::vector<reports::Run>& runs) {
+  absl::Status written = WritePages(folder, "report", document);
+  if (!written.ok()) return written;
+  return WriteFile(fs::path(folder) / "report.json", reports::RenderJson(document, runs));
 }
 
 absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path) {

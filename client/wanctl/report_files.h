@@ -28,6 +28,11 @@ std::optional<ReportFormat> FormatOfPath(const std::string& path);
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
                      ReportFormat format);
 
+// Writes NAME.md, NAME.html, and plots/CHART.svg for NAME.md. Creates the folder if needed.
+// INVALID_ARGUMENT if something cannot be written.
+absl::Status WritePages(const std::string& folder, const std::string& name,
+                        const reports::Document& document);
+
 // Writes report.json, report.md, report.html, and plots/NAME.svg for report.md. Creates the folder
 // if it is missing. Fails with INVALID_ARGUMENT if something cannot be written.
 absl::Status WriteReports(const std::string& folder, const reports::Document& document,

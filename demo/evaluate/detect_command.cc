@@ -9,10 +9,10 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "client/compare/frame_metrics.h"
 #include "demo/evaluate/clip_file.h"
 #include "demo/evaluate/commands.h"
 #include "demo/evaluate/detector.h"
-#include "demo/evaluate/psnr.h"
 #include "demo/evaluate/run_folder.h"
 #include "demo/evaluate/scenes.h"
 #include "demo/evaluate/scores.h"
@@ -36,7 +36,7 @@ std::vector<Look> LookAtAll(const ClipFile& clips, const std::optional<ClipFile>
     thread = std::jthread([&] {
       for (size_t i; (i = next++) < looks.size();) {
         looks[i].sight = Detect(clips[i]);
-        if (reference) looks[i].psnr = Psnr(clips[i].rgb, (*reference)[i].rgb);
+        if (reference) looks[i].psnr = client::Psnr(clips[i].rgb, (*reference)[i].rgb);
       }
     });
   }

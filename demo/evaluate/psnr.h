@@ -1,16 +1,8 @@
 // Says how near pixels are to the ones they should be.
 #pragma once
 
-#include <cstdint>
-#include <span>
-
 namespace wan::demo {
 
-// Returns the peak signal-to-noise ratio of 8-bit values in dB; 100 if they are equal. Both must
-// have the same number of values, at least one.
-double Psnr(std::span<const uint8_t> a, std::span<const uint8_t> b);
-
-// The levels of several clips, in dB.
 struct Decibels {
   int clips = 0;
   double sum = 0;

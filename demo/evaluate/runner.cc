@@ -10,9 +10,9 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "client/compare/frame_metrics.h"
 #include "client/download.h"
 #include "client/error.h"
-#include "demo/evaluate/psnr.h"
 #include "demo/evaluate/work_queue.h"
 #include "engine/media/image_decode.h"
 #include "engine/media/image_resize.h"
@@ -41,7 +41,7 @@ absl::StatusOr<double> FirstFramePsnr(const std::string& image_bytes, const Vide
   if (!decoded.ok()) return decoded.status();
   const absl::StatusOr<RgbImage> image = CoverAndCrop(decoded->image, {clip.width, clip.height});
   if (!image.ok()) return image.status();
-  return Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
+  return client::Psnr(image->pixels, std::span(clip.rgb).first(image->pixels.size()));
 }
 
 // Returns the error of a job that has made no video.

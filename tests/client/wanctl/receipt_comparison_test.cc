@@ -77,6 +77,17 @@ TEST(ReceiptComparisonTest, AnUnknownDigestIsToldApartFromAnEqualOne) {
               ElementsAre("file vae.pth: its SHA-256 now is not known"));
 }
 
+TEST(ReceiptComparisonTest, TheSidesMayHaveOtherNames) {
+  wan::v1::Receipt now = Example();
+  now.mutable_request()->set_seed(8);
+  now.mutable_files(0)->set_size_bytes(6);
+  now.mutable_files(1)->clear_sha256();
+  now.add_files()->set_path("loras/a/b.safetensors");
+  EXPECT_THAT(MakerDifferences(Example(), now, {"in A", "in B", /*unknown_digests=*/false}),
+              ElementsAre("request: seed: 7 in A, 8 in B", "file config.json: 5 bytes in A, 6 in B",
+                          "file loras/a/b.safetensors: read in B, not in A"));
+}
+
 TEST(ReceiptComparisonTest, FilesAreComparedByTheirKind) {
   wan::v1::Receipt now = Example();
   now.mutable_artifacts(0)->set_sha256("00");

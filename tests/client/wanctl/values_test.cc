@@ -157,6 +157,18 @@ TEST(ValuesTest, JobNames) {
   EXPECT_FALSE(ParseJobName("jobs/").ok());
 }
 
+TEST(ValuesTest, JobsAndFilesToCompare) {
+  for (const char* job : {"a1", "jobs/a1"}) {
+    EXPECT_EQ(ParseComparedName(job)->name, "jobs/a1");
+    EXPECT_FALSE(ParseComparedName(job)->file);
+  }
+  for (const char* file : {"a.mp4", "./a1", "/tmp/jobs/a1"}) {
+    EXPECT_EQ(ParseComparedName(file)->name, file);
+    EXPECT_TRUE(ParseComparedName(file)->file);
+  }
+  EXPECT_FALSE(ParseComparedName("").ok());
+}
+
 TEST(ValuesTest, JobStates) {
   EXPECT_EQ(*ParseJobState("running"), wan::v1::JOB_STATE_RUNNING);
   EXPECT_EQ(*ParseJobState("QUEUED"), wan::v1::JOB_STATE_QUEUED);

@@ -82,7 +82,7 @@ absl::Status CheckHasVideo(const wan::v1::Job& job) {
     const bool ended =
         job.state() == wan::v1::JOB_STATE_FAILED || job.state() == wan::v1::JOB_STATE_CANCELLED;
     return absl::FailedPreconditionError(absl::StrCat(
-        "state: is ", std::string(WordOf(job.state())), " of ", name, "; must be completed, ",
+        "state of ", name, ": is ", std::string(WordOf(job.state())), "; must be completed, ",
         ended ? absl::StrCat("'wanctl get ", name, "' shows why it is not")
               : absl::StrCat("for example after 'wanctl watch ", name, "'")));
   }
@@ -96,9 +96,8 @@ absl::Status CheckHasVideo(const wan::v1::Job& job) {
                     std::string(ArtifactKindName(artifact.kind())));
   }
   return absl::FailedPreconditionError(absl::StrCat(
-      "artifacts: ", kinds.empty() ? "there are none" : "there is only " + kinds, " of ", name,
-      "; there must be an .mkv or .mp4, for example of a job made with "
-      "'submit --artifact mkv'"));
+      "files of ", name, ": there ", kinds.empty() ? "are none" : "is only " + kinds,
+      "; there must be an .mkv or .mp4, for example of a job made with 'submit --artifact mkv'"));
 }
 
 VideoShape ShapeOf(const wan::v1::GenerationRequest& request) {
@@ -192,7 +191,7 @@ class Comparison {
       if (artifact == nullptr) artifact = side->Find(wan::v1::OUTPUT_KIND_MP4);
       if (artifact == nullptr) {
         return session_.Fail(absl::FailedPreconditionError(absl::StrCat(
-            "artifacts: the receipt of ", Printable(side->video.name), " names no .mkv or .mp4")));
+            "files of ", Printable(side->video.name), ": its receipt names no .mkv or .mp4")));
       }
       side->video.artifact = std::string(ArtifactKindName(artifact->kind()));
       side->path = scratch_.File((side == &a_ ? "a." : "b.") + side->video.artifact).string();

@@ -151,17 +151,17 @@ TEST_F(CompareTest, AJobWithoutAVideoIsRefused) {
   Add("jobs/two", {});
   one.set_state(wan::v1::JOB_STATE_RUNNING);
   EXPECT_EQ(Run({"compare", "one", "two"}), 3);
-  EXPECT_THAT(err_, HasSubstr("FAILED_PRECONDITION: state: is running of jobs/one; must be "
+  EXPECT_THAT(err_, HasSubstr("FAILED_PRECONDITION: state of jobs/one: is running; must be "
                               "completed, for example after 'wanctl watch jobs/one'\n"));
   one.set_state(wan::v1::JOB_STATE_FAILED);
   EXPECT_EQ(Run({"compare", "one", "two"}), 3);
   EXPECT_THAT(err_, HasSubstr("'wanctl get jobs/one' shows why it is not\n"));
   one.set_state(wan::v1::JOB_STATE_COMPLETED);
   EXPECT_EQ(Run({"compare", "one", "two"}), 3);
-  EXPECT_THAT(err_, HasSubstr("artifacts: there are none of jobs/one; there must be an .mkv"));
+  EXPECT_THAT(err_, HasSubstr("files of jobs/one: there are none; there must be an .mkv"));
   *one.add_artifacts() = Serve(wan::v1::OUTPUT_KIND_LATENTS, "a.safetensors", "latents");
   EXPECT_EQ(Run({"compare", "one", "two", "--json"}), 3);
-  EXPECT_THAT(err_, AllOf(HasSubstr("there is only .safetensors of jobs/one"),
+  EXPECT_THAT(err_, AllOf(HasSubstr("files of jobs/one: there is only .safetensors"),
                           HasSubstr("\n{\"code\":9,")));
   EXPECT_THAT(out_, IsEmpty());
 }

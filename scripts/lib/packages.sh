@@ -25,7 +25,7 @@ TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-grpcio python3-prometheus
 CHECK_PACKAGES=(clang-format-14 clang-tidy-14 python3-jsonschema python3-yaml shellcheck yamllint)
 
 # The packages that scripts/prove uses in addition.
-PROVE_PACKAGES=(libfaketime python3 python3-grpcio python3-protobuf)
+PROVE_PACKAGES=(libfaketime openssl python3 python3-grpcio python3-protobuf)
 
 # The packages that scripts/package uses in addition.
 PACKAGE_PACKAGES=(dpkg-dev file zstd)

@@ -75,11 +75,13 @@ def code_of(call):
         return error.code(), error.details()
 
 
-def new_channel(address):
-    """Returns a new connection."""
-    return grpc.insecure_channel(address, options=[
-        ("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
-        ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)])
+def new_channel(address, certificate=None):
+    """Returns a new connection, over TLS if the server has a certificate."""
+    options = [("grpc.use_local_subchannel_pool", 1), ("grpc.max_receive_message_length", 64 * MIB),
+               ("grpc.max_send_message_length", -1), ("grpc.max_metadata_size", 1 * MIB)]
+    if certificate is None:
+        return grpc.insecure_channel(address, options)
+    return grpc.secure_channel(address, grpc.ssl_channel_credentials(certificate.encode()), options)
 
 
 def call(channel, method, request, timeout=60, token=None):
@@ -92,7 +94,7 @@ def call(channel, method, request, timeout=60, token=None):
     return stub(request, timeout=timeout, metadata=(("authorization", f"Bearer {token}"),) if token else None)
 
 
-def small_request(model, fake, **fields):
+def small_request(model, fake, /, **fields):
     values = {"model": model, "prompt": "a red circle"}
     if not fake:
         values |= {"width": 64, "height": 64, "num_frames": 5, "steps": 2}
@@ -103,10 +105,11 @@ class Server:
     """A server on free ports of 127.0.0.1. Use it in a with statement: nothing of it is left then.
 
     `principals`: from names to roles, if callers are to be authenticated. Calls without a channel of their own are those of
-    `caller`, which is the first of them. `errors`: what stderr is, in the place of the log."""
+    `caller`, which is the first of them. `errors`: what stderr is, in the place of the log. `tls`: all ports speak TLS, with a
+    certificate of their own."""
 
     def __init__(self, fake=True, flags=(), environment=None, folder=None, prefix=(), descriptors=None, tasks=None,
-                 principals=None, errors=None):
+                 principals=None, errors=None, tls=False):
         self.fake = fake
         self.flags = list(flags)
         self.environment = environment or {}
@@ -118,6 +121,7 @@ class Server:
         self.log = self.folder / "log"
         self.errors = errors
         self.process = None
+        self.certificate = self._make_certificate() if tls else None
         self.tokens = self._issue_tokens(principals or {})
         self.caller = next(iter(self.tokens), None)
 
@@ -128,6 +132,14 @@ class Server:
         return {name: subprocess.run([BUILD / "bin/wanserve", "token", "create", "--file", file, "--principal", name,
                                       "--role", role], check=True, capture_output=True, text=True).stdout.strip()
                 for name, role in principals.items()}
+
+    def _make_certificate(self):
+        """For 127.0.0.1, as PEM."""
+        key, file = self.folder / "key.pem", self.folder / "certificate.pem"
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", key, "-out", file], check=True, capture_output=True)
+        self.flags += ["--tls-cert", file, "--tls-key", key]
+        return file.read_text(encoding="utf-8")
 
     def __enter__(self):
         try:
@@ -208,7 +220,7 @@ class Server:
             self.channel = None
 
     def new_channel(self):
-        return new_channel(self.grpc)
+        return new_channel(self.grpc, self.certificate)
 
     def call(self, method, request, timeout=60, channel=None, caller=None):
         return call(channel or self.channel, method, request, timeout, self.tokens.get(caller or self.caller))

@@ -15,8 +15,8 @@ from prove_hostile.siege import CELLS
 
 
 # The modules in the order in which they run: first what the machine adds by itself, then the attacks by kind, last those that take long.
-MODULES = ["calibration", "floods", "reflection", "images", "streams", "bodies", "operation", "answers", "lists", "receivers",
-           "texts", "disks", "kills", "hour"]
+MODULES = ["calibration", "floods", "tls", "reflection", "images", "streams", "bodies", "operation", "answers", "lists",
+           "receivers", "texts", "disks", "kills", "hour"]
 
 
 def parse():

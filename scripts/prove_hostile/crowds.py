@@ -56,7 +56,7 @@ def keep_open(place, path, request, principal, connections, streams, values=UNRE
 
 def attack_connection(place, values=(), **more):
     """Returns an HTTP/2 connection of an attacker."""
-    return http2.Connection(place.grpc, values, source=ADDRESS, **more)
+    return http2.Connection(place.grpc, values, source=ADDRESS, tls=place.tls("h2"), **more)
 
 
 def attack_socket(address, timeout=10, receive_buffer=None, source=ADDRESS):

@@ -10,7 +10,6 @@ import time
 import grpc
 from wan.v1 import video_generation_pb2
 
-from prove_abuse import server
 from prove_hostile import http2, pictures
 from prove_hostile.measures import LIMITS, Calls
 from prove_hostile.place import form
@@ -38,7 +37,7 @@ class Caller:
 
     def __init__(self, place, every, act):
         self.place = place
-        self.channel = server.new_channel(place.grpc)
+        self.channel = place.channel()
         self.calls = {}
         self._every = every
         self._act = act
@@ -93,7 +92,8 @@ def health(caller):
 
 def new_health(caller):
     def check():
-        if http2.ask_once(caller.place.grpc, "/grpc.health.v1.Health/Check", b"", timeout=PATIENCE) != SERVING:
+        place = caller.place
+        if http2.ask_once(place.grpc, "/grpc.health.v1.Health/Check", b"", timeout=PATIENCE, tls=place.tls("h2")) != SERVING:
             raise Wrong("not SERVING, or refused")
     caller.timed("health, new connection", check)
 
@@ -101,7 +101,7 @@ def new_health(caller):
 def probes(caller):
     for path in ("livez", "readyz"):
         def probe(asked=path):
-            connection = http.client.HTTPConnection(caller.place.metrics, timeout=PATIENCE)
+            connection = caller.place.http_connection(caller.place.metrics, PATIENCE)
             try:
                 connection.request("GET", f"/{asked}")
                 answer = connection.getresponse()

@@ -1,6 +1,7 @@
 """Frames of HTTP/2 made by hand, for what no well-behaved library sends. Pure but for Connection."""
 
 import socket
+import ssl
 import struct
 
 PREFACE = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
@@ -95,7 +96,7 @@ class Reader:
 class Connection:
     """A connection whose preface and settings have been sent. OSError where the peer closes it."""
 
-    def __init__(self, address, values=(), acknowledge=True, receive_buffer=None, timeout=10, source=None):
+    def __init__(self, address, values=(), acknowledge=True, receive_buffer=None, timeout=10, source=None, tls=None):
         host, port = address.rsplit(":", 1)
         self.socket = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
         if receive_buffer:
@@ -105,6 +106,8 @@ class Connection:
         if source:
             self.socket.bind((source, 0))
         self.socket.connect((host, int(port)))
+        if tls:
+            self.socket = tls.wrap_socket(self.socket, server_hostname=host)
         self.socket.sendall(PREFACE + settings(values))
         self._reader = Reader()
         self._timeout = timeout
@@ -166,7 +169,7 @@ class Connection:
                 # The module waits for its timeout even with MSG_DONTWAIT.
                 self.socket.setblocking(False)
                 data = self.socket.recv(1 << 16)
-            except BlockingIOError:
+            except (BlockingIOError, ssl.SSLWantReadError):
                 return frames
             finally:
                 self.socket.settimeout(self._timeout)
@@ -197,9 +200,9 @@ class Connection:
         return frames
 
 
-def ask_once(address, path, request, token=None, timeout=10):
+def ask_once(address, path, request, token=None, timeout=10, tls=None):
     """A unary call on a connection of its own, as a probe makes it. The bytes of the answer, or None if the call failed."""
-    with Connection(address, timeout=timeout) as connection:
+    with Connection(address, timeout=timeout, tls=tls) as connection:
         connection.send(call(1, call_fields(path, token), request))
         answer = bytearray()
         while 1 not in connection.ended:

@@ -1,7 +1,9 @@
 """What other processes must know about the server."""
 
 import dataclasses
+import functools
 import http.client
+import ssl
 
 from wan.v1 import video_generation_pb2
 
@@ -21,6 +23,21 @@ class Place:
     fake: bool
     tokens: dict  # empty if the server does not authenticate callers
     facts: dict  # what the preparation of the attack has made
+    certificate: str = None  # of a server whose ports speak TLS
+
+    def channel(self):
+        """A connection of its own to gRPC."""
+        return server.new_channel(self.grpc, self.certificate)
+
+    def tls(self, *protocols):
+        """What wraps a connection, or None where the server speaks plain text. `protocols`: offered with ALPN."""
+        return context(self.certificate, protocols) if self.certificate else None
+
+    def http_connection(self, address, timeout):
+        """A connection of HTTP/1.1 to the port for videos or to that for metrics."""
+        if self.certificate is None:
+            return http.client.HTTPConnection(address, timeout=timeout)
+        return http.client.HTTPSConnection(address, timeout=timeout, context=self.tls())
 
     def token(self, principal):
         return self.tokens.get(principal)
@@ -47,7 +64,7 @@ class Place:
 
     def ask(self, method, path, principal, body=None, timeout=10, **more):
         """Makes a request on a new connection; returns the status and the body of the answer."""
-        connection = http.client.HTTPConnection(self.http, timeout=timeout)
+        connection = self.http_connection(self.http, timeout)
         try:
             fields = {name.replace("_", "-"): value for name, value in more.items()}
             connection.request(method, path, body, self.fields(principal, **fields))
@@ -55,6 +72,15 @@ class Place:
             return answer.status, answer.read()
         finally:
             connection.close()
+
+
+@functools.cache
+def context(certificate, protocols=()):
+    """TLS that trusts this certificate only."""
+    made = ssl.create_default_context(cadata=certificate)
+    if protocols:
+        made.set_alpn_protocols(protocols)
+    return made
 
 
 def form(fields, picture=None, boundary="wan-hostile"):

@@ -10,7 +10,6 @@ import time
 
 from wan.v1 import video_generation_pb2
 
-from prove_abuse import server
 from prove_hostile.registry import attack
 from prove_hostile.siege import run_siege
 
@@ -53,7 +52,7 @@ def end_job(call, place, caller, url):
 
 
 def reports_to_the_dead(place):
-    channel = server.new_channel(place.grpc)
+    channel = place.channel()
 
     def call(method, request, caller):
         return place.call(channel, method, request, caller)

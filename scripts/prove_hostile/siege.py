@@ -38,7 +38,8 @@ def quotas_of(target):
 
 
 def place_of(target, facts):
-    return Place(target.grpc, target.http, target.metrics, target.model, target.fake, target.tokens, facts)
+    return Place(target.grpc, target.http, target.metrics, target.model, target.fake, target.tokens, facts,
+                 target.certificate)
 
 
 def make_honest_job(target):

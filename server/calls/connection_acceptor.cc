@@ -22,6 +22,11 @@ namespace {
 // After a refusal the acceptor looks for room at this interval.
 constexpr int kLookAgainMillis = 200;
 constexpr uint64_t kNoSocket = 0;
+// Most connections that one listener accepts before the acceptor looks whether it should stop.
+constexpr int kAcceptedInTurn = 64;
+// A sweep looks at every open connection, so at a limit not every refusal makes one: a refusal
+// costs at most so many looks.
+constexpr size_t kLooksOfARefusal = 16;
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }
 
@@ -198,7 +203,7 @@ void ConnectionAcceptor::Loop() {
     if (waited.front().revents != 0) return;
     for (size_t i = 1; i < waited.size(); ++i) {
       if (waited[i].revents == 0) continue;
-      while (AcceptOne(waited[i].fd)) {
+      for (int n = 0; n < kAcceptedInTurn && AcceptOne(waited[i].fd); ++n) {
       }
     }
     if (!accepting_ && HasRoom()) SetAccepting(true);
@@ -247,7 +252,10 @@ bool ConnectionAcceptor::Admit(int socket, const sockaddr_storage& peer) {
       full = static_cast<int>(open_.size()) >= limits_.total;
       return full || (found != by_address_.end() && found->second >= limits_.per_address);
     };
-    if (too_many()) Sweep();
+    if (too_many() && ++refused_since_sweep_ * kLooksOfARefusal >= open_.size()) {
+      refused_since_sweep_ = 0;
+      Sweep();
+    }
     if (!too_many()) {
       ++by_address_[address];
       open_[socket] = {std::move(address), IdentityOf(socket)};

@@ -115,6 +115,7 @@ class ConnectionAcceptor {
   // Handed-over sockets; the key is the descriptor.
   std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mutex_);
+  size_t refused_since_sweep_ ABSL_GUARDED_BY(mutex_) = 0;
   // Holds the refused_ fields; the others are not used.
   ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);
 };

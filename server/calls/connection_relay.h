@@ -70,8 +70,8 @@ class ConnectionRelay {
   // `hand_over` is not called after StopHandingOver has returned. Later calls do nothing.
   void StopHandingOver();
 
-  // Closes all connections after this time. Call it before the shutdown of gRPC, which waits for
-  // bytes that a caller does not read.
+  // Closes all connections after this time. Call it after StopHandingOver and before the shutdown
+  // of gRPC, which waits for bytes that a caller does not read.
   void CloseWithin(std::chrono::milliseconds time);
 
   // Sends callers the bytes that gRPC has already written, for at most a second, and closes all

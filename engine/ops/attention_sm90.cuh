@@ -93,8 +93,6 @@ struct Problem {
   // With integers only: [batch, head, query] and [batch, head, tile of keys].
   const float* query_scales;
   const float* key_scales;
-  const float* query_norms;    // as the scales
-  const float* key_norms;      // [batch, head]
   int64_t query_scale_stride;  // between heads
 };
 
@@ -273,26 +271,12 @@ class RowScales {
       upper_ = row < problem.queries ? of_head[row] * problem.scale : 0.f;
       lower_ = row + 8 < problem.queries ? of_head[row + 8] * problem.scale : 0.f;
       keys_ = problem.key_scales + head * problem.key_tiles;
-      const float* const norms = problem.query_norms + head * problem.query_scale_stride;
-      const float longest = fmaxf(row < problem.queries ? norms[row] : 0.f,
-                                  row + 8 < problem.queries ? norms[row + 8] : 0.f);
-      largest_score_ = longest * problem.key_norms[head] * problem.scale;
     } else {
       upper_ = lower_ = problem.scale;
     }
   }
   __device__ __forceinline__ float upper() const { return upper_; }
   __device__ __forceinline__ float lower() const { return lower_; }
-  // Whether no score of the warp's rows is larger than `limit` (Cauchy-Schwarz).
-  __device__ __forceinline__ bool FitPlain(float limit) const {
-    if constexpr (Form::kIntegers) {
-      // Rounding lengthens a vector by at most sqrt(128) / 2 / 127 of its length.
-      constexpr float kRounding = 1.0446f * 1.0446f;
-      return __all_sync(~0u, largest_score_ * kRounding <= limit);
-    } else {
-      return false;
-    }
-  }
   __device__ __forceinline__ float OfTile(int tile) const {
     if constexpr (Form::kIntegers) {
       return keys_[tile];
@@ -303,7 +287,6 @@ class RowScales {
 
  private:
   float upper_, lower_;
-  float largest_score_ = 0;
   const float* keys_ = nullptr;
 };
 
@@ -367,14 +350,7 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
     Pin(scores);
     release(WAN_BARRIER(key_empty, key.stage));
     key.Next();
-    const int valid = problem.keys - (problem.key_tiles - 1) * Form::kKeys;
-    const bool plain = scales.FitPlain(OnlineSoftmax<Form>::kPlainLimit);
-    if (plain) {
-      softmax.BeginPlain();
-      softmax.template Plain</*kFirst=*/true>(valid);
-    } else {
-      softmax.First(valid);
-    }
+    softmax.First(problem.keys - (problem.key_tiles - 1) * Form::kKeys);
     int accumulate = 0;
 
 #pragma unroll 1
@@ -401,24 +377,20 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
       key.Next();
 #pragma unroll
       for (int j = 0; j < Form::kSearchSlots; ++j) {
-        if (!plain) softmax.template SearchMaximum<Form::kSearchSlots>(j);
+        softmax.template SearchMaximum<Form::kSearchSlots>(j);
         if (j == Form::kSearchSlots - kStepsLeft) give_turn();
         ProductFence();
         multiply_values(kStepsAhead + j, 1);
       }
       ProductCommit();
       accumulate = 1;
-      if (!plain) softmax.UpdateMaximum();
+      softmax.UpdateMaximum();
       ProductWait<0>();
       Pin(out);
       Pin(probabilities);
       release(WAN_BARRIER(value_empty, value.stage));
       value.Next();
-      if (plain) {
-        softmax.template Plain</*kFirst=*/false>();
-      } else {
-        softmax.Next();
-      }
+      softmax.Next();
     }
     __syncwarp();
     if (lane == 0) BarrierArrive(WAN_BARRIER(query_empty, group));
@@ -432,8 +404,8 @@ __device__ __forceinline__ void ComputeTiles(const Problem& problem,
     for (int j = 0; j < Form::kSteps; ++j) multiply_values(j, accumulate);
     ProductCommit();
     give_turn();
-    const float inverse0 = plain ? softmax.PlainInverse(0) : softmax.Inverse(0);
-    const float inverse1 = plain ? softmax.PlainInverse(1) : softmax.Inverse(1);
+    const float inverse0 = softmax.Inverse(0);
+    const float inverse1 = softmax.Inverse(1);
     ProductWait<0>();
     Pin(out);
     release(WAN_BARRIER(value_empty, value.stage));

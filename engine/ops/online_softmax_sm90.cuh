@@ -67,18 +67,6 @@ __device__ __forceinline__ uint32_t PackBf16(float low, float high) {
   return result;
 }
 
-// Adds the sums of the two rows that this thread shares with three others: d[0] and d[1] of the
-// upper row, d[2] and d[3] of the lower one. `a` has 16 columns of bf16, laid out as in
-// Product64x128.
-__device__ __forceinline__ void AddRows(float (&d)[4], const uint32_t (&a)[4]) {
-  constexpr uint32_t kOnes = 0x3F803F80;
-  asm volatile(
-      "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 {%0, %1, %2, %3}, {%4, %5, %6, %7}, "
-      "{%8, %8}, {%0, %1, %2, %3};"
-      : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])
-      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(kOnes));
-}
-
 // Each row is shared by four threads.
 __device__ __forceinline__ float RowMaximum(float x) {
   x = fmaxf(x, __shfl_xor_sync(~0u, x, 1));
@@ -113,51 +101,6 @@ class OnlineSoftmax {
   __device__ __forceinline__ void SetScale(float upper, float lower) {
     scale_[0] = upper;
     scale_[1] = lower;
-  }
-
-  // The largest logarithm (base 2) of a score for which Plain may be used: powers of two up to here
-  // and their sums over a million keys are far from the ends of fp32's and bf16's range.
-  static constexpr float kPlainLimit = 90.f;
-
-  // Starts a row of tiles whose probabilities Plain computes.
-  __device__ __forceinline__ void BeginPlain() {
-#pragma unroll
-    for (int i = 0; i < 4; ++i) plain_sums_[i] = 0;
-  }
-
-  // Computes a tile's probabilities as powers of two of the scores themselves, without a maximum.
-  // The scores must be integers, and none may be larger than kPlainLimit after the multiplication.
-  // Then maxima, their search and the rescaling of outputs are not needed. Sums of rows are
-  // products with ones on the tensor cores: one instruction instead of eight. With kFirst only the
-  // first `valid` keys count.
-  template <bool kFirst>
-  __device__ __forceinline__ void Plain(int valid = 0) {
-    first_valid_ = valid - 2 * (static_cast<int>(threadIdx.x) % 4);
-    offset_[0] = kMagic * scale_[0];
-    offset_[1] = kMagic * scale_[1];
-    Arguments<kFirst>(0);
-    Arguments<kFirst>(1);
-#pragma unroll
-    for (int block = 0; block < kBlocks; ++block) {
-#pragma unroll
-      for (int i = 8 * block; i < 8 * block + 8; ++i) Set(i, Exp2(At(i)));
-#pragma unroll
-      for (int i = 2 * block; i < 2 * block + 2; ++i) {
-        if (i + 2 < kFours) Arguments<kFirst>(i + 2);
-        if (i >= kLag) UsePlain(i - kLag);
-      }
-      PinScores();
-      Pin(plain_sums_);
-      Pin(probabilities_);
-      SchedulingBarrier();
-    }
-#pragma unroll
-    for (int i = kFours - kLag; i < kFours; ++i) UsePlain(i);
-  }
-
-  // Returns 1 / the sum of a row's exponentials that Plain has computed.
-  __device__ __forceinline__ float PlainInverse(int row) const {
-    return 1.f / plain_sums_[2 * row];
   }
 
   // Computes the probabilities of the first tile, when there is no output to rescale yet. Only its
@@ -339,12 +282,6 @@ class OnlineSoftmax {
     probabilities_[i / 2][i % 2 * 2 + 1] = PackBf16(At(4 * i + 2), At(4 * i + 3));
   }
 
-  __device__ __forceinline__ void UsePlain(int i) {
-    probabilities_[i / 2][i % 2 * 2] = PackBf16(At(4 * i), At(4 * i + 1));
-    probabilities_[i / 2][i % 2 * 2 + 1] = PackBf16(At(4 * i + 2), At(4 * i + 3));
-    if (i % 2 == 1) AddRows(plain_sums_, probabilities_[i / 2]);
-  }
-
   __device__ __forceinline__ void Scale(int i) {
     out_[4 * i] *= factor_[0];
     out_[4 * i + 1] *= factor_[0];
@@ -374,7 +311,6 @@ class OnlineSoftmax {
   Score (&scores_)[kScores];
   uint32_t (&probabilities_)[kSteps][4];
   float (&out_)[kOutputs];
-  float plain_sums_[4];  // a thread's two rows, each twice
   float scale_[2];
   int first_valid_;
   // The maxima are in scores, or with integers in scores times their scale.

@@ -3,12 +3,10 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/empty_like.h>
 #include <ATen/ops/ones.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
 #include <ATen/ops/stack.h>
 #include <ATen/ops/where.h>
-#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 
@@ -58,13 +56,11 @@ at::Tensor AveragedKeys(const at::Tensor& key) {
 }  // namespace
 
 RoundedHeads RoundedHeads::Video(int64_t entry) const {
-  return {codes.narrow(0, entry, 1), scales.narrow(0, entry, 1),
-          norms.defined() ? norms.narrow(0, entry, 1) : at::Tensor()};
+  return {codes.narrow(0, entry, 1), scales.narrow(0, entry, 1)};
 }
 
 RoundedHeads RoundedHeads::Queries(int64_t first, int64_t count) const {
-  return {codes.narrow(1, first, count), scales.narrow(2, first, count),
-          norms.defined() ? norms.narrow(2, first, count) : at::Tensor()};
+  return {codes.narrow(1, first, count), scales.narrow(2, first, count)};
 }
 
 bool RoundsAttention(const at::Tensor& query, const at::Tensor& key) {
@@ -85,7 +81,6 @@ RoundedHeads RoundQueries(at::Tensor& query) {
   if (!query.is_cuda()) return RoundQueriesReference(query);
   RoundedHeads result{CodesIn(query), at::empty({query.size(0), query.size(2), query.size(1)},
                                                 query.options().dtype(at::kFloat))};
-  result.norms = at::empty_like(result.scales);
   GetCudaOps().round_queries(query, result);
   return result;
 }
@@ -96,7 +91,6 @@ RoundedHeads RoundKeys(at::Tensor& key) {
   const int64_t tiles = (key.size(1) + kRoundedKeyTile - 1) / kRoundedKeyTile;
   RoundedHeads result{
       CodesIn(key), at::empty({key.size(0), key.size(2), tiles}, key.options().dtype(at::kFloat))};
-  result.norms = at::zeros({key.size(0), key.size(2)}, result.scales.options());
   GetCudaOps().round_keys(key, AveragedKeys(key), result);
   return result;
 }

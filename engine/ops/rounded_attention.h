@@ -22,9 +22,6 @@ struct RoundedHeads {
   at::Tensor codes;  // int8 [B, n, heads, head_dim], contiguous in the last dimension
   // fp32: of queries [B, heads, n], which include 1 / sqrt(head_dim); of keys [B, heads, tiles].
   at::Tensor scales;
-  // fp32, for kernels alone: the lengths of queries, [B, heads, n] and as scaled as their scales,
-  // and of a head's longest key, [B, heads].
-  at::Tensor norms;
 
   // Returns those of one batch entry.
   RoundedHeads Video(int64_t entry) const;

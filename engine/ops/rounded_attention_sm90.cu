@@ -3,8 +3,6 @@
 #include <ATen/ops/empty.h>
 #include <cuda_bf16.h>
 
-#include <cfloat>
-
 #include "engine/ops/attention_sm90.cuh"
 #include "engine/ops/rounded_attention.h"
 
@@ -88,17 +86,6 @@ __device__ __forceinline__ float LargestOf(const Row& row) {
   return largest;
 }
 
-__device__ __forceinline__ float SquaredLength(const Row& row) {
-  float sum = 0;
-#pragma unroll
-  for (int i = 0; i < kLaneChannels; ++i) sum += row.values[i] * row.values[i];
-#pragma unroll
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-    sum += __shfl_xor_sync(~0u, sum, distance);
-  }
-  return sum;
-}
-
 __device__ __forceinline__ float WarpMaximum(float value) {
 #pragma unroll
   for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
@@ -116,22 +103,18 @@ __device__ __forceinline__ void StoreCodes(const Row& row, float inverse, void* 
   static_cast<char4*>(to)[threadIdx.x % kWarpSize] = codes;
 }
 
-// What rows get besides their codes.
-struct RowFacts {
-  float* scales;
-  float* norms;
-  float factor;  // of scales and norms
-};
-
-// Whether a squared length is that of numbers. Codes cannot be NaN or infinite, but scales can.
-__device__ __forceinline__ bool IsFinite(float squared) { return squared <= FLT_MAX; }
+// Codes cannot be NaN or infinite, but scales can: the scale of rows that have a value which is not
+// finite is NaN, and so are all scores that are computed with them.
+__device__ __forceinline__ float ScaleOf(float largest, bool finite, float factor) {
+  return finite ? largest * factor : NAN;
+}
 
 // A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the rows lose `mean` and
-// share a scale, [batch, head, tile], and a head has one norm, the largest, [batch, head].
-// Otherwise each row has its own scale and norm, [batch, head, row].
+// share a scale, [batch, head, tile]. Otherwise each row has a scale of its own, [batch, head,
+// row]. A scale is the largest magnitude times `factor`.
 template <bool kByTile>
 __global__ void __launch_bounds__(kRoundingThreads)
-    RoundHeadsKernel(Heads heads, const float* mean, RowFacts facts) {
+    RoundHeadsKernel(Heads heads, const float* mean, float factor, float* scales) {
   static_assert(kLaneChannels == 4, "a lane loads 8 bytes and stores 4");
   __shared__ float shared[kRoundingWarps];
   const int lane = threadIdx.x % kWarpSize;
@@ -149,7 +132,6 @@ __global__ void __launch_bounds__(kRoundingThreads)
   }
   Row rows[kWarpRows];
   float largest = 0;
-  float longest = 0;
   bool finite = true;
 #pragma unroll
   for (int r = 0; r < kWarpRows; ++r) {
@@ -163,37 +145,26 @@ __global__ void __launch_bounds__(kRoundingThreads)
     rows[r].values[2] = __uint_as_float(bits.y << 16) - subtracted[2];
     rows[r].values[3] = __uint_as_float(bits.y & 0xffff0000u) - subtracted[3];
     Rotate(rows[r]);
-    const float squared = SquaredLength(rows[r]);
+    if (row >= heads.rows) continue;
+    // The rotation gives every value of a row a part of what is not finite.
+    const bool row_is_finite = isfinite(rows[r].values[0]);
     if (kByTile) {
-      if (row >= heads.rows) continue;
       largest = fmaxf(largest, LargestOf(rows[r]));
-      longest = fmaxf(longest, squared);
-      finite = finite && IsFinite(squared);
+      finite = finite && row_is_finite;
       continue;
     }
     const float of_row = WarpMaximum(LargestOf(rows[r]));
-    if (row >= heads.rows) continue;
-    if (lane == 0) {
-      const int64_t at = head * heads.rows + row;
-      facts.scales[at] = IsFinite(squared) ? of_row / kLargestCode * facts.factor : NAN;
-      facts.norms[at] = sqrtf(squared) * facts.factor;
-    }
+    if (lane == 0) scales[head * heads.rows + row] = ScaleOf(of_row, row_is_finite, factor);
     StoreCodes(rows[r], of_row == 0 ? 0.f : kLargestCode / of_row, data + row * heads.row_stride);
   }
   if (!kByTile) return;
   largest = WarpMaximum(largest);
-  if (lane == 0) {
-    shared[warp] = largest;
-    // Floats that are not negative have the order of their bits.
-    atomicMax(reinterpret_cast<int*>(facts.norms + head),
-              __float_as_int(finite ? sqrtf(longest) * facts.factor : INFINITY));
-  }
-  const bool all_finite = __syncthreads_and(finite);
+  if (lane == 0) shared[warp] = largest;
+  const bool all_finite = __syncthreads_and(finite) != 0;
 #pragma unroll
   for (int i = 0; i < kRoundingWarps; ++i) largest = fmaxf(largest, shared[i]);
   if (threadIdx.x == 0) {
-    facts.scales[head * gridDim.x + blockIdx.x] =
-        all_finite ? largest / kLargestCode * facts.factor : NAN;
+    scales[head * gridDim.x + blockIdx.x] = ScaleOf(largest, all_finite, factor);
   }
   const float inverse = largest == 0 ? 0.f : kLargestCode / largest;
 #pragma unroll
@@ -219,11 +190,10 @@ dim3 RoundingGrid(const at::Tensor& t) {
 
 void RoundQueriesCuda(const at::Tensor& query, const RoundedHeads& out) {
   const c10::cuda::CUDAGuard guard(query.device());
-  const auto factor = static_cast<float>(1 / std::sqrt(double{kHeadDim}));
+  const auto factor = static_cast<float>(1 / (kLargestCode * std::sqrt(double{kHeadDim})));
   RoundHeadsKernel</*kByTile=*/false>
       <<<RoundingGrid(query), kRoundingThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
-          ToHeads(query), nullptr,
-          {out.scales.mutable_data_ptr<float>(), out.norms.mutable_data_ptr<float>(), factor});
+          ToHeads(query), nullptr, factor, out.scales.mutable_data_ptr<float>());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -236,8 +206,8 @@ void RoundKeysCuda(const at::Tensor& key, const at::Tensor& averaged, const Roun
   MeanKernel<<<heads, 1024, 0, stream>>>(ToHeads(averaged), mean.mutable_data_ptr<float>());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
   RoundHeadsKernel</*kByTile=*/true><<<RoundingGrid(key), kRoundingThreads, 0, stream>>>(
-      ToHeads(key), mean.const_data_ptr<float>(),
-      {out.scales.mutable_data_ptr<float>(), out.norms.mutable_data_ptr<float>(), 1.f});
+      ToHeads(key), mean.const_data_ptr<float>(), 1 / kLargestCode,
+      out.scales.mutable_data_ptr<float>());
   C10_CUDA_KERNEL_LAUNCH_CHECK();
 }
 
@@ -249,8 +219,7 @@ bool RoundedAttentionCuda(const RoundedHeads& query, const RoundedHeads& key,
       out.is_contiguous() && out.sizes() == query.codes.sizes() &&
       key.codes.sizes() == value.sizes() && key.codes.size(0) == query.codes.size(0) &&
       key.codes.size(2) == query.codes.size(2) && key.scales.is_contiguous() &&
-      query.scales.stride(2) == 1 && query.norms.strides() == query.scales.strides() &&
-      key.norms.is_contiguous() &&
+      query.scales.stride(2) == 1 &&
       (query.scales.size(0) == 1 ||
        query.scales.stride(0) == query.scales.size(1) * query.scales.stride(1)) &&
       GetCudaOps().compute_capability(value.get_device()) == 90;
@@ -265,8 +234,6 @@ bool RoundedAttentionCuda(const RoundedHeads& query, const RoundedHeads& key,
   problem.query_scales = query.scales.const_data_ptr<float>();
   problem.key_scales = key.scales.const_data_ptr<float>();
   problem.query_scale_stride = query.scales.stride(1);
-  problem.query_norms = query.norms.const_data_ptr<float>();
-  problem.key_norms = key.norms.const_data_ptr<float>();
   LaunchAttention<IntegerForm>(out, problem);
   return true;
 }

@@ -179,8 +179,7 @@ TEST_F(RoundedAttentionGpuTest, EqualsTheReference) {
        {std::tuple(1, 1024, 2), std::tuple(2, 1111, 8), std::tuple(1, 1920, 3),
         std::tuple(1, 2305, 9), std::tuple(3, 1300, 40)}) {
     Inputs in = Packed(batch, tokens, heads);
-    // Small scores, for which keys beyond the last must not count either, and ones so large that
-    // the kernel searches maxima.
+    // Small scores, for which keys beyond the last must not count either, and large ones.
     in.query.select(2, 0).mul_(1e-3);
     in.query.select(2, 1).mul_(20);
     ASSERT_TRUE(RoundsAttention(in.query, in.key));

@@ -76,6 +76,13 @@ struct StepPlan {
   bool reuses_blocks = false;
 };
 
+// The ways in which a denoising step computes that have different times per operation.
+enum class StepMethod {
+  kExact,
+  kEightBits,  // GenerationPlan::eight_bits
+  kReuse,      // StepPlan::reuses_blocks
+};
+
 // One stage of a job, with the work and memory that it needs.
 struct StagePlan {
   Stage stage;  // the stage that its span will have
@@ -90,6 +97,7 @@ struct StagePlan {
   // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
   // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
   uint64_t host_bytes = 0;
+  StepMethod method = StepMethod::kExact;  // of kStepInference; kExact in other stages
 };
 
 // The tokens of a request's texts (engine/pipeline/prepared_request.h).

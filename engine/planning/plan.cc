@@ -144,6 +144,13 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   }
 }
 
+void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
+                  Violations& violations) {
+  if (!model.no_eight_bits.has_value() || !RoundsToEightBits(*request.quality)) return;
+  violations.Add("quality", absl::StrCat("is ", std::string(NameOf(*request.quality)),
+                                         "; must be exact ", *model.no_eight_bits));
+}
+
 void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
                 Violations& violations) {
   if (request.loras.size() > kMaxLorasOfRequest) {
@@ -246,6 +253,11 @@ double DecodingFlopsOf(const GenerationPlan& plan, const PlannedModel& model) {
   return grid.rows * grid.columns * DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid));
 }
 
+StepMethod MethodOf(const GenerationPlan& plan, const StepPlan& step) {
+  if (step.reuses_blocks) return StepMethod::kReuse;
+  return plan.eight_bits ? StepMethod::kEightBits : StepMethod::kExact;
+}
+
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
                                   const InspectedRequest& inspected,
                                   const std::optional<ResidencyChoice>& memory) {
@@ -266,6 +278,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
     stages.push_back({{StageKind::kStepLoading, step}, {}});
     const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;
     stages.push_back({{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops});
+    stages.back().method = MethodOf(plan, plan.steps[step]);
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
     }
@@ -317,6 +330,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                    "is set, but there is no image; must be left out of a text-to-video request");
   }
   CheckSampling(plan.request, *model.family, violations);
+  CheckQuality(plan.request, model, violations);
   CheckLoras(plan.request, model, violations);
   if (model.few_step.has_value()) {
     CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);

@@ -40,6 +40,9 @@ struct PlannedModel {
   int64_t element_bytes = 4;  // size of an element of transformers and text encoder
   EngineOptions options;      // settings for all jobs of the engine
   std::vector<PlannedLora> loras;
+  // Why the transformers cannot compute with inputs of 8 bits, to follow "must be exact"; nullopt
+  // if they can.
+  std::optional<std::string> no_eight_bits;
   // Whether the device has the kernels of engine/ops/fused_convolution.h.
   bool fuses_convolutions = false;
   // Whether the transformers record forwards of small videos as graphs, if memory allows.

@@ -25,6 +25,7 @@
 #include "engine/monitor/machine_monitor.h"
 #include "engine/planning/device_budget.h"
 #include "engine/runtime/assumed_rate.h"
+#include "engine/runtime/load_plan.h"
 #include "engine/runtime/wan_engine.h"
 
 namespace wan {
@@ -206,6 +207,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
     if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
     if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
     devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(gpu));
+  }
+  if (const auto obstacle = WhyNoEightBits(dtype, devices);
+      obstacle.has_value() && RoundsToEightBits(options.quality)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "quality is ", std::string(NameOf(options.quality)), "; must be exact ", *obstacle));
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   at::accelerator::setDeviceIndex(devices.front().index());

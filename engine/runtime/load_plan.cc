@@ -2,12 +2,14 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/ops/attention.h"
 #include "engine/ops/fused_convolution.h"
 #include "engine/planning/host_memory.h"
 #include "engine/planning/plan.h"
@@ -15,6 +17,14 @@
 
 namespace wan {
 namespace {
+
+// Tensor cores multiply inputs of 8 bits from this compute capability on, in the form of
+// AttentionProblem::compute_capability.
+constexpr int kFirstWithEightBits = 89;
+
+std::string CapabilityText(int capability) {
+  return absl::StrCat(capability / 10, ".", capability % 10);
+}
 
 // Plans a request that sets no optional field and whose texts have the maximum length.
 absl::StatusOr<GenerationPlan> PlanDefaults(const PlannedModel& planned, const PlanLimits& limits) {
@@ -67,6 +77,20 @@ std::vector<ResidencyPolicy> FirstPolicies(const PlannedModel& planned, const Pl
 
 }  // namespace
 
+std::optional<std::string> WhyNoEightBits(at::ScalarType dtype,
+                                          const std::vector<at::Device>& devices) {
+  if (devices.front().is_cpu()) return std::nullopt;
+  if (dtype == at::kFloat) {
+    return "while the server's dtype is fp32; a GPU has products of 8 bits only for bf16";
+  }
+  int least = kFirstWithEightBits;
+  for (const at::Device& device : devices) least = std::min(least, ComputeCapability(device));
+  if (least == kFirstWithEightBits) return std::nullopt;
+  return absl::StrCat("on this device, whose compute capability ", CapabilityText(least),
+                      " has no products of 8 bits (", CapabilityText(kFirstWithEightBits),
+                      " or higher has)");
+}
+
 absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options) {
   PlannedModel planned = PlanCheckpoint(
       checkpoint, static_cast<int64_t>(at::elementSize(options.dtype)), options.engine);
@@ -78,6 +102,9 @@ absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadO
   }
   planned.fuses_convolutions = planned.components.back().policy != ResidencyPolicy::kCpu &&
                                HasFusedConvolutions(options.device);
+  std::vector<at::Device> devices = {options.device};
+  devices.insert(devices.end(), options.peers.begin(), options.peers.end());
+  planned.no_eight_bits = WhyNoEightBits(options.dtype, devices);
   if (absl::Status status = CheckDefaults(checkpoint, planned); !status.ok()) return status;
   return planned;
 }

@@ -1,6 +1,11 @@
 // Decides how a model is loaded, before any weight is read.
 #pragma once
 
+#include <c10/core/Device.h>
+#include <c10/core/ScalarType.h>
+
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -10,6 +15,12 @@
 #include "engine/runtime/load_options.h"
 
 namespace wan {
+
+// Returns why transformers of this dtype cannot compute with inputs of 8 bits on one of the devices
+// (PlannedModel::no_eight_bits); nullopt if they can on all of them. CPUs can: they round to 8 bits
+// and compute in fp32.
+std::optional<std::string> WhyNoEightBits(at::ScalarType dtype,
+                                          const std::vector<at::Device>& devices);
 
 // Describes the checkpoint, so that jobs on the devices of `options` can be planned; the caller
 // adds the LoRAs. INVALID_ARGUMENT if a configured policy is not possible in a group of devices;

@@ -121,6 +121,44 @@ TEST(PlanTest, EveryViolationIsNamedAtOnce) {
       testing::HasSubstr("'nobody' is not a LoRA of model 'm', whose LoRAs are: light, style"));
 }
 
+TEST(PlanTest, TheQualityIsTheRequestsElseTheServers) {
+  PlannedModel model = RealModel();
+  EXPECT_EQ(PlanOn(model, TextRequest())->request.quality, Quality::kExact);
+  EXPECT_FALSE(PlanOn(model, TextRequest())->eight_bits);
+  model.options.quality = Quality::kHigh;
+  EXPECT_EQ(PlanOn(model, TextRequest())->request.quality, Quality::kHigh);
+  EXPECT_TRUE(PlanOn(model, TextRequest())->eight_bits);
+  GenerationRequest request = TextRequest();
+  request.quality = Quality::kExact;
+  EXPECT_FALSE(PlanOn(model, request)->eight_bits);
+}
+
+TEST(PlanTest, StepsOfOtherQualitiesAreToldApart) {
+  GenerationRequest request = TextRequest();
+  for (const auto& [quality, method] : {std::pair(Quality::kExact, StepMethod::kExact),
+                                        std::pair(Quality::kHigh, StepMethod::kEightBits)}) {
+    request.quality = quality;
+    const auto plan = Plan(request);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    EXPECT_EQ(StageOf(*plan, "Step_0_Inference").method, method);
+    EXPECT_EQ(StageOf(*plan, "VAE_Decoding").method, StepMethod::kExact);
+  }
+}
+
+TEST(PlanTest, AQualityThatTheDeviceDoesNotHaveIsRefused) {
+  PlannedModel model = RealModel();
+  model.no_eight_bits = "on this device, whose compute capability 8.0 has no products of 8 bits";
+  EXPECT_TRUE(PlanOn(model, TextRequest()).ok());
+  GenerationRequest request = TextRequest();
+  request.quality = Quality::kHigh;
+  const absl::StatusOr<GenerationPlan> plan = PlanOn(model, request);
+  ASSERT_THAT(FieldsOf(plan.status()), ElementsAre("quality"));
+  EXPECT_EQ(
+      FieldViolationsOf(plan.status()).front().description,
+      "is high; must be exact on this device, whose compute capability 8.0 has no products of "
+      "8 bits");
+}
+
 TEST(PlanTest, LorasStayAsTheyWereAskedFor) {
   PlannedModel model = RealModel();
   GenerationRequest request = TextRequest();

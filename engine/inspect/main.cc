@@ -40,6 +40,7 @@ struct PlanFlags {
   double memory_gib = 0;
   std::vector<std::string> shapes;
   std::vector<std::string> residency;
+  std::string quality{wan::NameOf(wan::Quality::kExact)};
 };
 
 // Parses the flags and stores the result in `question`. If a flag is wrong, prints the error on
@@ -58,6 +59,13 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
     }
     question.shapes.push_back(shape);
   }
+  const std::optional<wan::Quality> quality = wan::ParseQuality(flags.quality);
+  if (!quality.has_value()) {
+    std::cerr << "wan_inspect: --quality is '" << flags.quality
+              << "'; must be exact, high or fast\n";
+    return false;
+  }
+  question.quality = *quality;
   for (const std::string& text : flags.residency) {
     const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
     if (!entry.has_value()) {
@@ -144,6 +152,7 @@ int main(int argc, char** argv) {
   plan->add_option("--shape", flags.shapes,
                    "WIDTHxHEIGHTxFRAMES; may be repeated; default: the model's");
   plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY; may be repeated");
+  plan->add_option("--quality", flags.quality, "exact, high or fast; default: exact");
   plan->add_flag("--image", question.image,
                  "Plan videos that start from an image, if the model can also start without one");
   plan->add_flag("--json", as_json, "One JSON object in place of the text");

@@ -124,8 +124,8 @@ void AppendVideo(const Json& video, std::string& text) {
 absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(question.path);
   if (!checkpoint.ok()) return checkpoint.status();
-  const PlannedModel model =
-      PlanCheckpoint(**checkpoint, kBf16Bytes, {.residency = question.residency});
+  const PlannedModel model = PlanCheckpoint(
+      **checkpoint, kBf16Bytes, {.residency = question.residency, .quality = question.quality});
   uint64_t job_bytes = 0;
   if (question.device_memory_limit > 0) {
     const absl::StatusOr<DeviceBudget> budget =
@@ -135,6 +135,7 @@ absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   }
   Json report = {{"path", question.path},
                  {"model", std::string(NameOf(model.family->id))},
+                 {"quality", std::string(NameOf(question.quality))},
                  {"device_memory_limit", question.device_memory_limit},
                  {"job_memory", job_bytes},
                  {"components", Json::array()},
@@ -160,7 +161,8 @@ absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
 std::string MemoryReportText(const Json& report) {
   std::string text =
       absl::StrCat("checkpoint    ", report["path"].get<std::string>(), "\nmodel         ",
-                   report["model"].get<std::string>(), ", in bf16\ndevice       ");
+                   report["model"].get<std::string>(), ", in bf16, quality ",
+                   report["quality"].get<std::string>(), "\ndevice       ");
   if (report["device_memory_limit"].get<uint64_t>() == 0) {
     text += " no limit\n";
   } else {

@@ -9,6 +9,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "engine/api/quality.h"
 #include "engine/api/residency.h"
 
 namespace wan {
@@ -22,11 +23,13 @@ struct MemoryQuestion {
   std::vector<VideoShape> shapes;             // empty: one video of the model's default shape
   // Whether videos start from an image, for models that can start with or without one.
   bool image = false;
+  Quality quality = Quality::kExact;
   // The report assumes bf16, texts of the maximum length, and the model's default number of steps.
 };
 
 // Returns an object with these members:
 //   "path", "model", "device_memory_limit", "job_memory" (bytes that a job may hold; 0: no limit)
+//   "quality"     "exact", "high" or "fast"
 //   "components"  array of {"name", "bytes"}
 //   "fits"        whether all videos fit
 //   "videos"      array of {"shape": "1280x704x121", "fits", and if it fits:

@@ -50,9 +50,18 @@ TEST(MemoryReportTest, TellsWhereWeightsLiveAndWhatEachStageTakes) {
   EXPECT_THAT(refused["message"].get<std::string>(), HasSubstr("At this size "));
 
   EXPECT_THAT(MemoryReportText(report),
-              AllOf(StartsWith("checkpoint    synthetic:t2v-a14b\n"),
+              AllOf(StartsWith("checkpoint    synthetic:t2v-a14b\n"
+                               "model         t2v-a14b, in bf16, quality exact\n"),
                     HasSubstr("832x480x81: at most "), HasSubstr("transformer stream"),
                     HasSubstr("3840x2176x241: does not fit\n  num_frames: a video of ")));
+}
+
+TEST(MemoryReportTest, VideosOfAnotherQuality) {
+  const Json report =
+      Report({.path = WAN_CHECKPOINT_DIR "/ti2v-5b/original", .quality = Quality::kHigh});
+  EXPECT_EQ(report["quality"], "high");
+  EXPECT_EQ(report["fits"], true);
+  EXPECT_THAT(MemoryReportText(report), HasSubstr("in bf16, quality high\n"));
 }
 
 TEST(MemoryReportTest, TheDefaultShapeWithoutALimitIsAllResident) {

@@ -121,6 +121,19 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   return result;
 }
 
+GenerationRequest RequestOf(const wan::v1::Job& job, std::shared_ptr<const std::string> image) {
+  GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
+  // The stored request has the size that the first plan resolved; do not resolve it again.
+  request.size_is_exact = true;
+  request.quality = ParseQuality(QualityOf(job.request()));
+  return request;
+}
+
+std::string_view QualityOf(const wan::v1::GenerationRequest& stored) {
+  const std::string_view word = WordOf(stored.quality());
+  return word.empty() ? NameOf(Quality::kExact) : word;
+}
+
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   wan::v1::GenerationRequest result;
   result.set_model(request.model);

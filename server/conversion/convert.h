@@ -28,6 +28,13 @@ inline constexpr std::string_view kErrorDomain = "wanserve";
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
                                   std::shared_ptr<const std::string> image);
 
+// Converts the stored request of a job, whose size is exact. `image` as above.
+GenerationRequest RequestOf(const wan::v1::Job& job, std::shared_ptr<const std::string> image);
+
+// Returns the word of a stored request's quality. Requests that are older than the field were
+// computed exactly.
+std::string_view QualityOf(const wan::v1::GenerationRequest& stored);
+
 // Converts a resolved request, without its image and the fields that the engine does not have
 // (priority, deadline, request_id, labels).
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);

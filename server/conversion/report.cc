@@ -55,6 +55,14 @@ wan::v1::ComponentPlan ComponentOf(const ComponentDescription& description,
 
 }  // namespace
 
+std::vector<int> ReusedSteps(const GenerationPlan& plan) {
+  std::vector<int> reused;
+  for (size_t step = 0; step < plan.steps.size(); ++step) {
+    if (plan.steps[step].reuses_blocks) reused.push_back(static_cast<int>(step));
+  }
+  return reused;
+}
+
 wan::v1::SystemDescription ToProto(const SystemFacts& facts) {
   wan::v1::SystemDescription system;
   system.set_libtorch_version(facts.libtorch_version);
@@ -74,6 +82,8 @@ wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription&
   }
   for (const StagePlan& stage : plan.stages) *report.add_stages() = ToProto(stage);
   report.set_batched_guidance(plan.batched_guidance);
+  report.set_eight_bits(plan.eight_bits);
+  for (const int step : ReusedSteps(plan)) report.add_reused_steps(step);
   report.set_guided(plan.guided);
   report.set_prefetch_experts(plan.prefetch_experts);
   report.set_record_forwards(plan.record_forwards);

@@ -15,6 +15,9 @@ namespace wan::server {
 // Sets all fields except server_version and server_revision.
 wan::v1::SystemDescription ToProto(const SystemFacts& facts);
 
+// Returns the numbers of the steps that reuse blocks, in the order of the plan.
+std::vector<int> ReusedSteps(const GenerationPlan& plan);
+
 // `model` describes the model of the plan.
 wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription& model);
 

@@ -94,9 +94,7 @@ absl::Status AttemptRun::Plan() {
     image_bytes_ = stored->size();
     image = std::make_shared<const std::string>(*std::move(stored));
   }
-  GenerationRequest request = ToEngineRequest(job_.request(), std::move(image));
-  // The stored request has the size that the first plan resolved; do not resolve it again.
-  request.size_is_exact = true;
+  const GenerationRequest request = RequestOf(job_, std::move(image));
   absl::StatusOr<GenerationPlan> plan = CallEngine([&] { return engine_.Plan(request); });
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);

@@ -15,6 +15,7 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
+#include "server/conversion/report.h"
 #include "server/conversion/validation.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/image_check.h"
@@ -434,6 +435,8 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
   double flops = 0;
   for (const StagePlan& stage : plan.stages) flops += stage.flops.value_or(0);
   response.set_flops(flops);
+  response.set_eight_bits(plan.eight_bits);
+  for (const int step : ReusedSteps(plan)) response.add_reused_steps(step);
   if (plan.peak_device_bytes > 0) response.set_device_memory_bytes(plan.peak_device_bytes);
   if (plan.peak_host_bytes > 0) response.set_host_memory_bytes(plan.peak_host_bytes);
 

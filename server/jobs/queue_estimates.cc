@@ -69,8 +69,7 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
           if (!stored.ok()) continue;  // skip the job: its attempt will report the error
           image = std::make_shared<const std::string>(*std::move(stored));
         }
-        GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
-        request.size_is_exact = true;
+        const GenerationRequest request = RequestOf(job, std::move(image));
         const absl::StatusOr<GenerationPlan> plan =
             CallEngine([&] { return engine.Plan(request); });
         if (!plan.ok()) continue;  // skip the job: its attempt will report the error

@@ -2,6 +2,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/utf8.h"
+#include "proto/enum_words.h"
+#include "server/conversion/convert.h"
 
 namespace wan::server {
 
@@ -22,6 +24,8 @@ wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> f
   // The stored size is always the video's exact size, even in jobs from before the field exact_size
   // existed.
   receipt.mutable_request()->set_exact_size(true);
+  // Jobs without a quality are older than that field.
+  receipt.mutable_request()->set_quality(*ValueOf<wan::v1::Quality>(QualityOf(job.request())));
   receipt.set_image_sha256(job.image_sha256());
   if (job.has_provenance()) *receipt.mutable_provenance() = job.provenance();
   for (const JobFile& file : files) {

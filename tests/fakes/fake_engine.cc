@@ -317,11 +317,16 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   add(StageKind::kTi2vPreprocess);
   add(StageKind::kT5Encoding);
   if (plan.image_to_video) add(StageKind::kVaeEncoding);
+  plan.eight_bits = RoundsToEightBits(*plan.request.quality);
   const int steps = *plan.request.steps;
   for (int step = 0; step < steps; ++step) {
     plan.steps.push_back({1000.0 * (steps - step) / steps, ExpertRole::kOnly, 5.0});
+    plan.steps.back().reuses_blocks = plan.request.quality == Quality::kFast && step % 2 == 1;
     add({StageKind::kStepLoading, step});
     add({StageKind::kStepInference, step});
+    plan.stages.back().method = plan.steps.back().reuses_blocks ? StepMethod::kReuse
+                                : plan.eight_bits               ? StepMethod::kEightBits
+                                                                : StepMethod::kExact;
   }
   add(StageKind::kVaeDecoding);
   add(StageKind::kVideoEncoding);

@@ -67,6 +67,7 @@ groups:
     models: [ti2v-5b, small]
   - {device: "cuda:2,3"}
 dtype: fp32
+quality: high
 vae_precision: bf16
 record_forwards: false
 guidance_batching: batched
@@ -143,6 +144,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_THAT(config.groups[1].devices, ElementsAre("cuda:2", "cuda:3"));
   EXPECT_THAT(config.groups[1].models, IsEmpty());
   EXPECT_EQ(config.engine.dtype, "fp32");
+  EXPECT_EQ(config.engine.quality, Quality::kHigh);
   EXPECT_EQ(config.engine.cpu_threads, 3);
   EXPECT_FALSE(config.engine.gpm);
   EXPECT_EQ(config.engine.device_memory_limit, uint64_t{24} << 30);

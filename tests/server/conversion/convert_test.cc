@@ -8,6 +8,7 @@
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/quality.h"
 #include "engine/api/vae_precision.h"
 #include "engine/schedulers/flow_schedule.h"
 #include "gmock/gmock.h"
@@ -142,6 +143,28 @@ TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {
     EXPECT_EQ(ToProto(engine).vae_precision(), proto);
   }
   EXPECT_FALSE(ToEngineRequest({}, nullptr).vae_precision.has_value()) << "the server's setting";
+}
+
+TEST(ConvertTest, EveryQualityHasItsOwnValue) {
+  for (const Quality quality : kQualities) {
+    wan::v1::GenerationRequest request;
+    request.set_quality(ValueOf<wan::v1::Quality>(NameOf(quality)).value());
+    EXPECT_EQ(ToEngineRequest(request, nullptr).quality, quality);
+    EXPECT_EQ(ToProto(ToEngineRequest(request, nullptr)).quality(), request.quality());
+    EXPECT_EQ(QualityOf(request), NameOf(quality));
+  }
+  EXPECT_EQ(WordsOf<wan::v1::Quality>().size(), kQualities.size());
+  EXPECT_FALSE(ToEngineRequest({}, nullptr).quality.has_value()) << "the server's setting";
+}
+
+// Its server may have another setting now.
+TEST(ConvertTest, AStoredRequestWithoutAQualityIsExact) {
+  wan::v1::Job job;
+  EXPECT_EQ(QualityOf(job.request()), "exact");
+  EXPECT_EQ(RequestOf(job, nullptr).quality, Quality::kExact);
+  job.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
+  EXPECT_EQ(RequestOf(job, nullptr).quality, Quality::kFast);
+  EXPECT_TRUE(RequestOf(job, nullptr).size_is_exact);
 }
 
 TEST(ConvertTest, EverySolverHasAName) {

@@ -28,6 +28,8 @@ TEST(ReportTest, ThePlanHasWhatWasDecided) {
        .host_bytes = 4},
   };
   plan.batched_guidance = true;
+  plan.eight_bits = true;
+  plan.steps = {{.reuses_blocks = false}, {.reuses_blocks = true}, {}, {.reuses_blocks = true}};
   plan.decode_tiles = {2, 3};
   plan.tokens = 11;
   plan.device_memory_bytes = 12;
@@ -45,7 +47,8 @@ TEST(ReportTest, ThePlanHasWhatWasDecided) {
             "batched_guidance: true guided: true decode_tile_rows: 2 decode_tile_columns: 3 "
             "tokens: 11 device_memory_limit_bytes: 12 peak_device_bytes: 13 blocks: 30 "
             "block_operators { name: \"elementwise\" bytes: 14 } "
-            "block_operators { name: \"self_attention\" flops: 15 bytes: 16 }");
+            "block_operators { name: \"self_attention\" flops: 15 bytes: 16 } "
+            "eight_bits: true reused_steps: 1 reused_steps: 3");
 }
 
 TEST(ReportTest, TheSystemHasWhatIsKnown) {

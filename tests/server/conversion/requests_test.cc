@@ -206,6 +206,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"DeadlineYear10000", "deadline", [](auto& r) { SetDeadline(r, 253'402'300'800, 0); }},
         Case{"LongestId", "", [](auto& r) { r.set_request_id(Repeat("\u00e9", 128)); }},
         Case{"TooLongId", "request_id", [](auto& r) { r.set_request_id(Repeat("x", 129)); }},
+        Case{"UnknownQuality", "quality",
+             [](auto& r) { r.set_quality(static_cast<wan::v1::Quality>(9)); }},
         Case{"UnknownVaePrecision", "vae_precision",
              [](auto& r) { r.set_vae_precision(static_cast<wan::v1::VaePrecision>(9)); }},
         Case{"UnknownSolver", "solver",

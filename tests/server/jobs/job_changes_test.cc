@@ -321,6 +321,33 @@ TEST_F(JobChangesTest, AQuoteSaysWhatAJobWouldTakeAndMakesNone) {
   engine_->Release(kHeld);
 }
 
+TEST_F(JobChangesTest, AQuoteSaysHowItWouldCompute) {
+  engine_->TakeTime("Step_Inference", absl::Seconds(2));
+  Open();
+  wan::v1::QuoteRequest request;
+  *request.mutable_request() = Request();
+  RunToEnd(Create());
+  auto quote = service_->Quote(request);
+  ASSERT_TRUE(quote.ok()) << quote.status();
+  EXPECT_EQ(quote->request().quality(), wan::v1::QUALITY_EXACT);
+  EXPECT_FALSE(quote->eight_bits());
+  EXPECT_THAT(quote->reused_steps(), IsEmpty());
+
+  request.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
+  quote = service_->Quote(request);
+  ASSERT_TRUE(quote.ok()) << quote.status();
+  EXPECT_EQ(quote->request().quality(), wan::v1::QUALITY_FAST);
+  EXPECT_TRUE(quote->eight_bits());
+  EXPECT_THAT(quote->reused_steps(), ElementsAre(1));
+  EXPECT_DOUBLE_EQ(quote->warm_time().p50_seconds(), 6) << "as exact until a job has run";
+  // What such jobs take changes nothing for exact ones.
+  engine_->TakeTime("Step_Inference", absl::Seconds(1));
+  RunToEnd(Create(request.request()));
+  EXPECT_NEAR(service_->Quote(request)->warm_time().p50_seconds(), 3, 0.01);
+  request.mutable_request()->clear_quality();
+  EXPECT_NEAR(service_->Quote(request)->warm_time().p50_seconds(), 6, 0.01);
+}
+
 TEST_F(JobChangesTest, BeforeTheFirstStepTimesFollowFromThePlan) {
   engine_->AssumeRate(1e9);
   engine_->TakeTime("Step_Inference", absl::Seconds(2));

@@ -167,6 +167,16 @@ TEST_F(JobRequestsTest, AnotherBackgroundMakesAnotherRequest) {
   EXPECT_EQ(ReasonOf(calls().Create(request, false).status()), kReasonRequestIdReused);
 }
 
+TEST_F(JobRequestsTest, AnotherQualityMakesAnotherRequest) {
+  Open();
+  wan::v1::GenerationRequest request = Request();
+  request.set_request_id("once");
+  const std::string name = Create(request);
+  EXPECT_EQ(calls().Create(request, false)->job.name(), name);
+  request.set_quality(wan::v1::QUALITY_FAST);
+  EXPECT_EQ(ReasonOf(calls().Create(request, false).status()), kReasonRequestIdReused);
+}
+
 TEST_F(JobRequestsTest, RetryFindsItsJobWhateverHasBecomeOfTheServer) {
   options_.queue_capacity = 1;
   Open();

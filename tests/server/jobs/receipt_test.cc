@@ -75,6 +75,7 @@ TEST_F(ReceiptTest, HasWhatTheVideoWasMadeFrom) {
   const wan::v1::Receipt receipt = WithDigests(name);
   EXPECT_EQ(receipt.name(), name + "/receipt");
   EXPECT_EQ(receipt.request().seed(), 1000);
+  EXPECT_EQ(receipt.request().quality(), wan::v1::QUALITY_EXACT);
   EXPECT_EQ(receipt.request().image(), "");
   EXPECT_EQ(receipt.image_sha256(), Sha256Hex("PNG bytes"));
   EXPECT_EQ(receipt.provenance().server_version(), "1.2.3");
@@ -82,6 +83,19 @@ TEST_F(ReceiptTest, HasWhatTheVideoWasMadeFrom) {
               ElementsAre("vae/0 1 " + Sha256Hex("a"), "vae/1 2 " + Sha256Hex("bb")));
   ASSERT_EQ(receipt.artifacts_size(), 1);
   EXPECT_EQ(receipt.artifacts(0).sha256(), Sha256Hex("mp4 seed 1000"));
+}
+
+TEST_F(ReceiptTest, RepeatsTheQuality) {
+  Open();
+  wan::v1::GenerationRequest request = Request();
+  request.set_quality(wan::v1::QUALITY_HIGH);
+  const std::string name = Create(request);
+  RunToEnd(name);
+  EXPECT_EQ(Receipt(name).request().quality(), wan::v1::QUALITY_HIGH);
+  EXPECT_EQ(engine_->Generated().back().quality, Quality::kHigh);
+  const auto report = service_->Report(name);
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_TRUE(report->plan().eight_bits());
 }
 
 TEST_F(ReceiptTest, SaysWhatTheAttemptUsedNotWhatIsLoadedNow) {

@@ -206,6 +206,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "cuda:3,4=m",
                                           "--dtype",
                                           "fp32",
+                                          "--quality",
+                                          "fast",
                                           "--vae-precision",
                                           "tf32",
                                           "--record-forwards",

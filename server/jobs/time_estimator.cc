@@ -37,6 +37,31 @@ std::optional<StageKind> ParseStageKind(std::string_view name) {
   return std::nullopt;
 }
 
+// The words that follow the name of a step in the learned rates: "Step_Inference/eight_bits". A
+// server that does not know them skips their lines.
+constexpr std::array<std::pair<StepMethod, std::string_view>, 3> kMethods = {
+    {{StepMethod::kExact, ""},
+     {StepMethod::kEightBits, "/eight_bits"},
+     {StepMethod::kReuse, "/reuse"}}};
+
+std::string_view SuffixOf(StepMethod method) {
+  for (const auto& [known, suffix] : kMethods) {
+    if (known == method) return suffix;
+  }
+  return "";
+}
+
+// Inverse of the names that Learned writes.
+std::optional<std::pair<StageKind, StepMethod>> ParseRateName(std::string_view name) {
+  const size_t kind_ends = std::min(name.find('/'), name.size());
+  const std::optional<StageKind> kind = ParseStageKind(name.substr(0, kind_ends));
+  if (!kind.has_value()) return std::nullopt;
+  for (const auto& [method, suffix] : kMethods) {
+    if (suffix == name.substr(kind_ends)) return std::pair(*kind, method);
+  }
+  return std::nullopt;
+}
+
 // Whether the plan counts the stage's operations; then its time is estimated from them.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
@@ -45,9 +70,10 @@ bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 PlannedWork::PlannedWork(std::span<const StagePlan> stages) {
   for (const StagePlan& stage : stages) {
     const StageKind kind = stage.stage.kind;
-    auto sum = std::find_if(kinds_.begin(), kinds_.end(),
-                            [&](const OfKind& known) { return known.kind == kind; });
-    if (sum == kinds_.end()) sum = kinds_.insert(sum, OfKind{kind});
+    auto sum = std::find_if(kinds_.begin(), kinds_.end(), [&](const OfKind& known) {
+      return known.kind == kind && known.method == stage.method;
+    });
+    if (sum == kinds_.end()) sum = kinds_.insert(sum, OfKind{kind, stage.method});
     if (HasWork(stage)) {
       sum->flops += *stage.flops;
       ++sum->stages_with_flops;
@@ -68,7 +94,7 @@ PlannedWork PlannedWork::BeforeSteps() const {
 
 void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, double seconds) {
   absl::MutexLock lock(&mutex_);
-  Rates& rates = rates_[std::string(model)][stage.stage.kind];
+  Rates& rates = rates_[std::string(model)][{stage.stage.kind, stage.method}];
   Blend(rates.per_stage, seconds);
   if (HasWork(stage)) Blend(rates.per_operation, seconds / *stage.flops);
 }
@@ -79,10 +105,10 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
   const ModelRates* const learned = LearnedOf(model);
   if (learned == nullptr || work.kinds_.empty()) return std::nullopt;
   const ModelRates& of_model = *learned;
-  const auto step = of_model.find(StageKind::kStepInference);
+  const auto step = StepOf(of_model);
   double seconds = 0;
   for (const PlannedWork::OfKind& of_kind : work.kinds_) {
-    const auto found = of_model.find(of_kind.kind);
+    const auto found = of_model.find({of_kind.kind, of_kind.method});
     const Rates& rates = found != of_model.end() ? found->second : step->second;
     int by_stage = of_kind.other_stages;
     if (rates.per_operation.has_value()) {
@@ -97,8 +123,17 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
 
 const TimeEstimator::ModelRates* TimeEstimator::LearnedOf(std::string_view model) const {
   const auto known = rates_.find(model);
-  if (known == rates_.end() || !known->second.contains(StageKind::kStepInference)) return nullptr;
+  if (known == rates_.end() || StepOf(known->second) == known->second.end()) return nullptr;
   return &known->second;
+}
+
+TimeEstimator::ModelRates::const_iterator TimeEstimator::StepOf(const ModelRates& rates) {
+  // A step that reuses blocks says nothing about steps that compute them.
+  for (const StepMethod method : {StepMethod::kExact, StepMethod::kEightBits}) {
+    const auto found = rates.find({StageKind::kStepInference, method});
+    if (found != rates.end()) return found;
+  }
+  return rates.end();
 }
 
 void TimeEstimator::Assume(double rate) {
@@ -129,10 +164,10 @@ std::string TimeEstimator::Learned() const {
   absl::MutexLock lock(&mutex_);
   std::string lines;
   for (const auto& [model, of_model] : rates_) {
-    for (const auto& [kind, rates] : of_model) {
-      // In a line, -1 stands for an unknown rate. The model's name comes last because it may
-      // contain spaces.
-      absl::StrAppend(&lines, std::string(NameOf(kind)), " ",
+    for (const auto& [name, rates] : of_model) {
+      // -1 stands for an unknown rate. The model's name comes last because it may contain spaces.
+      absl::StrAppend(&lines, std::string(NameOf(name.first)), std::string(SuffixOf(name.second)),
+                      " ",
                       absl::StrFormat("%.9g %.9g ", rates.per_operation.value_or(-1),
                                       rates.per_stage.value_or(-1)),
                       model, "\n");
@@ -153,13 +188,12 @@ void TimeEstimator::TakeOver(std::string_view text) {
         !absl::SimpleAtod(words[2], &per_stage) || !(per_operation >= -1) || !(per_stage >= 0)) {
       continue;
     }
-    // The kind is called "Step_Inference"; the name of a step's own stage contains the step's
-    // number.
-    const std::optional<StageKind> kind = ParseStageKind(words[0]);
-    if (!kind.has_value()) continue;
+    // "Step_Inference" names the kind; the name of a step's stage contains its number.
+    const auto name = ParseRateName(words[0]);
+    if (!name.has_value()) continue;
     if (per_operation >= 0) rates.per_operation = per_operation;
     rates.per_stage = per_stage;
-    rates_[words[3]].try_emplace(*kind, rates);
+    rates_[words[3]].try_emplace(*name, rates);
   }
 }
 

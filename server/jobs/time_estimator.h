@@ -8,6 +8,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -29,6 +30,7 @@ class PlannedWork {
   friend class TimeEstimator;
   struct OfKind {
     StageKind kind;
+    StepMethod method = StepMethod::kExact;
     double flops = 0;
     int stages_with_flops = 0;  // number of stages whose time is estimated from their operations
     int other_stages = 0;
@@ -83,8 +85,11 @@ class TimeEstimator {
     std::optional<double> per_operation;
     std::optional<double> per_stage;
   };
-  using ModelRates = std::map<StageKind, Rates>;
+  using ModelRates = std::map<std::pair<StageKind, StepMethod>, Rates>;
 
+  // Returns the rates of the most exact steps that computed their blocks; the end if there are
+  // none.
+  static ModelRates::const_iterator StepOf(const ModelRates& rates);
   // Returns the model's rates; null while no denoising step of the model was observed.
   const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);
 

@@ -59,6 +59,57 @@ TEST(TimeEstimatorTest, AStageNeverSeenRunsAsFastAsAStep) {
   EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(kStages)), 0 + 2 + 2 + 1);
 }
 
+StagePlan Step(StepMethod method, double flops = 100) {
+  StagePlan step{{StageKind::kStepInference, 0}, flops};
+  step.method = method;
+  return step;
+}
+
+double SecondsOf(const TimeEstimator& estimator, const StagePlan& stage) {
+  return estimator.Seconds("m", PlannedWork({&stage, 1})).value_or(-1);
+}
+
+TEST(TimeEstimatorTest, EachMethodOfAStepHasItsRate) {
+  TimeEstimator estimator;
+  estimator.Observe("m", Step(StepMethod::kExact), 10);
+  // Until steps of 8 bits were seen, they are as fast as exact ones, and steps that reuse blocks
+  // take what their few operations take.
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kEightBits)), 10);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kReuse, 1)), 0.1);
+
+  estimator.Observe("m", Step(StepMethod::kEightBits), 6);
+  estimator.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), 10);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kEightBits)), 6);
+  const std::vector<StagePlan> fast = {Step(StepMethod::kEightBits),
+                                       Step(StepMethod::kReuse, 1),
+                                       Step(StepMethod::kEightBits),
+                                       Step(StepMethod::kReuse, 1),
+                                       {StageKind::kVaeDecoding, 50}};
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(fast)), 6 + 0.5 + 6 + 0.5 + 5);
+}
+
+TEST(TimeEstimatorTest, TheRatesOfMethodsOutliveTheProcess) {
+  TimeEstimator before;
+  before.Observe("m", Step(StepMethod::kExact), 10);
+  before.Observe("m", Step(StepMethod::kEightBits), 6);
+  before.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
+  EXPECT_EQ(before.Learned(),
+            "Step_Inference 0.1 10 m\nStep_Inference/eight_bits 0.06 6 m\n"
+            "Step_Inference/reuse 0.5 0.5 m\n");
+  TimeEstimator after;
+  after.TakeOver(before.Learned() + "Step_Inference/better 1 1 m\nStep_Inference/ 1 1 n\n");
+  EXPECT_EQ(after.Learned(), before.Learned());
+}
+
+TEST(TimeEstimatorTest, StepsThatReuseBlocksAreNoRateOfTheModel) {
+  TimeEstimator estimator;
+  estimator.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
+  EXPECT_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), -1);
+  estimator.Observe("m", Step(StepMethod::kEightBits), 6);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), 6);
+}
+
 TEST(TimeEstimatorTest, TheLatestCountsMost) {
   TimeEstimator estimator;
   const std::vector<StagePlan> step = {{{StageKind::kStepInference, 0}, 100}};

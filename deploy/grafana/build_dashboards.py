@@ -297,22 +297,23 @@ def steps():
                   (f'wan_inflight_stage_seconds{{{MODEL}}}', WHO + ' {{group}} {{model}} {{stage}}')),
         ]),
         ('Steps', [
-            graph('Seconds of a step', 's', 'Median and 95th percentile by shape; wrong by a fifth at most.',
-                  (f'histogram_quantile(0.5, sum by (le, model, shape) (rate(wan_step_seconds_bucket{{{MODEL}}}[$__rate_interval])))',
-                   '{{model}} {{shape}} p50'),
-                  (f'histogram_quantile(0.95, sum by (le, model, shape) (rate(wan_step_seconds_bucket{{{MODEL}}}[$__rate_interval])))',
-                   '{{model}} {{shape}} p95')),
+            graph('Seconds of a step', 's', 'Median and 95th percentile by shape and quality; wrong by a fifth at most.',
+                  (f'histogram_quantile(0.5, sum by (le, model, quality, shape) (rate(wan_step_seconds_bucket{{{MODEL}}}[$__rate_interval])))',
+                   '{{model}} {{shape}} {{quality}} p50'),
+                  (f'histogram_quantile(0.95, sum by (le, model, quality, shape) (rate(wan_step_seconds_bucket{{{MODEL}}}[$__rate_interval])))',
+                   '{{model}} {{shape}} {{quality}} p95')),
             graph('Seconds of a step by expert', 's', 'Mean seconds of a step.',
-                  (f'sum by (model, shape, expert) (rate(wan_step_seconds_sum{{{MODEL}}}[$__rate_interval])) / '
-                   f'(sum by (model, shape, expert) (rate(wan_step_seconds_count{{{MODEL}}}[$__rate_interval])) > 0)',
-                   '{{model}} {{shape}} {{expert}}')),
+                  (f'sum by (model, quality, shape, expert) (rate(wan_step_seconds_sum{{{MODEL}}}[$__rate_interval])) / '
+                   f'(sum by (model, quality, shape, expert) (rate(wan_step_seconds_count{{{MODEL}}}[$__rate_interval])) > 0)',
+                   '{{model}} {{shape}} {{quality}} {{expert}}')),
             graph('Achieved FLOP/s by stage', 'none', 'FLOP a second of denoising steps and of decoding, while they run.',
                   (f'sum by (model, stage) (rate(wan_stage_flops_total{{{MODEL}}}[$__rate_interval])) / '
                    f'(sum by (model, stage) (rate(wan_stage_seconds_sum{{{MODEL}}}[$__rate_interval])) > 0)',
                    '{{model}} {{stage}}')),
             graph('Step time against the day before', 'percentunit',
                   'Seconds for an operation within 15 minutes, divided by those of the day. Above 1.3 the alert WanserveStepsSlow fires.',
-                  (f'wan:step_seconds_per_flop:15m{{{MODEL}}} / wan:step_seconds_per_flop:1d{{{MODEL}}}', WHO + ' {{model}} {{shape}}')),
+                  (f'wan:step_seconds_per_flop:15m{{{MODEL}}} / wan:step_seconds_per_flop:1d{{{MODEL}}}',
+                   WHO + ' {{model}} {{shape}} {{quality}}')),
         ]),
         ('Where the time goes', [
             graph('Share of time by stage', 'percentunit', 'Of the time of all attempts, also failed and stopped ones; adds up to 1.',

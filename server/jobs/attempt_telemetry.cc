@@ -16,6 +16,7 @@ SinkContext ContextOf(const RunnerParts& parts, const wan::v1::Job& job) {
           .job = job.name(),
           .attempt = job.attempt(),
           .shape = {asked.width(), asked.height(), asked.num_frames()},
+          .quality = std::string(QualityOf(asked)),
           .group = parts.group,
           .trace = job.trace()};
 }

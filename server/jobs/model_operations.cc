@@ -99,7 +99,7 @@ absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   if (!configured) resolved = parts_.roots.Resolve(asked);
   if (!resolved.ok()) return resolved.status();
   const ModelSpec& spec = *resolved;
-  const auto sinks = MakeSinks(parts_.sinks, {spec.name, "", 0, {}, group});
+  const auto sinks = MakeSinks(parts_.sinks, {.model = spec.name, .job = "", .group = group});
   std::vector<TelemetrySink*> views;
   views.reserve(sinks.size());
   for (const auto& sink : sinks) views.push_back(sink.get());

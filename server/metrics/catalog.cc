@@ -14,7 +14,7 @@ using enum MetricType;
 
 constexpr MetricRow kJobRows[] = {
     {"wan_active_jobs", kGauge, "", "state", "Jobs that wait (queued) or run (running) now."},
-    {"wan_jobs_total", kCounter, "", "model, state",
+    {"wan_jobs_total", kCounter, "", "model, quality, state",
      "Jobs that ended since the server started, by final state: completed, failed, cancelled."},
     {"wan_jobs_rejected_total", kCounter, "", "reason",
      "Jobs that were refused, by the error's reason."},
@@ -27,8 +27,9 @@ constexpr MetricRow kJobRows[] = {
      "Running jobs that went back to the queue: the server stopped (stopped), another job took "
      "over (preempted), the process or the device was lost (lost), or the data folder took no "
      "writes (storage)."},
-    {"wan_job_seconds", kHistogram, "seconds", "model, state",
-     "Wall seconds from a job's acceptance to its end, by final state."},
+    {"wan_job_seconds", kHistogram, "seconds", "model, quality, state",
+     "Wall seconds from a job's acceptance to its end, by final state. Qualities other than exact "
+     "exist from their first job on."},
     {"wan_stop_seconds", kHistogram, "seconds", "model",
      "Seconds from the request that stopped a running job (cancel, deadline, shutdown, preemption) "
      "until its device was free; the goal is 0.5 at most."},
@@ -71,24 +72,24 @@ constexpr MetricRow kRunRows[] = {
     {"wan_inflight_since_step_seconds", kGauge, "seconds", "group, model",
      "Seconds since the running job's latest step ended; before its first, since the attempt "
      "began."},
-    {"wan_inflight_stage_seconds", kGauge, "seconds", "group, model, stage",
+    {"wan_inflight_stage_seconds", kGauge, "seconds", "group, model, quality, stage",
      "Seconds since the running job's current stage began."},
-    {"wan_execution_seconds_total", kCounter, "seconds", "model, stage",
+    {"wan_execution_seconds_total", kCounter, "seconds", "model, quality, stage",
      "Seconds of attempts by stage, failed and stopped ones included. Every moment counts for "
      "one stage, so the stages add up to Total_Execution: where stages overlap, for the one "
      "that computes; between stages, for Other."},
     {"wan_attempt_seconds_total", kCounter, "seconds", "model, outcome",
      "The same seconds by the attempt's outcome: completed, failed, stopped (cancelled or put "
      "back into the queue)."},
-    {"wan_stage_seconds", kHistogram, "seconds", "model, stage",
+    {"wan_stage_seconds", kHistogram, "seconds", "model, quality, stage",
      "Wall seconds of stages that succeeded, without the step's number in the name. Stages may "
-     "overlap; wan_execution_seconds_total adds up."},
-    {"wan_step_seconds", kHistogram, "seconds", "expert, model, shape",
+     "overlap; wan_execution_seconds_total adds up. quality is empty for Model_Initialization."},
+    {"wan_step_seconds", kHistogram, "seconds", "expert, model, quality, shape",
      "Wall seconds of one denoising step. shape is WIDTHxHEIGHTxFRAMES; the first 32 shapes of a "
      "process have their own, later ones are 'other'."},
-    {"wan_stage_flops_total", kCounter, "operations", "model, stage",
+    {"wan_stage_flops_total", kCounter, "operations", "model, quality, stage",
      "Floating-point operations of stages that succeeded, as the plan counts them."},
-    {"wan_step_flops_total", kCounter, "operations", "expert, model, shape",
+    {"wan_step_flops_total", kCounter, "operations", "expert, model, quality, shape",
      "Floating-point operations of the steps that wan_step_seconds counts."},
 };
 

@@ -109,6 +109,7 @@ void AddInFlight(const MetricsSnapshot& snapshot, std::vector<MetricFamily>& fam
   ScrapedFamily remaining("wan_inflight_remaining_seconds");
   for (const InFlight& running : snapshot.in_flight) {
     Labels of_stage = labels(running);
+    of_stage.push_back({"quality", running.quality});
     of_stage.push_back({"stage", running.stage});
     stage.Add(std::move(of_stage), absl::ToDoubleSeconds(running.in_stage));
     const auto add_estimate = [&](const char* estimate, const std::optional<double>& left) {

@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "engine/api/errors.h"
+#include "engine/api/quality.h"
 #include "proto/enum_words.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -46,6 +47,13 @@ const char* NameOf(RequeueCause cause) {
       break;
   }
   return "storage";
+}
+
+prometheus::Labels EndLabels(std::string_view model, std::string_view quality,
+                             wan::v1::JobState state) {
+  return {{"model", std::string(model)},
+          {"quality", std::string(quality)},
+          {"state", std::string(WordOf(state))}};
 }
 
 // The bounds reach from a video of the demo model to two weeks, which a job may spend mostly in the
@@ -99,7 +107,7 @@ void JobMeter::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previous*
   const std::string& model = job.request().model();
   for (const wan::v1::JobState state : kFinalStates) {
     if (state != job.state()) continue;
-    const prometheus::Labels labels = {{"model", model}, {"state", std::string(WordOf(state))}};
+    const prometheus::Labels labels = EndLabels(model, QualityOf(job.request()), state);
     families_->jobs_total.Add(labels).Increment();
     // The result is negative if the wall clock was set back.
     const absl::Duration taken = ToTime(job.end_time()) - ToTime(job.create_time());
@@ -164,9 +172,10 @@ void JobMeter::OnEstimateMet(const wan::v1::Job& job, const EstimateMet& met) {
 
 void JobMeter::AddModel(const std::string& model) {
   for (const wan::v1::JobState state : kFinalStates) {
-    const prometheus::Labels labels = {{"model", model}, {"state", std::string(WordOf(state))}};
-    families_->jobs_total.Add(labels);
-    families_->job_seconds.Add(labels, JobBounds());
+    for (const Quality quality : kQualities) {
+      families_->jobs_total.Add(EndLabels(model, NameOf(quality), state));
+    }
+    families_->job_seconds.Add(EndLabels(model, NameOf(Quality::kExact), state), JobBounds());
   }
   for (const char* const estimate : {"p50", "p90"}) {
     families_->eta_ratio.Add({{"model", model}, {"estimate", estimate}}, kRatioBounds);

@@ -93,6 +93,7 @@ class StageMeter::Sink final : public TelemetrySink {
       : meter_(meter),
         model_(context.model),
         group_(context.group),
+        quality_(context.quality),
         shape_(context.job.empty() ? std::string() : meter.shapes_.LabelOf(context.shape)) {}
 
   ~Sink() override {
@@ -151,6 +152,7 @@ class StageMeter::Sink final : public TelemetrySink {
   InFlight Describe(int64_t now) const {
     return {group_,
             model_,
+            quality_,
             step_,
             steps_,
             absl::Nanoseconds(now - began_),
@@ -174,17 +176,22 @@ class StageMeter::Sink final : public TelemetrySink {
     // Ignore failed stages, because their time is not representative.
     if (!record.status.ok()) return;
     Families& families = *meter_.families_;
-    const prometheus::Labels stage = {{"model", model_},
-                                      {"stage", std::string(NameOf(record.stage.kind))}};
+    const prometheus::Labels stage = StageLabels(NameOf(record.stage.kind));
     families.stage_seconds.Add(stage, StageBounds()).Observe(record.seconds);
     const auto planned = planned_flops_.find(record.stage);
     const double flops = planned == planned_flops_.end() ? 0 : planned->second;
     if (flops > 0) families.stage_flops.Add(stage).Increment(flops);
     if (record.stage.kind != StageKind::kStepInference || record.step == nullptr) return;
-    const prometheus::Labels step = {
-        {"expert", std::string(NameOf(record.step->expert))}, {"model", model_}, {"shape", shape_}};
+    const prometheus::Labels step = {{"expert", std::string(NameOf(record.step->expert))},
+                                     {"model", model_},
+                                     {"quality", quality_},
+                                     {"shape", shape_}};
     families.step_seconds.Add(step, StepBounds()).Observe(record.seconds);
     if (flops > 0) families.step_flops.Add(step).Increment(flops);
+  }
+
+  prometheus::Labels StageLabels(std::string_view stage) const {
+    return {{"model", model_}, {"quality", quality_}, {"stage", std::string(stage)}};
   }
 
   std::string_view StageNow() const {
@@ -200,14 +207,15 @@ class StageMeter::Sink final : public TelemetrySink {
     if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);
     if (passed <= 0) return;
-    meter_.families_->execution_seconds.Add({{"model", model_}, {"stage", std::string(StageNow())}})
+    meter_.families_->execution_seconds.Add(StageLabels(StageNow()))
         .Increment(absl::ToDoubleSeconds(absl::Nanoseconds(passed)));
   }
 
   StageMeter& meter_;
   const std::string model_;
   const int group_;
-  const std::string shape_;  // the label for the video's shape; empty while a model is loaded
+  const std::string quality_;  // empty while a model is loaded
+  const std::string shape_;    // label of the video's shape; empty while a model is loaded
   std::map<Stage, double> planned_flops_;
   // Scrapes read the following members, which the meter's lock guards. Times are in nanoseconds of
   // the steady clock.

@@ -39,6 +39,7 @@ class ShapeLabels {
 struct InFlight {
   int group = 0;  // the number of the attempt's device group
   std::string model;
+  std::string quality;
   int step = 0;   // number of steps that are done
   int steps = 0;  // number of the job's steps; 0 before the first one begins
   absl::Duration elapsed;

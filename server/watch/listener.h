@@ -157,12 +157,13 @@ class StateListener {
 
 // Describes the work whose telemetry a sink receives.
 struct SinkContext {
-  std::string model;      // the model's bare name
-  std::string job;        // the job's name, "jobs/ID"; empty while a model is loaded or warmed up
-  int attempt = 0;        // number of the attempt; 0 if there is no job
-  VideoShape shape = {};  // shape of the job's video
-  int group = 0;          // the number of the device group
-  wan::v1::TraceContext trace = {};  // the job's trace; its ID is empty if the job has none
+  std::string model;                 // bare name
+  std::string job;                   // "jobs/ID"; empty while a model is loaded or warmed up
+  int attempt = 0;                   // 0 if there is no job
+  VideoShape shape = {};             // of the job's video
+  std::string quality = {};          // word of the job's quality; empty if there is no job
+  int group = 0;                     // the number of the device group
+  wan::v1::TraceContext trace = {};  // the job's trace; an empty ID: none
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The

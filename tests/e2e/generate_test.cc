@@ -190,21 +190,27 @@ TEST_F(GenerateTest, MetricsHoldTheStagesOfTheReport) {
   const auto metrics = support::PrometheusText::Parse(text);
   ASSERT_TRUE(metrics.ok()) << metrics.status();
   const auto count = [&](const std::string& stage) {
-    return metrics->Value("wan_stage_seconds_count", {{"model", "tiny"}, {"stage", stage}});
+    const char* const quality = stage == "Model_Initialization" ? "" : "exact";
+    return metrics->Value("wan_stage_seconds_count",
+                          {{"model", "tiny"}, {"quality", quality}, {"stage", stage}});
   };
   EXPECT_EQ(count("Step_Inference"), 4);
   for (const char* stage : {"Model_Initialization", "TI2V_Preprocess", "T5_Encoding",
                             "VAE_Decoding", "Video_Encoding", "Queue_Wait", "Total_Execution"}) {
     EXPECT_EQ(count(stage), 1) << stage;
   }
-  EXPECT_EQ(metrics->Value("wan_jobs_total", {{"model", "tiny"}, {"state", "completed"}}), 1);
+  EXPECT_EQ(metrics->Value("wan_jobs_total",
+                           {{"model", "tiny"}, {"quality", "exact"}, {"state", "completed"}}),
+            1);
   EXPECT_EQ(metrics->Value("wan_queue_length", {{"model", "tiny"}}), 0);
   // Buckets from a millisecond to more than a day; no job in a label; no GPU, no GPU figures.
   for (const char* bound : {"0.001", "126000.0"}) {
-    EXPECT_TRUE(metrics
-                    ->Value("wan_stage_seconds_bucket",
-                            {{"model", "tiny"}, {"stage", "T5_Encoding"}, {"le", bound}})
-                    .has_value())
+    EXPECT_TRUE(
+        metrics
+            ->Value(
+                "wan_stage_seconds_bucket",
+                {{"model", "tiny"}, {"quality", "exact"}, {"stage", "T5_Encoding"}, {"le", bound}})
+            .has_value())
         << bound;
   }
   EXPECT_THAT(text, testing::Not(HasSubstr(name.substr(name.find('/') + 1))));

@@ -177,9 +177,9 @@ TEST_F(LoraTest, TheSwitchIsAStageOfItsOwn) {
   EXPECT_THAT(stages(With({{"style", 1}})), Contains("LoRA_Merging"));
   EXPECT_THAT(stages(With({{"style", 1}})), Not(Contains("LoRA_Merging"))) << "it is there already";
   EXPECT_THAT(stages(With({})), Contains("LoRA_Merging")) << "it has to go";
-  EXPECT_NE(
-      server_->Metrics().find(R"(wan_stage_seconds_count{model="tiny",stage="LoRA_Merging"} 2)"),
-      std::string::npos);
+  EXPECT_NE(server_->Metrics().find(
+                R"(wan_stage_seconds_count{model="tiny",quality="exact",stage="LoRA_Merging"} 2)"),
+            std::string::npos);
 }
 
 TEST_F(LoraTest, BadLorasAreRefusedByName) {

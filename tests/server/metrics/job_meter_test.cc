@@ -51,7 +51,7 @@ TEST_F(JobMeterTest, TheSecondsOfAJobNameItAsTheirExemplar) {
   *job.mutable_end_time() = ToProto(clock_.Now());
   Tell(job, wan::v1::JOB_STATE_COMPLETED);
   const ExemplarTable table = exemplars_.Latest();
-  const prometheus::Labels labels = {{"model", "m"}, {"state", "completed"}};
+  const prometheus::Labels labels = {{"model", "m"}, {"quality", "exact"}, {"state", "completed"}};
   int found = 0;
   for (const auto& exemplar : table.at("wan_job_seconds").at(labels)) {
     if (!exemplar.has_value()) continue;
@@ -62,6 +62,25 @@ TEST_F(JobMeterTest, TheSecondsOfAJobNameItAsTheirExemplar) {
     EXPECT_EQ(exemplar->trace_id, "4bf92f3577b34da6a3ce929d0e0e4736");
   }
   EXPECT_EQ(found, 1);
+}
+
+TEST_F(JobMeterTest, JobsAreCountedByTheirQuality) {
+  meter_.AddModel("m");
+  const auto completed = [&](const char* name, const char* quality) {
+    return Scrape().Value(name, {{"model", "m"}, {"quality", quality}, {"state", "completed"}});
+  };
+  EXPECT_EQ(completed("wan_jobs_total", "fast"), 0) << "there from the start, for rate()";
+  EXPECT_EQ(completed("wan_job_seconds_count", "fast"), std::nullopt);
+  wan::v1::Job job = Job("1", wan::v1::JOB_STATE_QUEUED);
+  job.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
+  Tell(job, wan::v1::JOB_STATE_COMPLETED);
+  wan::v1::Job older = Job("2", wan::v1::JOB_STATE_QUEUED);  // than the field
+  Tell(older, wan::v1::JOB_STATE_COMPLETED);
+  for (const char* const quality : {"exact", "fast"}) {
+    EXPECT_EQ(completed("wan_jobs_total", quality), 1);
+    EXPECT_EQ(completed("wan_job_seconds_count", quality), 1);
+  }
+  EXPECT_EQ(completed("wan_jobs_total", "high"), 0);
 }
 
 TEST_F(JobMeterTest, TheOldestJobIsTheOneThatWasAcceptedFirst) {

@@ -40,7 +40,7 @@ class MetricsTest : public ::testing::Test {
 
   // One attempt of a job of model "m".
   void RecordJob() {
-    const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1, {1280, 704, 121}});
+    const auto sink = metrics_.StageSinks()({"m", "jobs/secret", 1, {1280, 704, 121}, "exact"});
     Recorder recorder(clock_, monitor_, {sink.get()});
     for (const char* const stage : {"Step_0_Inference", "Step_1_Inference", "Step_2_Inference"}) {
       recorder.Record({"planned_flops", 1e12, {{"stage", stage}}});
@@ -190,17 +190,21 @@ TEST_F(MetricsTest, StagesAreObservedWithoutTheStepsNumber) {
   RecordJob();
   const PrometheusText text = Scrape();
   const auto count = [&](const char* stage) {
-    return text.Value("wan_stage_seconds_count", {{"stage", stage}, {"model", "m"}});
+    return text.Value("wan_stage_seconds_count",
+                      {{"stage", stage}, {"model", "m"}, {"quality", "exact"}});
   };
   EXPECT_EQ(count("T5_Encoding"), 1);
   EXPECT_EQ(count("Step_Loading"), 3);
   EXPECT_EQ(count("Step_Inference"), 3);
   EXPECT_EQ(count("Step_0_Inference"), std::nullopt);
-  EXPECT_EQ(text.Value("wan_stage_seconds_sum", {{"stage", "Step_Inference"}, {"model", "m"}}), 6);
+  EXPECT_EQ(text.Value("wan_stage_seconds_sum",
+                       {{"stage", "Step_Inference"}, {"model", "m"}, {"quality", "exact"}}),
+            6);
   // From 1 ms to more than a day: a job may wait as long, and then Queue_Wait takes it.
   const auto bucket = [&](const char* bound) {
-    return text.Value("wan_stage_seconds_bucket",
-                      {{"stage", "T5_Encoding"}, {"model", "m"}, {"le", bound}});
+    return text.Value(
+        "wan_stage_seconds_bucket",
+        {{"stage", "T5_Encoding"}, {"model", "m"}, {"quality", "exact"}, {"le", bound}});
   };
   EXPECT_EQ(bucket("0.001"), 0);
   EXPECT_EQ(bucket("0.00225"), 0);
@@ -211,7 +215,7 @@ TEST_F(MetricsTest, StagesAreObservedWithoutTheStepsNumber) {
 
 // A histogram tells quantiles as exactly as its buckets are narrow.
 TEST_F(MetricsTest, AStepsQuantileIsWithinAFifthOfTheTruth) {
-  const auto sink = metrics_.StageSinks()({"m", "jobs/1", 1, {1280, 704, 121}});
+  const auto sink = metrics_.StageSinks()({"m", "jobs/1", 1, {1280, 704, 121}, "exact"});
   Recorder recorder(clock_, monitor_, {sink.get()});
   auto facts = std::make_shared<StepFacts>();
   const int steps = 100;
@@ -235,13 +239,15 @@ TEST_F(MetricsTest, StepsAreObservedByExpertAndWithoutTheirLoading) {
   RecordJob();
   const PrometheusText text = Scrape();
   const auto of = [](const char* expert) {
-    return support::PrometheusLabels{{"model", "m"}, {"expert", expert}, {"shape", "1280x704x121"}};
+    return support::PrometheusLabels{
+        {"model", "m"}, {"quality", "exact"}, {"expert", expert}, {"shape", "1280x704x121"}};
   };
   EXPECT_EQ(text.Value("wan_step_seconds_count", of("high")), 1);
   EXPECT_EQ(text.Value("wan_step_seconds_count", of("low")), 2);
   EXPECT_EQ(text.Value("wan_step_seconds_sum", of("low")), 4);
   EXPECT_EQ(text.Value("wan_step_flops_total", of("low")), 2e12);
-  EXPECT_EQ(text.Value("wan_stage_flops_total", {{"model", "m"}, {"stage", "Step_Inference"}}),
+  EXPECT_EQ(text.Value("wan_stage_flops_total",
+                       {{"model", "m"}, {"quality", "exact"}, {"stage", "Step_Inference"}}),
             3e12);
   EXPECT_EQ(text.Value("wan_stop_seconds_count", {{"model", "m"}}), 1);
   EXPECT_EQ(text.Value("wan_stop_seconds_sum", {{"model", "m"}}), 0.25);
@@ -264,7 +270,7 @@ TEST_F(MetricsTest, JobsAreCountedWhenTheyEnd) {
   model.set_state(wan::v1::MODEL_STATE_READY);
   metrics_.OnModelState(model);
   const auto ended = [](const char* state) {
-    return support::PrometheusLabels{{"model", "m"}, {"state", state}};
+    return support::PrometheusLabels{{"model", "m"}, {"quality", "exact"}, {"state", state}};
   };
   // There from the start.
   EXPECT_EQ(Scrape().Value("wan_jobs_total", ended("failed")), 0);
@@ -435,7 +441,7 @@ class WholeMetricsTest : public MetricsTest {
     metrics_.OnStoreWrite("apply", absl::Milliseconds(4));
     metrics_.OnCall("/wan.v1.VideoGeneration/GetJob", absl::OkStatus(), absl::Milliseconds(1));
     metrics_.OnHttpAnswer("GET /v1/videos", 200, absl::Milliseconds(1));
-    running_sink_ = metrics_.StageSinks()({"m", "jobs/secret2", 1, {1280, 704, 121}});
+    running_sink_ = metrics_.StageSinks()({"m", "jobs/secret2", 1, {1280, 704, 121}, "exact"});
     running_.emplace(clock_, monitor_, std::vector<TelemetrySink*>{running_sink_.get()});
     total_.emplace(running_->StartSpan(StageKind::kTotalExecution));
     snapshot_.devices.push_back(Gpu());

@@ -24,7 +24,8 @@ class StageMeterTest : public ::testing::Test {
 
   double Seconds(const char* stage) const {
     return Scrape()
-        .Value("wan_execution_seconds_total", {{"model", "m"}, {"stage", stage}})
+        .Value("wan_execution_seconds_total",
+               {{"model", "m"}, {"quality", "high"}, {"stage", stage}})
         .value_or(0);
   }
 
@@ -48,7 +49,7 @@ class StageMeterTest : public ::testing::Test {
   fakes::FakeDeviceMonitor monitor_;
   prometheus::Registry registry_;
   StageMeter meter_{registry_, clock_};
-  std::unique_ptr<TelemetrySink> sink_ = meter_.NewSink({"m", "jobs/1", 1, {64, 32, 5}});
+  std::unique_ptr<TelemetrySink> sink_ = meter_.NewSink({"m", "jobs/1", 1, {64, 32, 5}, "high"});
   Recorder recorder_{clock_, monitor_, {sink_.get()}};
 };
 
@@ -82,7 +83,8 @@ TEST_F(StageMeterTest, TheStagesAddUpToTheWhole) {
   EXPECT_EQ(Seconds("Video_Encoding"), 32);
   EXPECT_EQ(Seconds("Queue_Wait"), 0);
   EXPECT_EQ(Sum(), 127);
-  EXPECT_EQ(Scrape().Value("wan_stage_seconds_sum", {{"model", "m"}, {"stage", "Total_Execution"}}),
+  EXPECT_EQ(Scrape().Value("wan_stage_seconds_sum",
+                           {{"model", "m"}, {"quality", "high"}, {"stage", "Total_Execution"}}),
             127);
   EXPECT_EQ(Scrape().Value("wan_attempt_seconds_total", {{"model", "m"}, {"outcome", "completed"}}),
             127);
@@ -105,8 +107,9 @@ TEST_F(StageMeterTest, TimeOfJobsThatWereCancelledOrFailedCounts) {
               7);
   }
   // A step that did not end well tells nothing of how long steps take.
-  EXPECT_EQ(Scrape().Value("wan_step_seconds_count",
-                           {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+  EXPECT_EQ(Scrape().Value(
+                "wan_step_seconds_count",
+                {{"model", "m"}, {"quality", "high"}, {"expert", "only"}, {"shape", "64x32x5"}}),
             std::nullopt);
 }
 
@@ -119,6 +122,7 @@ TEST_F(StageMeterTest, TellsWhereTheRunningAttemptIs) {
     Pass(2);
     ASSERT_FALSE(meter_.Running().empty());
     EXPECT_EQ(meter_.Running().front().stage, "T5_Encoding");
+    EXPECT_EQ(meter_.Running().front().quality, "high");
     EXPECT_EQ(meter_.Running().front().in_stage, absl::Seconds(2));
     // Before the first step: since the attempt began.
     EXPECT_EQ(meter_.Running().front().since_step, absl::Seconds(3));
@@ -160,13 +164,39 @@ TEST_F(StageMeterTest, OperationsAreThoseOfThePlan) {
   }
   recorder_.StartSpan(StageKind::kVaeDecoding).Finish(absl::InternalError("")).IgnoreError();
   const PrometheusText text = Scrape();
-  EXPECT_EQ(text.Value("wan_stage_flops_total", {{"model", "m"}, {"stage", "Step_Inference"}}),
+  EXPECT_EQ(text.Value("wan_stage_flops_total",
+                       {{"model", "m"}, {"quality", "high"}, {"stage", "Step_Inference"}}),
             3e12);
-  EXPECT_EQ(text.Value("wan_step_flops_total",
-                       {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
-            3e12);
-  EXPECT_EQ(text.Value("wan_stage_flops_total", {{"model", "m"}, {"stage", "VAE_Decoding"}}),
+  EXPECT_EQ(
+      text.Value("wan_step_flops_total",
+                 {{"model", "m"}, {"quality", "high"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+      3e12);
+  EXPECT_EQ(text.Value("wan_stage_flops_total",
+                       {{"model", "m"}, {"quality", "high"}, {"stage", "VAE_Decoding"}}),
             std::nullopt);
+}
+
+TEST_F(StageMeterTest, QualitiesAreToldApart) {
+  for (const char* const quality : {"exact", "fast"}) {
+    auto sink = meter_.NewSink({"m", "jobs/2", 1, {64, 32, 5}, quality});
+    Recorder recorder(clock_, monitor_, {sink.get()});
+    Span total = recorder.StartSpan(StageKind::kTotalExecution);
+    Span step = recorder.StartSpan({StageKind::kStepInference, 0}, Step(0));
+    Pass(quality == std::string("exact") ? 9 : 2);
+    step.Finish().IgnoreError();
+    total.Finish().IgnoreError();
+  }
+  const PrometheusText text = Scrape();
+  for (const auto& [quality, seconds] : {std::pair("exact", 9), std::pair("fast", 2)}) {
+    const support::PrometheusLabels stage = {
+        {"model", "m"}, {"quality", quality}, {"stage", "Step_Inference"}};
+    EXPECT_EQ(text.Value("wan_stage_seconds_sum", stage), seconds);
+    EXPECT_EQ(text.Value("wan_execution_seconds_total", stage), seconds);
+    EXPECT_EQ(text.Value(
+                  "wan_step_seconds_sum",
+                  {{"expert", "only"}, {"model", "m"}, {"quality", quality}, {"shape", "64x32x5"}}),
+              seconds);
+  }
 }
 
 TEST(ShapeLabelsTest, CallersCannotMakeAnyNumberOfLabels) {

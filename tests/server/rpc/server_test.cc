@@ -227,26 +227,37 @@ TEST_F(WholeServerTest, MetricsTellWhatHappened) {
   EXPECT_EQ(text.Value("wan_active_jobs", {{"state", "running"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_length", {{"model", "m"}}), 1);
   EXPECT_EQ(text.Value("wan_queue_capacity"), 100);
-  EXPECT_EQ(text.Value("wan_jobs_total", {{"model", "m"}, {"state", "completed"}}), 1);
-  EXPECT_EQ(text.Value("wan_job_seconds_count", {{"model", "m"}, {"state", "completed"}}), 1);
-  EXPECT_EQ(text.Value("wan_step_seconds_count",
-                       {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
-            3);
-  EXPECT_EQ(text.Value("wan_step_seconds_sum",
-                       {{"model", "m"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+  EXPECT_EQ(
+      text.Value("wan_jobs_total", {{"model", "m"}, {"quality", "exact"}, {"state", "completed"}}),
+      1);
+  EXPECT_EQ(text.Value("wan_job_seconds_count",
+                       {{"model", "m"}, {"quality", "exact"}, {"state", "completed"}}),
+            1);
+  EXPECT_EQ(
+      text.Value("wan_step_seconds_count",
+                 {{"model", "m"}, {"quality", "exact"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+      3);
+  EXPECT_EQ(
+      text.Value("wan_step_seconds_sum",
+                 {{"model", "m"}, {"quality", "exact"}, {"expert", "only"}, {"shape", "64x32x5"}}),
+      6);
+  EXPECT_EQ(text.Value("wan_stage_seconds_count",
+                       {{"stage", "Model_Initialization"}, {"model", "m"}, {"quality", ""}}),
+            1);
+  EXPECT_EQ(text.Value("wan_stage_seconds_count",
+                       {{"stage", "Total_Execution"}, {"model", "m"}, {"quality", "exact"}}),
+            1);
+  EXPECT_EQ(text.Value("wan_stage_seconds_count",
+                       {{"stage", "Queue_Wait"}, {"model", "m"}, {"quality", "exact"}}),
+            2);
+  EXPECT_GT(text.Value("wan_queued_seconds", {{"model", "m"}}).value_or(0), 0);
+  EXPECT_EQ(text.Value("wan_execution_seconds_total",
+                       {{"model", "m"}, {"quality", "exact"}, {"stage", "Step_Inference"}}),
             6);
   EXPECT_EQ(
-      text.Value("wan_stage_seconds_count", {{"stage", "Model_Initialization"}, {"model", "m"}}),
-      1);
-  EXPECT_EQ(text.Value("wan_stage_seconds_count", {{"stage", "Total_Execution"}, {"model", "m"}}),
-            1);
-  EXPECT_EQ(text.Value("wan_stage_seconds_count", {{"stage", "Queue_Wait"}, {"model", "m"}}), 2);
-  EXPECT_GT(text.Value("wan_queued_seconds", {{"model", "m"}}).value_or(0), 0);
-  EXPECT_EQ(
-      text.Value("wan_execution_seconds_total", {{"model", "m"}, {"stage", "Step_Inference"}}), 6);
-  EXPECT_EQ(text.Value("wan_inflight_stage_seconds",
-                       {{"group", "0"}, {"model", "m"}, {"stage", "T5_Encoding"}}),
-            0);
+      text.Value("wan_inflight_stage_seconds",
+                 {{"group", "0"}, {"model", "m"}, {"quality", "exact"}, {"stage", "T5_Encoding"}}),
+      0);
   EXPECT_EQ(text.Value("wan_queue_oldest_seconds", {{"model", "m"}}), 0);
   EXPECT_EQ(text.Value("wan_queue_unestimated", {{"model", "m"}}), 0);
   EXPECT_GE(text.Value("wan_grpc_call_seconds_count",

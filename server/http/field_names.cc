@@ -47,6 +47,7 @@ constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"negative_prompt", "negative nprompt negprompt negativetext uncondprompt"},
     {"prompt", "text caption description input textprompt positiveprompt"},
     {"loras", "lora lorapath loraname adapters loraweights loramodules"},
+    {"quality", "qualitymode qualitypreset precision quantization quantize"},
     {"seed", "randomseed noiseseed baseseed generatorseed"},
     {"n",
      "numvideos nvideos nvariants numoutputs numvideosperprompt numgenerations batchsize "

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
+#include "server/conversion/convert.h"
 #include "server/conversion/names.h"
 
 namespace wan::server {
@@ -113,6 +114,7 @@ json VideoOf(const wan::v1::Job& job) {
           {"num_frames", request.num_frames()},
           {"fps", request.fps()},
           {"num_inference_steps", request.steps()},
+          {"quality", std::string(QualityOf(request))},
           {"seed", request.seed()}};
 }
 

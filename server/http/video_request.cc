@@ -11,9 +11,11 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "engine/api/request_limits.h"
 #include "engine/api/utf8.h"
+#include "proto/enum_words.h"
 #include "server/http/field_names.h"
 #include "server/http/form_fields.h"
 
@@ -102,6 +104,21 @@ void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   }
   if (low.has_value()) request.add_guidance_scale(*low);
   if (high.has_value()) request.add_guidance_scale(*high);
+}
+
+// Takes "quality". Other servers call exact "lossless".
+void TakeQuality(FormFields& fields, wan::v1::GenerationRequest& request) {
+  const std::optional<json> quality = fields.TakeNotBlank("quality");
+  if (!quality.has_value()) return;
+  const std::string word = quality->is_string() ? quality->get<std::string>() : std::string();
+  const std::optional<wan::v1::Quality> value =
+      word == "lossless" ? wan::v1::QUALITY_EXACT : ValueOf<wan::v1::Quality>(word);
+  if (value.has_value()) {
+    request.set_quality(*value);
+  } else {
+    fields.Unfit("quality", *quality,
+                 absl::StrCat("one of ", absl::StrJoin(WordsOf<wan::v1::Quality>(), ", ")));
+  }
 }
 
 // Takes one entry of the field "loras": {"name", "scale"}.
@@ -247,6 +264,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     request.set_steps(static_cast<int32_t>(*steps));
   }
   if (const auto shift = fields.Number("flow_shift")) request.set_shift(*shift);
+  TakeQuality(fields, request);
   constexpr int64_t kMostSeed = std::numeric_limits<int64_t>::max();
   if (const auto seed =
           fields.Integer("seed",

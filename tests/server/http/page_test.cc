@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "engine/api/errors.h"
+#include "proto/enum_words.h"
 #include "server/http/video_query.h"
 #include "server/http/video_request.h"
 #include "server/http/video_routes.h"
@@ -74,7 +75,7 @@ TEST(PageContentTest, SendsOnlyFieldsThatTheServerReads) {
   const std::set<std::string> names =
       AllInPage(R"re(<(?:input|textarea|select)[^>]* name="(\w+)")re");
   EXPECT_THAT(names, AllOf(Contains("prompt"), Contains("input_reference"), Contains("seed"),
-                           Contains("num_frames"), SizeIs(8)));
+                           Contains("num_frames"), SizeIs(9)));
   Form form;
   form.texts_only = true;
   for (const std::string& name : names) form.fields[name] = "";
@@ -88,6 +89,11 @@ TEST(PageContentTest, SendsOnlyFieldsThatTheServerReads) {
   for (const std::string& name : AllInPage(R"re((\w+): video\.(?!id\b))re")) {
     EXPECT_THAT(names, Contains(name));
   }
+}
+
+TEST(PageContentTest, OffersTheQualitiesOfTheContract) {
+  EXPECT_THAT(AllInPage(R"re(<option>(\w+)</option>)re"),
+              ::testing::UnorderedElementsAreArray(WordsOf<wan::v1::Quality>()));
 }
 
 TEST(PageContentTest, NeedsNothingFromElsewhere) {
@@ -112,7 +118,7 @@ TEST(PageContentTest, EveryFieldHasALabel) {
                        labelled.contains(id[1]);
     EXPECT_TRUE(named || control.find("aria-label=") != std::string::npos) << control;
   }
-  EXPECT_EQ(count, 10);
+  EXPECT_EQ(count, 11);
 }
 
 class PageTest : public VideoApiServerTest {};

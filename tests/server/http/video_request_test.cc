@@ -48,7 +48,7 @@ TEST(VideoRequestTest, EveryField) {
   const auto request = FromJson(R"({
     "model": "m", "prompt": "a cat", "negative_prompt": "rain", "width": 64, "height": 32,
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
-    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "user": "u-1",
+    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast", "user": "u-1",
     "webhook_url": "https://hooks.example.com/a", "background": "#102030",
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
     "input_reference": {"image_url": "data:image/png;base64,UE5HAA=="}})");
@@ -65,6 +65,7 @@ TEST(VideoRequestTest, EveryField) {
   // The contract has low noise first.
   EXPECT_THAT(request->guidance_scale(), ElementsAre(3.5, 4));
   EXPECT_EQ(request->shift(), 7);
+  EXPECT_EQ(request->quality(), wan::v1::QUALITY_FAST);
   EXPECT_EQ(request->labels().at("user"), "u-1");
   ASSERT_EQ(request->loras_size(), 2);
   EXPECT_FALSE(request->loras(0).has_scale());
@@ -93,6 +94,23 @@ TEST(VideoRequestTest, TheSizeMayBeExact) {
               ElementsAre("exact_size: is 1; must be true or false"));
 }
 
+TEST(VideoRequestTest, TheQualityIsAWord) {
+  for (const auto& [word, quality] :
+       {std::pair("exact", wan::v1::QUALITY_EXACT), std::pair("lossless", wan::v1::QUALITY_EXACT),
+        std::pair("High", wan::v1::QUALITY_HIGH), std::pair("fast", wan::v1::QUALITY_FAST)}) {
+    const auto request =
+        FromJson(absl::StrCat(R"({"model": "m", "prompt": "a cat", "quality": ")", word, R"("})"));
+    ASSERT_TRUE(request.ok()) << request.status();
+    EXPECT_EQ(request->quality(), quality);
+  }
+  EXPECT_THAT(ViolationsOf(R"({"quality": "best"})"),
+              ElementsAre(R"(quality: is "best"; must be one of exact, high, fast)"));
+  EXPECT_THAT(ViolationsOf(R"({"quality": 1})"),
+              ElementsAre("quality: is 1; must be one of exact, high, fast"));
+  EXPECT_THAT(ViolationsOf(R"({"quality": ""})"),
+              ElementsAre(R"(quality: is ""; must be one of exact, high, fast)"));
+}
+
 TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
   const auto request = FromJson(R"({"model": "m", "prompt": "a cat"})");
   ASSERT_TRUE(request.ok()) << request.status();
@@ -100,6 +118,7 @@ TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
                request->has_fps() || request->has_steps() || request->has_shift() ||
                request->has_seed() || request->has_negative_prompt() || request->has_image() ||
                request->has_background());
+  EXPECT_EQ(request->quality(), wan::v1::QUALITY_UNSPECIFIED);
   EXPECT_THAT(request->guidance_scale(), IsEmpty());
 }
 
@@ -142,7 +161,7 @@ TEST(VideoRequestTest, OtherSpellingsInAForm) {
                  {"width", "64.0"}, {"height", "32"},    {"num_inference_steps", "4e1"},
                  {"seed", ""},      {"fps", ""},         {"guidance_scale", ""},
                  {"size", ""},      {"seconds", ""},     {"flow_shift", ""},
-                 {"n", "1"}};
+                 {"quality", ""},   {"n", "1"}};
   const auto request = Translate(std::move(form));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_TRUE(request->exact_size());

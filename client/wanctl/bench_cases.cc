@@ -55,6 +55,8 @@ const std::map<std::string, Setter>& Setters() {
       {"shift", Set<double>(ParseNumber, [](double value, Request& r) { r.set_shift(value); })},
       {"solver", Set<wan::v1::Solver>(
                      ParseSolver, [](wan::v1::Solver value, Request& r) { r.set_solver(value); })},
+      {"quality", Set<wan::v1::Quality>(ParseQuality, [](wan::v1::Quality value,
+                                                         Request& r) { r.set_quality(value); })},
       {"vae_precision", Set<wan::v1::VaePrecision>(ParseVaePrecision,
                                                    [](wan::v1::VaePrecision value, Request& r) {
                                                      r.set_vae_precision(value);

@@ -107,11 +107,22 @@ std::string LorasText(const GenerationRequest& request) {
   return absl::StrJoin(parts, ", ");
 }
 
+// The quality that needs no mention. A server without the field computes so.
+constexpr char kExact[] = "exact";
+
+std::string QualityName(const GenerationRequest& request) {
+  const std::string_view word = WordOf(request.quality());
+  return std::string(word.empty() ? kExact : word);
+}
+
 // Builds lines of the form "Name: text"; leaves out lines without a text.
 class Lines {
  public:
   void Add(const char* name, const std::string& text) {
     if (!text.empty()) absl::StrAppendFormat(&lines_, "%-12s %s\n", absl::StrCat(name, ":"), text);
+  }
+  void AddQuality(const GenerationRequest& request) {
+    if (QualityName(request) != kExact) Add("Quality", QualityName(request));
   }
   std::string Take() { return std::move(lines_); }
 
@@ -147,6 +158,7 @@ void AddRequest(const GenerationRequest& request, const std::string& image_sha25
   lines.Add("Image", Printable(image_sha256));
   lines.Add("Video", SizeText(request));
   lines.Add("Sampling", SamplingText(request));
+  lines.AddQuality(request);
   lines.Add("LoRAs", Printable(LorasText(request)));
 }
 
@@ -205,13 +217,14 @@ std::string JobTable(const std::vector<Job>& jobs, bool colours) {
   for (const Job& job : jobs) {
     rows.push_back({Printable(job.name()), StateName(job.state()), OrAbsent(job.request().model()),
                     OrAbsent(FormatTime(job.create_time())), ProgressText(job),
-                    Shortened(OrAbsent(job.request().prompt()), 40)});
+                    QualityName(job.request()), Shortened(OrAbsent(job.request().prompt()), 40)});
   }
   return FormatTable({{"Job"},
                       {"State", Align::kLeft, StateColour},
                       {"Model"},
                       {"Created"},
                       {"Progress"},
+                      {"Quality", Align::kLeft, nullptr, kExact},
                       {"Prompt"}},
                      rows, colours);
 }
@@ -330,7 +343,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
                     OrAbsent(absl::StrJoin(shapes, ",")), OrAbsent(absl::StrJoin(loras, ",")),
-                    OrAbsent(model.path())});
+                    QualityName(model.defaults()), OrAbsent(model.path())});
     if (model.has_error()) {
       absl::StrAppend(&errors, Printable(model.name()), ": ", FormatError(FromProto(model.error())),
                       "\n");
@@ -345,6 +358,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                       {"Dtype"},
                       {"Warm shapes"},
                       {"LoRAs"},
+                      {"Quality", Align::kLeft, nullptr, kExact},
                       {"Path"}},
                      rows, colours) +
          loras_text + errors;
@@ -352,9 +366,6 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
 
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {
   std::vector<std::vector<std::string>> rows;
-  const bool groups =
-      std::any_of(samples.devices().begin(), samples.devices().end(),
-                  [](const wan::v1::DeviceSample& sample) { return sample.has_group(); });
   for (const wan::v1::DeviceSample& sample : samples.devices()) {
     rows.push_back({Printable(sample.device()), OrAbsent(sample.name()),
                     Figure(sample.has_sm_activity_percent(), sample.sm_activity_percent(), 1),
@@ -366,23 +377,23 @@ std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colou
                     Figure(sample.has_sm_clock_mhz(), sample.sm_clock_mhz(), 0),
                     Figure(sample.has_cpu_percent(), sample.cpu_percent(), 1),
                     Figure(sample.has_process_cpu_percent(), sample.process_cpu_percent(), 1),
-                    Gibibytes(sample.has_process_memory_bytes(), sample.process_memory_bytes())});
-    if (groups) rows.back().push_back(Figure(sample.has_group(), sample.group(), 0));
+                    Gibibytes(sample.has_process_memory_bytes(), sample.process_memory_bytes()),
+                    Figure(sample.has_group(), sample.group(), 0)});
   }
-  std::vector<Column> columns = {{"Device"},
-                                 {"Name"},
-                                 {"SM %", Align::kRight},
-                                 {"Used (GiB)", Align::kRight},
-                                 {"Total (GiB)", Align::kRight},
-                                 {"Allocator (GiB)", Align::kRight},
-                                 {"Power (W)", Align::kRight},
-                                 {"Temp (C)", Align::kRight},
-                                 {"SM clock (MHz)", Align::kRight},
-                                 {"CPU %", Align::kRight},
-                                 {"Own CPU %", Align::kRight},
-                                 {"Process (GiB)", Align::kRight}};
-  if (groups) columns.push_back({"Group", Align::kRight});
-  return FormatTable(columns, rows, colours);
+  return FormatTable({{"Device"},
+                      {"Name"},
+                      {"SM %", Align::kRight},
+                      {"Used (GiB)", Align::kRight},
+                      {"Total (GiB)", Align::kRight},
+                      {"Allocator (GiB)", Align::kRight},
+                      {"Power (W)", Align::kRight},
+                      {"Temp (C)", Align::kRight},
+                      {"SM clock (MHz)", Align::kRight},
+                      {"CPU %", Align::kRight},
+                      {"Own CPU %", Align::kRight},
+                      {"Process (GiB)", Align::kRight},
+                      {"Group", Align::kRight, nullptr, kAbsent}},
+                     rows, colours);
 }
 
 std::string ServerInfoText(const wan::v1::ServerInfo& info) {
@@ -476,6 +487,12 @@ std::string QuoteText(const wan::v1::QuoteResponse& quote) {
   Lines lines;
   lines.Add("Video", absl::StrCat(request.width(), "x", request.height(), ", ",
                                   request.num_frames(), " frames, ", quote.steps(), " steps"));
+  lines.AddQuality(request);
+  if (quote.eight_bits()) lines.Add("In 8 bits", "products and self-attention of the transformers");
+  if (quote.reused_steps_size() > 0) {
+    lines.Add("Reused", absl::StrCat("blocks in ", quote.reused_steps_size(), " of ", quote.steps(),
+                                     " steps: ", absl::StrJoin(quote.reused_steps(), ", ")));
+  }
   lines.Add("Operations", absl::StrFormat("%.4g", quote.flops()));
   if (quote.has_device_memory_bytes()) {
     lines.Add("GPU memory", FormatBytes(quote.device_memory_bytes()));

@@ -75,7 +75,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                             "Solver of the denoising steps", ParseSolver,
                             [&](wan::v1::Solver value) { request.set_solver(value); });
   AddValue<wan::v1::Quality>(app, "--quality", Alternatives<wan::v1::Quality>(),
-                             "How exactly the video is computed", ParseQuality,
+                             "exact; high: products and attention of 8 bits; fast: also reuses "
+                             "results of earlier steps (default: the model's)",
+                             ParseQuality,
                              [&](wan::v1::Quality value) { request.set_quality(value); });
   AddValue<wan::v1::VaePrecision>(
       app, "--vae-precision", Alternatives<wan::v1::VaePrecision>(),

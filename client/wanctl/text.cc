@@ -119,22 +119,28 @@ std::string CutToWidth(std::string_view text, int columns) {
 
 std::string FormatTable(const std::vector<Column>& columns,
                         const std::vector<std::vector<std::string>>& rows, bool colours) {
+  std::vector<size_t> shown;
   std::vector<std::string> titles;
   std::vector<size_t> widths;
   for (size_t i = 0; i < columns.size(); ++i) {
     titles.push_back(columns[i].title);
     widths.push_back(Width(columns[i].title));
-    for (const std::vector<std::string>& row : rows) widths[i] = std::max(widths[i], Width(row[i]));
+    bool says_nothing = !columns[i].usual.empty();
+    for (const std::vector<std::string>& row : rows) {
+      widths[i] = std::max(widths[i], Width(row[i]));
+      says_nothing = says_nothing && row[i] == columns[i].usual;
+    }
+    if (!says_nothing) shown.push_back(i);
   }
   std::string table;
   // `colour_of` is a function (column, cell) -> Colour.
   const auto append = [&](const std::vector<std::string>& row, const auto& colour_of) {
     std::string line;
-    for (size_t i = 0; i < columns.size(); ++i) {
-      const bool last = i + 1 == columns.size();
+    for (const size_t i : shown) {
+      const bool last = i == shown.back();
       const std::string padding(widths[i] - Width(row[i]), ' ');
       const std::string cell = colours ? Coloured(row[i], colour_of(columns[i], row[i])) : row[i];
-      if (i > 0) line += "  ";
+      if (i != shown.front()) line += "  ";
       line += columns[i].align == Align::kRight ? padding + cell : last ? cell : cell + padding;
     }
     line.erase(line.find_last_not_of(' ') + 1);

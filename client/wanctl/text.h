@@ -43,6 +43,8 @@ struct Column {
   Align align = Align::kLeft;
   // Returns the colour in which a cell is shown; null: the column has no colours.
   Colour (*colour)(std::string_view cell) = nullptr;
+  // The column is left out if all of its cells have this text; empty: it never is.
+  std::string usual = {};
 };
 
 // The text of a cell that has no value.

@@ -80,7 +80,7 @@ cases:
     prompt: A cat.
     size: 64x32
     original: {vae_precision: fp32, guidance: "1,2"}
-    options: {few: {steps: 2}, cold: {warm_up: false}}
+    options: {few: {steps: 2, quality: fast}, cold: {warm_up: false}}
 )",
                                      "c.yaml");
   ASSERT_TRUE(cases.ok()) << cases.status();
@@ -93,6 +93,7 @@ cases:
   EXPECT_FALSE(one.original.cold);
   EXPECT_EQ(one.options[0].name, "few");
   EXPECT_EQ(one.options[0].request.steps(), 2);
+  EXPECT_EQ(one.options[0].request.quality(), wan::v1::QUALITY_FAST);
   EXPECT_FALSE(one.options[0].cold);
   EXPECT_TRUE(one.options[1].cold);
   EXPECT_EQ(one.options[1].request.steps(), 4);

@@ -37,6 +37,41 @@ TEST(ListingsTest, JobTable) {
   EXPECT_EQ(JobTable({}), "Job  State  Model  Created  Progress  Prompt\n");
 }
 
+TEST(ListingsTest, AQualityIsShownWhereItIsNotExact) {
+  const auto jobs = FromText<wan::v1::ListJobsResponse>(R"(
+      jobs { name: "jobs/a1" request { prompt: "a" quality: QUALITY_FAST } }
+      jobs { name: "jobs/b2" request { prompt: "b" quality: QUALITY_EXACT } }
+      jobs { name: "jobs/c3" request { prompt: "c" } })");
+  EXPECT_EQ(JobTable({jobs.jobs().begin(), jobs.jobs().end()}),
+            "Job      State        Model  Created  Progress  Quality  Prompt\n"
+            "jobs/a1  UNSPECIFIED  -      -        -         fast     a\n"
+            "jobs/b2  UNSPECIFIED  -      -        -         exact    b\n"
+            "jobs/c3  UNSPECIFIED  -      -        -         exact    c\n");
+  EXPECT_THAT(JobTable({jobs.jobs(1), jobs.jobs(2)}), testing::Not(testing::HasSubstr("Quality")));
+  EXPECT_THAT(JobText(jobs.jobs(0)), testing::HasSubstr("Quality:     fast\n"));
+  EXPECT_THAT(JobText(jobs.jobs(1)), testing::Not(testing::HasSubstr("Quality")));
+  wan::v1::Receipt receipt;
+  *receipt.mutable_request() = jobs.jobs(0).request();
+  EXPECT_THAT(ReceiptText(receipt), testing::HasSubstr("Quality:     fast\n"));
+  const auto model =
+      FromText<wan::v1::Model>(R"(name: "models/a" path: "/a" defaults { quality: QUALITY_HIGH })");
+  EXPECT_THAT(ModelTable({model}), testing::AllOf(testing::HasSubstr("LoRAs  Quality  Path\n"),
+                                                  testing::EndsWith("-      high     /a\n")));
+}
+
+TEST(ListingsTest, AQuoteSaysWhatWasDecided) {
+  const auto quote = FromText<wan::v1::QuoteResponse>(R"(
+      request { width: 64 height: 32 num_frames: 5 quality: QUALITY_FAST } steps: 20 flops: 7
+      eight_bits: true reused_steps: 5 reused_steps: 7)");
+  EXPECT_EQ(QuoteText(quote),
+            "Video:       64x32, 5 frames, 20 steps\n"
+            "Quality:     fast\n"
+            "In 8 bits:   products and self-attention of the transformers\n"
+            "Reused:      blocks in 2 of 20 steps: 5, 7\n"
+            "Operations:  7\n"
+            "Jobs ahead:  0\n");
+}
+
 TEST(ListingsTest, JobText) {
   const auto job = FromText<wan::v1::Job>(R"(
       name: "jobs/a1" state: JOB_STATE_FAILED attempt: 2 image_sha256: "abcd"

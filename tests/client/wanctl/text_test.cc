@@ -113,5 +113,14 @@ TEST(TextTest, Table) {
   EXPECT_EQ(FormatTable({{"Name"}, {"Note"}}, {}), "Name  Note\n");
 }
 
+TEST(TextTest, AColumnWithoutNewsIsLeftOut) {
+  const std::vector<Column> columns = {
+      {"Kind", Align::kLeft, nullptr, "usual"}, {"Name"}, {"Note", Align::kLeft, nullptr, "-"}};
+  EXPECT_EQ(FormatTable(columns, {{"usual", "a", "-"}, {"usual", "b", "-"}}), "Name\na\nb\n");
+  EXPECT_EQ(FormatTable(columns, {{"usual", "a", "-"}, {"odd", "b", "-"}}),
+            "Kind   Name\nusual  a\nodd    b\n");
+  EXPECT_EQ(FormatTable(columns, {}), "Name\n");
+}
+
 }  // namespace
 }  // namespace wan::client

@@ -49,8 +49,9 @@ std::vector<MeasuredClass> ClassesOf(const wan::v1::BlockProfile& profile) {
   return classes;
 }
 
-double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const std::string& dtype) {
-  return ceilings == nullptr ? 0 : FloorSeconds(*ceilings, work, dtype).value_or(0);
+double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const JobReport& report) {
+  if (ceilings == nullptr) return 0;
+  return FloorSeconds(*ceilings, work, report.plan(), report.dtype()).value_or(0);
 }
 
 // Returns where the block was measured: "Step_1_Inference, forward, block 14 of 30".
@@ -97,7 +98,7 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   };
   bool all_floors = ceilings != nullptr;
   for (const OperatorClass& one : plan.block_operators()) {
-    const double floor = FloorOf(ceilings, one, report.dtype());
+    const double floor = FloorOf(ceilings, one, report);
     const auto found = std::find_if(
         measured.begin(), measured.end(),
         [&](const MeasuredClass& candidate) { return candidate.work.name() == one.name(); });
@@ -183,7 +184,7 @@ Table OperatorTable(const JobReport& report, const StageReport& step, const Ceil
     work.set_name(one.operator_class());
     work.set_flops(one.flops());
     work.set_bytes(one.bytes());
-    const double floor = FloorOf(ceilings, work, report.dtype());
+    const double floor = FloorOf(ceilings, work, report);
     const double seconds = one.seconds();
     const auto rate = [&](double amount, double scale) {
       return seconds > 0 ? PositiveMeasure(amount / seconds, 2, scale) : Cell();

@@ -157,7 +157,7 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   section.blocks.push_back(std::move(facts));
 
   RooflineChart roofline;
-  const auto peak = ceilings->products.find(report.dtype());
+  const auto peak = ceilings->products.find(BlockPrecision(report.plan(), report.dtype()));
   if (peak == ceilings->products.end() || ceilings->memory <= 0) return section;
   roofline.peak_flops_per_second = peak->second;
   roofline.bytes_per_second = ceilings->memory;

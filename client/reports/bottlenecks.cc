@@ -86,6 +86,7 @@ class Search {
 
   std::vector<Bottleneck> Find() {
     Guidance();
+    SixteenBits();
     AboveFloor();
     Levels();
     FirstStep();
@@ -124,6 +125,37 @@ class Search {
          "forward a step; with other "
          "weights the video changes.",
          second, std::move(basis), "guidance_scale", "1", std::nullopt});
+  }
+
+  void SixteenBits() {
+    if (!OnGpu(report_) || report_.dtype() != "bf16" || report_.plan().eight_bits()) return;
+    const double forwards = SumOfParts(report_, "forward");
+    double all = 0, of_eight_bits = 0;
+    for (const wan::v1::OperatorClass& one : report_.plan().block_operators()) {
+      all += one.flops();
+      const bool stays = one.name() == "cross_attention" || one.name() == "elementwise";
+      if (!stays) of_eight_bits += one.flops();
+    }
+    if (all <= 0) return;
+    double saves = forwards / 2 * of_eight_bits / all;
+    std::string basis =
+        "at most: half of these operators' share, since inputs of 8 bits have twice the rate of "
+        "bf16";
+    wan::v1::PlanReport rounded = report_.plan();
+    rounded.set_eight_bits(true);
+    if (ceilings_ != nullptr) {
+      const auto exact_floor = ForwardFloor(*ceilings_, report_.plan(), report_.dtype(), 1);
+      const auto rounded_floor = ForwardFloor(*ceilings_, rounded, report_.dtype(), 1);
+      if (exact_floor && rounded_floor) {
+        saves = forwards * (1 - *rounded_floor / *exact_floor);
+        basis = "estimated: the forwards at the ratio of this card's rates in bf16 and fp8";
+      }
+    }
+    Add({"Step_*_Inference, products and self-attention", forwards,
+         "The transformers' products and self-attention take inputs of 16 bits.",
+         "quality: high, on a GPU of compute capability 8.9 or higher. It changes the picture "
+         "(docs/use/quality.md).",
+         saves, std::move(basis), "quality", "high", std::nullopt});
   }
 
   void AboveFloor() {

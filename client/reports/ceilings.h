@@ -20,21 +20,30 @@ bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
 const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
                              const wan::v1::JobReport& report);
 
-// Returns the least seconds that one class of operators takes: the larger of the times for its
-// FLOPs, at the rate of products or attention, and for its bytes, at the memory's rate. Absent if a
-// rate is unknown or the plan counts nothing for the class.
+// Returns the precision of the inputs of the blocks' products in a job with this plan and dtype, as
+// Ceilings names it: "fp8", or the dtype.
+std::string BlockPrecision(const wan::v1::PlanReport& plan, const std::string& dtype);
+
+// Returns the least seconds of one class of operators in a job with this plan and dtype: the larger
+// of its FLOPs at the rate of products or attention, and its bytes at the memory's rate. Absent if
+// a rate is unknown or nothing was counted.
 std::optional<double> FloorSeconds(const Ceilings& ceilings,
                                    const wan::v1::OperatorClass& operators,
-                                   const std::string& precision);
+                                   const wan::v1::PlanReport& plan, const std::string& dtype);
 
 // Returns the least seconds that a forward pass takes that has these FLOPs and the blocks of
 // `plan`.
 std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::PlanReport& plan,
-                                   const std::string& precision, double flops);
+                                   const std::string& dtype, double flops);
 
 // Returns the least seconds that a stage takes that consists of products, such as decoding.
 std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& precision,
                                    double flops);
+
+// The quality of jobs that are older than qualities.
+inline constexpr char kExactQuality[] = "exact";
+// Returns the quality of the job, such as "high".
+std::string QualityOf(const wan::v1::JobReport& report);
 
 // Returns the precision in which the autoencoder has computed, such as "fp16"; empty if unknown.
 std::string VaePrecision(const wan::v1::JobReport& report);

@@ -40,6 +40,7 @@ void AddRequest(const JobReport& report, Settings& settings) {
   settings["shift"] = absl::StrCat(request.shift());
   settings["solver"] = wan::v1::Solver_Name(request.solver()).substr(sizeof("SOLVER_") - 1);
   settings["seed"] = absl::StrCat(request.seed());
+  settings["quality"] = QualityOf(report);
   settings["vae_precision"] = VaePrecision(report);
   if (VaePrecision(report).empty()) settings["vae_precision"] = "default";
   settings["loras"] = absl::StrJoin(
@@ -151,6 +152,9 @@ std::vector<Difference> CausesOf(const std::vector<Difference>& differences) {
   constexpr auto kConsequences = std::to_array<Consequence>({
       {"guidance_scale", "record_forwards"},
       {"vae_precision", "decode_tiles"},
+      {"quality", "decode_tiles"},
+      {"quality", "batched_guidance"},
+      {"quality", "record_forwards"},
       {"dtype", "decode_tiles"},
       {"dtype", "batched_guidance"},
       {"dtype", "record_forwards"},

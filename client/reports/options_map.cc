@@ -73,6 +73,11 @@ bool LowersPrecision(const Causes& causes) {
          });
 }
 
+bool LowersQuality(const Causes& causes) {
+  constexpr auto kQuicker = std::to_array<std::string_view>({"exact", "high", "fast"});
+  return causes.size() == 1 && causes[0].setting == "quality" && Rises(kQuicker, causes[0]);
+}
+
 struct Option {
   const char* name;
   // Names the settings that decide the option.
@@ -197,6 +202,15 @@ std::string PrecisionLimit(const JobReport& /*report*/, const Ceilings* /*ceilin
          "autoencoder's those of the frames alone.";
 }
 
+std::string QualityLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
+  return absl::StrFormat(
+      "high: at most half of the %.2f s of Step_*_Inference, on a GPU with products of 8 bits. "
+      "fast: "
+      "also the blocks of the steps that reuse them. Both change the picture "
+      "(docs/use/quality.md).",
+      SecondsOf(report, StageKind::kInference));
+}
+
 constexpr auto kOptions = std::to_array<Option>({
     {"Batched guidance", "guidance_batching", BatchesGuidance, GuidanceOf, BatchLimit},
     {"TF32", "vae_precision: tf32", UsesTf32, AutoencoderOf, Tf32Limit},
@@ -206,6 +220,7 @@ constexpr auto kOptions = std::to_array<Option>({
      EncoderLimit},
     {"Warm-up", "warm_up, warm_up_shapes", WarmsUp, WarmthOf, WarmLimit},
     {"Precision", "dtype, vae_precision", LowersPrecision, Precisions, PrecisionLimit},
+    {"8 bits, reused steps", "quality", LowersQuality, QualityOf, QualityLimit},
 });
 
 struct Pair {

@@ -191,6 +191,8 @@ std::optional<Need> NeedOf(const JobReport& report) {
   }
   if (!planned || weights <= 0) return std::nullopt;
   need.resident = weights + work;
+  // The cards' rates are those of bf16.
+  if (report.plan().eight_bits()) need.flops = 0;
   return need;
 }
 
@@ -205,7 +207,8 @@ std::string DeviceName(const JobReport& report) {
 std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   std::vector<const Run*> chosen = Representatives(runs);
   const auto place = [](const Run& run) {
-    return std::make_tuple(run.name, DeviceName(run.report), run.report.dtype());
+    return std::make_tuple(run.name, DeviceName(run.report),
+                           BlockPrecision(run.report.plan(), run.report.dtype()));
   };
   std::set<std::tuple<std::string, std::string, std::string>> seen;
   for (const Run* run : chosen) seen.insert(place(*run));
@@ -244,8 +247,8 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
          FullName(*run), TextCell(Resolution(report)),
          Number{static_cast<double>(report.request().num_frames()), 0},
          Number{static_cast<double>(report.request().steps()), 0}, TextCell(Offload(report)),
-         TextCell(report.dtype()), Number{mean, 2}, Number{TotalSeconds(report), 2},
-         CellOf(PeakBytes(report), 2, 1 / kGibibyte)});
+         TextCell(BlockPrecision(report.plan(), report.dtype())), Number{mean, 2},
+         Number{TotalSeconds(report), 2}, CellOf(PeakBytes(report), 2, 1 / kGibibyte)});
   }
   DropEmptyColumns(measured);
   section.sections.push_back({"Measured", "measured", {std::move(measured)}, {}});

@@ -68,6 +68,15 @@ Section SystemContext(const JobReport& report) {
     settings.push_back(Offload(report) == "True" ? "Offload=ON" : "Offload=OFF");
   }
   settings.push_back(absl::StrCat("Precision=", report.dtype()));
+  if (QualityOf(report) != kExactQuality) {
+    settings.push_back(absl::StrCat("Quality=", QualityOf(report)));
+  }
+  if (report.plan().eight_bits()) settings.emplace_back("Products and self-attention=8 bits");
+  if (const int reused = report.plan().reused_steps_size(); reused > 0) {
+    settings.push_back(absl::StrCat("Steps that reuse blocks=", reused, " of ",
+                                    report.request().steps(), " (",
+                                    absl::StrJoin(report.plan().reused_steps(), ", "), ")"));
+  }
   if (!VaePrecision(report).empty()) settings.push_back(absl::StrCat("VAE=", VaePrecision(report)));
   if (report.has_plan() && report.plan().guided()) {
     settings.emplace_back(report.plan().batched_guidance() ? "Guidance=one batch"
@@ -239,6 +248,7 @@ std::string Comment(const StageReport& stage, const StepHistory& history) {
       break;
     case StageKind::kInference: {
       if (!stage.expert().empty() && stage.expert() != "only") comments.push_back(stage.expert());
+      if (history.reused.contains(name.step)) comments.emplace_back("reuses blocks");
       for (const StepChange& change : history.changes) {
         if (change.step == name.step) {
           comments.push_back(absl::StrFormat("%.2f s from here on", change.seconds_after));

@@ -282,6 +282,34 @@ class Explainer {
   int causes_ = 0;
 };
 
+StepLevels LevelsOf(const StepHistory& history) {
+  std::vector<int> computed;
+  std::vector<double> seconds;
+  for (size_t i = 0; i < history.seconds.size(); ++i) {
+    if (history.reused.contains(history.numbers[i])) continue;
+    computed.push_back(static_cast<int>(i));
+    seconds.push_back(history.seconds[i]);
+  }
+  StepLevels levels = FindStepLevels(seconds);
+  const auto place = [&](int& step) { step = computed[static_cast<size_t>(step)]; };
+  for (StepLevel& level : levels.levels) {
+    place(level.first);
+    place(level.last);
+    for (int& exception : level.exceptions) place(exception);
+    for (int i = level.first; i <= level.last; ++i) {
+      if (history.reused.contains(history.numbers[static_cast<size_t>(i)])) {
+        level.exceptions.push_back(i);
+      }
+    }
+    std::sort(level.exceptions.begin(), level.exceptions.end());
+  }
+  for (LevelChange& change : levels.changes) {
+    if (change.within) place(*change.within);
+  }
+  for (int& step : levels.unsettled) place(step);
+  return levels;
+}
+
 }  // namespace
 
 StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
@@ -291,7 +319,8 @@ StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
     history.seconds.push_back(step->seconds());
     history.numbers.push_back(ParseStage(step->stage()).step);
   }
-  history.levels = FindStepLevels(history.seconds);
+  history.reused.insert(report.plan().reused_steps().begin(), report.plan().reused_steps().end());
+  history.levels = LevelsOf(history);
   for (const LevelChange& at : history.levels.changes) {
     const StepLevel& before = history.levels.levels[at.before];
     const StepLevel& after = history.levels.levels[at.after];

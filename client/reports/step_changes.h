@@ -1,6 +1,7 @@
 // Explains changes of the step time from the job's samples.
 #pragma once
 
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,9 @@ struct StepHistory {
   // resumed attempt.
   std::vector<double> seconds;
   std::vector<int> numbers;
+  // The numbers of steps that reused blocks, as the plan says.
+  std::set<int> reused;
+  // Of the steps that computed their blocks; steps between them that did not are exceptions.
   StepLevels levels;
   std::vector<StepChange> changes;
 };

@@ -34,9 +34,23 @@ TEST(CeilingsTest, FloorOfAForward) {
   const double block = 20.0 / 500 + 30.0 / 600;
   EXPECT_NEAR(*ForwardFloor(ceilings, plan, "bf16", 500.01e12), 10 * block, 1e-9);
   EXPECT_EQ(ForwardFloor(ceilings, plan, "fp32", 500e12), std::nullopt);
-  EXPECT_NEAR(*FloorSeconds(ceilings, plan.block_operators(2), "bf16"), 5e9 / 4e12, 1e-12);
+  EXPECT_NEAR(*FloorSeconds(ceilings, plan.block_operators(2), plan, "bf16"), 5e9 / 4e12, 1e-12);
   EXPECT_TRUE(AreOf(ceilings, GpuReport()));
   EXPECT_FALSE(AreOf(ceilings, wan::v1::JobReport()));
+}
+
+TEST(CeilingsTest, BlocksOfEightBitsHaveTheirOwnFloor) {
+  Ceilings ceilings = TestCeilings();
+  wan::v1::PlanReport plan = GpuReport().plan();
+  plan.set_eight_bits(true);
+  EXPECT_EQ(ForwardFloor(ceilings, plan, "bf16", 500.01e12), std::nullopt) << "not measured";
+  ceilings.products["fp8"] = 1200e12;
+  ceilings.attention["fp8"] = 1000e12;
+  EXPECT_NEAR(*ForwardFloor(ceilings, plan, "bf16", 500.01e12), 10 * (20.0 / 1000 + 30.0 / 1200),
+              1e-9);
+  wan::v1::OperatorClass text = plan.block_operators(0);
+  text.set_name("cross_attention");
+  EXPECT_NEAR(*FloorSeconds(ceilings, text, plan, "bf16"), 20.0 / 500, 1e-9);
 }
 
 TEST(CeilingsTest, RefusesOtherFiles) {
@@ -73,6 +87,39 @@ TEST(BottlenecksTest, RankedBySecondsThatTheyWouldSave) {
 TEST(BottlenecksTest, NothingIsClaimedOfTheFloorWithoutCeilings) {
   const std::vector<Bottleneck> found = FindBottlenecks(RunWith(GpuReport()), nullptr, {});
   EXPECT_EQ(Find(found, "Step_*_Inference, the forwards"), nullptr);
+}
+
+TEST(BottlenecksTest, SixteenBitsWhereEightWouldDo) {
+  constexpr char kWhere[] = "Step_*_Inference, products and self-attention";
+  std::vector<Bottleneck> found = FindBottlenecks(RunWith(GpuReport()), nullptr, {});
+  ASSERT_NE(Find(found, kWhere), nullptr);
+  EXPECT_NEAR(*Find(found, kWhere)->saves, 8 * 1.4 / 2 * 50 / 50.001, 1e-9);
+  EXPECT_THAT(Find(found, kWhere)->basis, HasSubstr("at most"));
+
+  Ceilings ceilings = TestCeilings();
+  ceilings.products["fp8"] = 1200e12;
+  ceilings.attention["fp8"] = 500e12;  // as bf16
+  found = FindBottlenecks(RunWith(GpuReport()), &ceilings, {});
+  EXPECT_NEAR(*Find(found, kWhere)->saves, 8 * 1.4 * (1 - (0.04 + 0.025) / (0.04 + 0.05)), 1e-9);
+
+  wan::v1::JobReport high = GpuReport(), fp32 = GpuReport(), cpu = GpuReport();
+  high.mutable_plan()->set_eight_bits(true);
+  fp32.set_dtype("fp32");
+  cpu.set_device("cpu");
+  for (const wan::v1::JobReport& report : {high, fp32, cpu}) {
+    found = FindBottlenecks(RunWith(report), nullptr, {});
+    EXPECT_EQ(Find(found, kWhere), nullptr);
+  }
+}
+
+TEST(BottlenecksTest, AMeasuredQualityReplacesTheEstimate) {
+  wan::v1::JobReport high = GpuReport();
+  high.mutable_request()->set_quality(wan::v1::QUALITY_HIGH);
+  high.mutable_plan()->set_eight_bits(true);
+  high.mutable_stages(0)->set_seconds(16);
+  const std::vector<MeasuredRun> runs = Twice({RunWith(GpuReport()), RunWith(high, "high")});
+  const std::vector<Bottleneck> found = FindBottlenecks(runs[0], nullptr, runs);
+  EXPECT_EQ(Find(found, "Step_*_Inference, products and self-attention")->measured, 4);
 }
 
 TEST(BottlenecksTest, OffloadedTextEncoderAndLoadings) {

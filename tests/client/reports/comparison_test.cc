@@ -33,6 +33,17 @@ TEST(ComparisonTest, SettingsThatDiffer) {
   EXPECT_THAT(DifferencesOf(RunWith(other), RunWith(other)), IsEmpty());
 }
 
+TEST(ComparisonTest, AReportWithoutAQualityIsExact) {
+  wan::v1::JobReport exact = GpuReport(), fast = GpuReport();
+  exact.mutable_request()->set_quality(wan::v1::QUALITY_EXACT);
+  fast.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
+  // It follows from the memory that 8 bits leave free.
+  fast.mutable_plan()->set_batched_guidance(true);
+  EXPECT_THAT(DifferencesOf(RunWith(GpuReport()), RunWith(exact)), IsEmpty());
+  EXPECT_THAT(Texts(CausesOf(DifferencesOf(RunWith(exact), RunWith(fast)))),
+              ElementsAre("quality exact -> quality fast"));
+}
+
 TEST(ComparisonTest, ExpertsOfOneScaleHaveOne) {
   wan::v1::JobReport one = GpuReport(), both = GpuReport(), two = GpuReport();
   one.mutable_request()->add_guidance_scale(1);

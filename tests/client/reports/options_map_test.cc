@@ -55,6 +55,17 @@ auto Residency(int component, const char* policy) {
   };
 }
 
+TEST(OptionsMapTest, AQualityIsAnOption) {
+  const auto quality = [](wan::v1::Quality value) {
+    return [value](JobReport& report) { report.mutable_request()->set_quality(value); };
+  };
+  EXPECT_THAT(
+      Measured({Case(50), Variant("high", 30, quality(wan::v1::QUALITY_HIGH)),
+                Variant("fast", 20, quality(wan::v1::QUALITY_FAST))}),
+      ElementsAre("8 bits, reused steps, saved 20.00 s", "8 bits, reused steps, saved 30.00 s",
+                  "8 bits, reused steps, saved 10.00 s"));
+}
+
 // `bench seeds --mode both` compares fp32 with fp16, which is no TF32.
 TEST(OptionsMapTest, Fp32AndFp16AreThePrecisionAndNoTf32) {
   EXPECT_THAT(

@@ -43,6 +43,26 @@ TEST(StepChangesTest, SaysWhatChangedAndWhatItCost) {
             "Steps 10 to 19 took 2.00 s each instead of 1.00 s (+100 %).");
 }
 
+// Ten steps of 1 s and ten of 2 s, of which every second one reuses blocks from step 4 on.
+TEST(StepChangesTest, StepsThatReuseBlocksChangeNoLevel) {
+  wan::v1::JobReport report = Slower();
+  for (int i = 5; i < 20; i += 2) {
+    report.mutable_plan()->add_reused_steps(i);
+    report.mutable_stages(i)->set_seconds(0.1);
+  }
+  const StepHistory history = StepHistoryOf(report);
+  EXPECT_EQ(history.seconds.size(), 20u);
+  ASSERT_EQ(history.levels.levels.size(), 2u);
+  EXPECT_EQ(history.levels.levels[0].first, 0);
+  EXPECT_EQ(history.levels.levels[0].last, 8);
+  EXPECT_THAT(history.levels.levels[0].exceptions, ::testing::ElementsAre(5, 7));
+  EXPECT_EQ(history.levels.levels[0].seconds, 1);
+  EXPECT_EQ(history.levels.levels[1].first, 10);
+  EXPECT_EQ(history.levels.levels[1].last, 18);
+  ASSERT_EQ(history.changes.size(), 1u);
+  EXPECT_DOUBLE_EQ(history.changes[0].extra_seconds, 5) << "of the five that computed";
+}
+
 TEST(StepChangesTest, ClocksAndTheirReason) {
   wan::v1::JobReport report = Slower();
   for (int i = 10; i < 20; ++i) {

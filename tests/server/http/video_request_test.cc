@@ -277,12 +277,13 @@ TEST(VideoRequestTest, FieldsOfOtherApisAreTranslated) {
            {"promt", "prompt"},
            {"num_inference_step", "num_inference_steps"},
            {"Seed", "seed"},
+           {"quantization", "quality"},
            {"heigth", "height"}}) {
     EXPECT_EQ(meant(name), "did you mean " + ours + "?") << name;
   }
   EXPECT_EQ(meant("request_id"), "send the header Idempotency-Key instead");
   EXPECT_EQ(meant("preview_interval"), "only the gRPC API has it (docs/use/api.md)");
-  for (const char* const name : {"quality", "style", "x", "zzzzzz"}) {
+  for (const char* const name : {"watermark", "style", "x", "zzzzzz"}) {
     EXPECT_EQ(meant(name), "leave it out (docs/use/openai.md lists the fields)") << name;
   }
 }

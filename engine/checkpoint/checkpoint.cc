@@ -46,6 +46,7 @@ const std::optional<FewStepConfig>& Checkpoint::few_step() const { return parts_
 const std::optional<GenerationDefaults>& Checkpoint::generation_defaults() const {
   return parts_->generation_defaults;
 }
+const std::optional<StepRatios>& Checkpoint::step_ratios() const { return parts_->step_ratios; }
 
 const TransformerConfig& Checkpoint::transformer_config(int expert) const {
   return *parts_->transformers.at(expert).config;

@@ -20,6 +20,7 @@
 #include "engine/api/model_parts.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/families/step_ratios.h"
 
 namespace wan {
 
@@ -63,6 +64,9 @@ class Checkpoint {
 
   // Returns the checkpoint's own defaults for requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
+
+  // How much steps change, as measured with this checkpoint; nullopt if it has no such file.
+  const std::optional<StepRatios>& step_ratios() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;
   const TextEncoderConfig& text_encoder_config() const;

@@ -14,6 +14,7 @@
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
 #include "engine/checkpoint/generation_defaults.h"
+#include "engine/checkpoint/step_ratios_file.h"
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/checkpoint/weight_tables.h"
 #include "engine/families/model_family.h"
@@ -436,6 +437,11 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
     NoteFile(parts, root / "generation_defaults.json");
     parts.generation_defaults =
         ReadGenerationDefaults((root / "generation_defaults.json").string(), parts.problems);
+    if (parts.family.has_value()) {
+      NoteFile(parts, root / kStepRatiosFile);
+      parts.step_ratios = ReadStepRatios((root / kStepRatiosFile).string(),
+                                         FindModelFamily(*parts.family), parts.problems);
+    }
   }
   CheckTogether(parts);
   CompleteFiles(parts);

@@ -13,6 +13,7 @@
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/families/step_ratios.h"
 #include "engine/formats/tensor_file.h"
 
 namespace wan {
@@ -34,6 +35,7 @@ struct CheckpointParts {
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
+  std::optional<StepRatios> step_ratios;
   std::string tokenizer_path;
   std::vector<ModelFile> files;  // all files that were read, sorted by name
   std::vector<Component<TransformerConfig>> transformers;  // one entry for each expert

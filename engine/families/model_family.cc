@@ -33,6 +33,9 @@ std::span<const ModelFamily> ModelFamilies() {
                     .shift = 5.0,
                     .solver = "unipc",
                     .negative_prompt = kUpstreamNegativePrompt},
+       .reuse = {.retained_shares = {0.2}},
+       .text_ratios = PublishedTi2vTextRatios,
+       .image_ratios = PublishedTi2vImageRatios,
        .published = {.dim = 3072, .ffn_dim = 14336, .num_heads = 24, .num_layers = 30}},
       // Wan2.2 T2V-A14B makes videos from text.
       {.id = FamilyId::kT2vA14b,
@@ -51,6 +54,9 @@ std::span<const ModelFamily> ModelFamilies() {
                     .shift = 12.0,
                     .solver = "unipc",
                     .negative_prompt = kUpstreamNegativePrompt},
+       .reuse = {.retained_shares = {0.4, 0.4}},
+       .text_ratios = PublishedT2vRatios,
+       .image_ratios = PublishedT2vRatios,
        .published = {.dim = 5120, .ffn_dim = 13824, .num_heads = 40, .num_layers = 40}},
       // Wan2.2 I2V-A14B makes videos from an image and text.
       {.id = FamilyId::kI2vA14b,
@@ -69,6 +75,9 @@ std::span<const ModelFamily> ModelFamilies() {
                     .shift = 5.0,
                     .solver = "unipc",
                     .negative_prompt = kUpstreamNegativePrompt},
+       .reuse = {.retained_shares = {1, 0.1}},
+       .text_ratios = PublishedI2vRatios,
+       .image_ratios = PublishedI2vRatios,
        .published = {.dim = 5120, .ffn_dim = 13824, .num_heads = 40, .num_layers = 40}},
   };
   static_assert(std::size(rows) == kFamilyIds.size(), "a family has no row");

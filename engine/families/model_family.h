@@ -15,6 +15,7 @@
 #include "engine/api/generation.h"
 #include "engine/api/model_parts.h"
 #include "engine/api/stage.h"
+#include "engine/families/step_ratios.h"
 #include "engine/families/vae_kind.h"
 
 namespace wan {
@@ -63,6 +64,11 @@ struct ModelFamily {
   VideoShape shape;
   int fps = 0;
   SamplingDefaults sampling;
+  // When steps of a fast job reuse what an earlier one has computed, and the ratios of the
+  // published weights by which that is decided, of jobs without and with an image.
+  ReuseRule reuse;
+  const StepRatios& (*text_ratios)() = nullptr;
+  const StepRatios& (*image_ratios)() = nullptr;
   PublishedSize published;  // the size of the model "synthetic:NAME"
 
   // Returns how many input channels the transformer has in addition to the latents: the channels of

@@ -204,6 +204,7 @@ Json InspectCheckpoint(const std::string& path) {
                  {"expert_boundary", nullptr},
                  {"few_step", nullptr},
                  {"generation_defaults", nullptr},
+                 {"step_ratios", nullptr},
                  {"tokenizer", NullIfEmpty(parts.tokenizer_path)},
                  {"components", Json::array()},
                  {"problems", Messages(parts.problems)}};
@@ -212,6 +213,12 @@ Json InspectCheckpoint(const std::string& path) {
   if (parts.few_step.has_value()) report["few_step"] = Describe(*parts.few_step);
   if (parts.generation_defaults.has_value()) {
     report["generation_defaults"] = Describe(*parts.generation_defaults);
+  }
+  if (const std::optional<StepRatios>& ratios = parts.step_ratios; ratios.has_value()) {
+    report["step_ratios"] = {{"solver", ratios->solver},
+                             {"steps", ratios->steps},
+                             {"shift", ratios->shift},
+                             {"guidance_scale", ratios->guidance_scale}};
   }
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
@@ -244,6 +251,9 @@ std::string ReportText(const Json& report) {
   }
   if (const Json& defaults = report["generation_defaults"]; !defaults.is_null()) {
     absl::StrAppend(&text, "defaults      ", defaults.dump(), "\n");
+  }
+  if (const Json& ratios = report["step_ratios"]; !ratios.is_null()) {
+    absl::StrAppend(&text, "step ratios   ", ratios.dump(), "\n");
   }
   std::vector<std::string> problems = report["problems"].get<std::vector<std::string>>();
   for (const Json& component : report["components"]) {

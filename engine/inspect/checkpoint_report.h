@@ -13,6 +13,8 @@ namespace wan {
 //   "expert_boundary"  fraction of the schedule, or null
 //   "few_step"         if distilled {"timesteps", "shift", "boundary_step_index" if set}, or null
 //   "generation_defaults"  the checkpoint's own defaults for requests, or null
+//   "step_ratios"      how the job of step_ratios.json was sampled: {"solver", "steps", "shift",
+//                      "guidance_scale"}, or null
 //   "tokenizer"        the path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
 //                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}

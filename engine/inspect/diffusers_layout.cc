@@ -9,6 +9,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/step_ratios_file.h"
 #include "engine/families/model_family.h"
 #include "engine/formats/safetensors_writer.h"
 
@@ -177,6 +178,9 @@ absl::Status WriteSmallFiles(const Checkpoint& checkpoint, const fs::path& root)
   const fs::path defaults = fs::path(checkpoint.path()) / "generation_defaults.json";
   if (status.ok() && checkpoint.generation_defaults().has_value()) {
     status = CopyFile(defaults, root / defaults.filename());
+  }
+  if (status.ok() && checkpoint.step_ratios().has_value()) {
+    status = CopyFile(fs::path(checkpoint.path()) / kStepRatiosFile, root / kStepRatiosFile);
   }
   if (!status.ok()) return status;
   // Write this file last, because a folder that contains it counts as a checkpoint.

@@ -40,6 +40,27 @@ TEST(ModelFamilyTest, DefaultsSuitTheExperts) {
   }
 }
 
+TEST(ModelFamilyTest, PublishedRatiosAreOfItsExpertsAndDefaults) {
+  for (const ModelFamily& family : ModelFamilies()) {
+    SCOPED_TRACE(NameOf(family.id));
+    EXPECT_EQ(family.reuse.retained_shares.size(), family.experts.size());
+    for (const auto published : {family.text_ratios, family.image_ratios}) {
+      const StepRatios& ratios = published();
+      EXPECT_EQ(ratios.steps, family.sampling.steps);
+      EXPECT_EQ(ratios.shift, family.sampling.shift);
+      EXPECT_EQ(ratios.solver, family.sampling.solver);
+      EXPECT_EQ(ratios.guidance_scale, family.sampling.guidance_scale);
+      ASSERT_EQ(ratios.experts.size(), family.experts.size());
+      size_t steps = 0;
+      for (const PhaseRatios& phase : ratios.experts) {
+        EXPECT_EQ(phase.conditional.size(), phase.unconditional.size());
+        steps += phase.conditional.size() + 1;
+      }
+      EXPECT_EQ(steps, static_cast<size_t>(ratios.steps));
+    }
+  }
+}
+
 TEST(ModelFamilyTest, OnlyAConditionImageAddsChannels) {
   for (const ModelFamily& family : ModelFamilies()) {
     SCOPED_TRACE(NameOf(family.id));

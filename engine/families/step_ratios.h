@@ -1,0 +1,54 @@
+// How much the work of a transformer's blocks changes from one denoising step to the next, and the
+// rule that decides by it which steps reuse that work (engine/planning/step_reuse.h). The method is
+// MagCache (arXiv 2506.09045).
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace wan {
+
+// The ratios of one expert's steps. Entry i belongs to the expert's step i + 1: the L2 norm of what
+// the blocks add to a token's residual stream in that step, divided by the norm in the step before,
+// as the mean over the tokens.
+struct PhaseRatios {
+  std::vector<double> conditional;    // forwards with the prompt
+  std::vector<double> unconditional;  // forwards without it; empty: measured without guidance
+  // Replaces the entry of ReuseRule::retained_shares.
+  std::optional<double> retained_share;
+
+  friend bool operator==(const PhaseRatios&, const PhaseRatios&) = default;
+};
+
+// The ratios of one measured job, and how it was sampled.
+struct StepRatios {
+  std::string solver;
+  int steps = 0;
+  double shift = 0;
+  std::vector<double> guidance_scale;  // as GenerationRequest::guidance_scale
+  std::vector<PhaseRatios> experts;    // in the checkpoint's order
+  // Replace the members of ReuseRule.
+  std::optional<double> threshold;
+  std::optional<int> most_in_row;
+
+  friend bool operator==(const StepRatios&, const StepRatios&) = default;
+};
+
+// When a step may reuse the blocks' work. The defaults are MagCache's for Wan2.2.
+struct ReuseRule {
+  // The estimated error of consecutive reusing steps stays below this.
+  double threshold = 0.06;
+  int most_in_row = 2;  // most consecutive reusing steps
+  // For each expert, the share of its steps, from its first one on, that never reuse. An expert
+  // without an entry: 0.2.
+  std::vector<double> retained_shares;
+};
+
+// Published ratios of the Wan2.2 models; they live until the process ends.
+const StepRatios& PublishedTi2vTextRatios();
+const StepRatios& PublishedTi2vImageRatios();
+const StepRatios& PublishedT2vRatios();
+const StepRatios& PublishedI2vRatios();
+
+}  // namespace wan

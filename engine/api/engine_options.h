@@ -29,8 +29,10 @@ struct EngineOptions {
   // Whether SM activity is measured with the driver's GPM counters. If false, it is the share of
   // time in which any kernel ran.
   bool gpm = true;
-  // The quality of requests that do not set it.
+  // The quality of requests that do not set it; a model that cannot be fast takes high.
   Quality quality = Quality::kExact;
+  // Fast jobs run no forward without the prompt after this share of their steps.
+  double guidance_until = 1;
   // The autoencoder's precision for requests that do not set it. Unset: the result of
   // DefaultVaePrecision.
   std::optional<VaePrecision> vae_precision;

@@ -53,6 +53,9 @@ struct GenerationRequest {
   // Whether one step measures the operators of one transformer block (SpanRecord::block_profile).
   // The video has the same bits either way.
   bool profile = false;
+  // Whether the steps measure how much they change what the blocks add (SpanPart::change_ratio),
+  // for step_ratios.json. The results stay bit for bit the same.
+  bool calibrate = false;
 };
 
 // The size of a video in pixels and frames.
@@ -89,6 +92,9 @@ struct StagePlan {
   // Floating-point operations; a multiplication with an addition counts as two. Absent if they do
   // not determine how long the stage takes.
   std::optional<double> flops;
+  // Whether the operations run at the rate of others of the stage's kind, so that estimates may
+  // learn from the stage. False for a step that reuses blocks.
+  bool is_typical = true;
   // Upper bounds of the stage's device memory, in bytes. Both bounds are 0 if memory is not
   // planned, or if the stage uses no device memory.
   uint64_t weight_bytes = 0;
@@ -143,6 +149,8 @@ struct GenerationPlan {
   int queued_frames = kLeastQueuedFrames;
   // Floating-point operations of one forward that computes one text.
   double forward_flops = 0;
+  // The same of a forward that reuses blocks.
+  double reuse_flops = 0;
   // The number of transformer blocks in a forward, and the work of one of them for one text.
   int blocks = 0;
   std::vector<OperatorWork> block_operators;
@@ -158,6 +166,14 @@ struct GenerationPlan {
   // A queued job keeps no plan: each attempt makes its own. The pointer is null in a plan that no
   // engine made.
   std::shared_ptr<const PreparedRequest> prepared;
+
+  // Returns whether a forward of any step keeps what its blocks have added, for a later step or for
+  // the ratios of a job that calibrates.
+  bool keeps_blocks() const {
+    return request.calibrate || std::any_of(steps.begin(), steps.end(), [](const StepPlan& step) {
+             return step.reuses_blocks;
+           });
+  }
 
   // Returns whether frames are decoded. A request for latents alone does not need that.
   bool decodes() const {

@@ -44,6 +44,8 @@ struct SpanPart {
   double seconds = 0;
   std::optional<uint64_t> bytes;  // bytes of the component, if one was loaded
   std::optional<double> flops;    // floating-point operations, if it is a forward
+  // In a job that calibrates: TextConditioning::ChangeRatio after the forward.
+  std::optional<double> change_ratio = std::nullopt;
 };
 
 // A span that was closed.

@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <limits>
 #include <memory>
+#include <optional>
 #include <span>
 
 #include "absl/status/statusor.h"
@@ -35,6 +36,12 @@ class TextConditioning {
 
   // Returns the device memory of the texts, in bytes.
   virtual int64_t Bytes() const = 0;
+
+  // Call it after every forward of one text that has kept what its blocks have added
+  // (BlockUse::kComputeAndKeep). Returns how much that has changed since the call before: its L2
+  // norm for each token, divided by the norm then, as the mean over all tokens. Waits for the
+  // device. Nullopt at the first call, and if the text does not measure it.
+  virtual std::optional<double> ChangeRatio() const { return std::nullopt; }
 };
 
 // What Forward() does with the transformer's blocks.

@@ -31,9 +31,10 @@ class StepParts {
  public:
   explicit StepParts(const at::Device& device) : device_(device), start_(device) {}
 
-  // Ends a part called `name`, which began where the previous part ended.
-  void End(std::string name, std::optional<double> flops = std::nullopt) {
-    ends_.push_back({std::move(name), flops, DeviceMoment(device_)});
+  // Ends a part, which began where the previous one ended.
+  void End(std::string name, std::optional<double> flops = std::nullopt,
+           std::optional<double> change_ratio = std::nullopt) {
+    ends_.push_back({std::move(name), flops, change_ratio, DeviceMoment(device_)});
   }
 
   // Adds the parts to the step's span. Call it once the device has done all parts.
@@ -43,7 +44,8 @@ class StepParts {
       span.AddPart({.name = part.name,
                     .start_seconds = start_.SecondsUntil(*before),
                     .seconds = before->SecondsUntil(part.moment),
-                    .flops = part.flops});
+                    .flops = part.flops,
+                    .change_ratio = part.change_ratio});
       before = &part.moment;
     }
   }
@@ -52,6 +54,7 @@ class StepParts {
   struct Ended {
     std::string name;
     std::optional<double> flops;
+    std::optional<double> change_ratio;
     DeviceMoment moment;
   };
 
@@ -65,16 +68,26 @@ class StepParts {
 int ProfiledStep(const GenerationPlan& plan, int start) {
   if (!plan.request.profile) return -1;
   const int total = static_cast<int>(plan.steps.size());
+  int last = start;
   for (int step = start + 1; step < total; ++step) {
+    if (plan.steps[step].reuses_blocks) continue;
     if (plan.steps[step].expert == plan.steps[step - 1].expert) return step;
+    last = step;
   }
-  return total - 1;
+  return last;
 }
 
-// Returns the name under which a step's report lists a forward.
-const char* ForwardName(int64_t batch, bool is_first) {
-  if (batch > 1) return "forward";
-  return is_first ? "forward_conditional" : "forward_unconditional";
+BlockUse UseOfBlocks(const GenerationPlan& plan, size_t step) {
+  if (plan.steps[step].reuses_blocks) return BlockUse::kReuse;
+  const bool next_reuses = step + 1 < plan.steps.size() && plan.steps[step + 1].reuses_blocks;
+  return next_reuses || plan.request.calibrate ? BlockUse::kComputeAndKeep : BlockUse::kCompute;
+}
+
+// Name of a forward as a part of a step.
+std::string ForwardName(BlockUse blocks, int64_t batch, bool is_first) {
+  const std::string name = blocks == BlockUse::kReuse ? "reuse" : "forward";
+  if (batch > 1) return name;
+  return name + (is_first ? "_conditional" : "_unconditional");
 }
 
 // Computes the flow of a step: uncond + guidance_scale * (cond - uncond), from a forward with the
@@ -105,30 +118,38 @@ class GuidedFlow {
     return status;
   }
 
-  // Computes the step's flow. The first forward marks a block in `marks` unless that is null.
-  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, const StepPlan& step,
-                                     StepParts& parts, BlockMarks* marks) {
+  // Computes step number `index` of the plan. The first forward marks a block in `marks` unless
+  // that is null.
+  absl::StatusOr<at::Tensor> Compute(const at::Tensor& latents, size_t index, StepParts& parts,
+                                     BlockMarks* marks) {
+    const GenerationPlan& plan = inputs_.plan;
+    const StepPlan& step = plan.steps[index];
+    const ForwardPolicy policy{.eight_bits = plan.eight_bits, .blocks = UseOfBlocks(plan, index)};
+    const double flops = step.reuses_blocks ? plan.reuse_flops : plan.forward_flops;
     if (marks != nullptr) expert_->MarkBlock(marks);
     at::Tensor input = latents;
     if (inputs_.condition.defined()) input = at::cat({latents, inputs_.condition});
     std::vector<at::Tensor> flows;  // the prompt's flow, then the negative prompt's
     for (const std::shared_ptr<const TextConditioning>& text : texts_) {
       const int64_t batch = text->batch();
-      const char* const name = ForwardName(batch, flows.empty());
-      absl::StatusOr<at::Tensor> flow = expert_->Forward(
-          input.unsqueeze(0).expand({batch, -1, -1, -1, -1}), Timestep(step.timestep, batch), *text,
-          gate_, {.eight_bits = inputs_.plan.eight_bits});
+      const std::string name = ForwardName(policy.blocks, batch, flows.empty());
+      absl::StatusOr<at::Tensor> flow =
+          expert_->Forward(input.unsqueeze(0).expand({batch, -1, -1, -1, -1}),
+                           Timestep(step.timestep, batch), *text, gate_, policy);
       if (!flow.ok()) return flow.status();
       // Move the flow: the expert may be on another device.
       for (const at::Tensor& one : flow->to(latents.device()).unbind()) flows.push_back(one);
-      parts.End(name, static_cast<double>(batch) * inputs_.plan.forward_flops);
+      parts.End(name, static_cast<double>(batch) * flops,
+                plan.request.calibrate ? text->ChangeRatio() : std::nullopt);
     }
     if (!guided_) return flows.front();
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
 
-  // Returns the name of this step's first forward.
-  const char* first_forward() const { return ForwardName(texts_.front()->batch(), true); }
+  // The name of this step's first forward, which computes its blocks.
+  std::string first_forward() const {
+    return ForwardName(BlockUse::kCompute, texts_.front()->batch(), true);
+  }
 
  private:
   absl::Status Project(std::span<const at::Tensor> texts) {
@@ -198,8 +219,8 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
       return span.Finish(status);
     }
     BlockMarks marks;
-    absl::StatusOr<at::Tensor> flow =
-        guided_flow.Compute(latents, planned, parts, step == profiled ? &marks : nullptr);
+    absl::StatusOr<at::Tensor> flow = guided_flow.Compute(latents, static_cast<size_t>(step), parts,
+                                                          step == profiled ? &marks : nullptr);
     if (!flow.ok()) return span.Finish(flow.status());
     at::Tensor next = solver.Step(*flow, step, latents);
     keep_first_frame(next);

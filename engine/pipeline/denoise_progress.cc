@@ -31,6 +31,11 @@ DenoiseProgress DenoiseProgress::To(const c10::Device& device) const {
   return moved;
 }
 
+bool CanBeginAt(const GenerationPlan& plan, int steps_done) {
+  const auto next = static_cast<size_t>(steps_done);
+  return next >= plan.steps.size() || !plan.steps[next].reuses_blocks;
+}
+
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan) {
   std::vector<at::Tensor> tensors = {progress.latents};
   if (progress.steps_done < static_cast<int>(plan.steps.size())) {
@@ -69,6 +74,11 @@ absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
   const std::vector<int64_t> shape = fields.Integers("shape", 1, INT32_MAX);
   const auto tensors = static_cast<size_t>(fields.Integer("tensors", 1, 16));
   if (!fields.problems().empty()) return fields.problems().front();
+  if (!CanBeginAt(plan, progress.steps_done)) {
+    return absl::DataLossError(absl::StrCat("the savepoint has ", progress.steps_done,
+                                            " steps; the next one reuses what the last has "
+                                            "computed"));
+  }
   if (shape != plan.latent_shape) {
     return absl::DataLossError(absl::StrCat("the savepoint's latents have the shape ",
                                             header->at("shape").dump(), "; the job's have ",

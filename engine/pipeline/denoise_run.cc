@@ -29,11 +29,13 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
   const absl::StatusOr<std::unique_ptr<FlowSolver>> solver = SolverAt(plan, progress);
   if (!solver.ok()) return solver.status();
   const auto on_step = [&](const DenoiseState& state) {
-    progress = {state.step, state.latents, (*solver)->state().history};
-    const bool last = state.step == static_cast<int>(plan.steps.size());
-    if (run.savepoints != nullptr && run.savepoints->IsDue(last)) {
-      run.savepoints->Keep(ToSavepoint(progress, plan));
-      kept = state.step;
+    if (CanBeginAt(plan, state.step)) {
+      progress = {state.step, state.latents, (*solver)->state().history};
+      const bool last = state.step == static_cast<int>(plan.steps.size());
+      if (run.savepoints != nullptr && run.savepoints->IsDue(last)) {
+        run.savepoints->Keep(ToSavepoint(progress, plan));
+        kept = state.step;
+      }
     }
     return run.on_step(state);
   };

@@ -19,6 +19,7 @@
 #include "engine/costs/wan/vae_cost.h"
 #include "engine/planning/plan_memory.h"
 #include "engine/planning/size_rules.h"
+#include "engine/planning/step_reuse.h"
 #include "engine/planning/tile_geometry.h"
 #include "engine/schedulers/flow_schedule.h"
 
@@ -200,6 +201,23 @@ void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixe
   }
 }
 
+// Checks a request for a job that measures ratios.
+void CheckCalibration(const GenerationRequest& request, const PlannedModel& model,
+                      Violations& violations) {
+  if (*request.quality != Quality::kExact) {
+    violations.Add("quality", absl::StrCat("is ", std::string(NameOf(*request.quality)),
+                                           "; must be exact in a job that calibrates"));
+  }
+  if (model.few_step.has_value()) {
+    violations.Add("calibrate",
+                   "is true; must be false for this few-step model, which has no steps to skip");
+  }
+  if (model.ranks > 1) {
+    violations.Add("calibrate", absl::StrCat("is true; must be false on a group of ", model.ranks,
+                                             " devices; one device alone measures ratios"));
+  }
+}
+
 absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
                                           const PlannedModel& model) {
   if (model.few_step.has_value()) {
@@ -264,7 +282,6 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   const int64_t text_tokens = inspected.prompt_tokens.value_or(0) +
                               (plan.guided ? inspected.negative_prompt_tokens.value_or(0) : 0);
   const double text_flops = TextEncoderFlops(model.text_encoder, text_tokens);
-  const double forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
   std::vector<StagePlan> stages;
   stages.push_back({model.family->preprocess, {}});
   if (memory.has_value()) stages.back().host_bytes = memory->preprocess.host;
@@ -277,7 +294,10 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({{StageKind::kStepLoading, step}, {}});
     const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;
-    stages.push_back({{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops});
+    const bool reuses = plan.steps[step].reuses_blocks;
+    const double forward_flops = reuses ? plan.reuse_flops : plan.forward_flops;
+    stages.push_back(
+        {{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops, !reuses});
     stages.back().method = MethodOf(plan, plan.steps[step]);
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
@@ -335,6 +355,14 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   if (model.few_step.has_value()) {
     CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
   }
+  const bool fast = plan.request.quality == Quality::kFast;
+  if (plan.request.calibrate) {
+    CheckCalibration(plan.request, model, violations);
+  } else if (fast) {
+    if (auto problem = ProblemOfFast(plan.request, model, plan.guided); problem.has_value()) {
+      violations.Add("quality", *std::move(problem));
+    }
+  }
   const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
@@ -346,11 +374,13 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   if (!schedule.ok()) return schedule.status();
   plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);
   plan.sigmas = std::move(schedule->sigmas);
+  if (fast) PlanFastSteps(model, plan);
   absl::StatusOr<std::optional<ResidencyChoice>> memory =
       PlanMemory(model, inspected, limits, plan);
   if (!memory.ok()) return memory.status();
-  plan.stages = PlanStages(plan, model, inspected, *memory);
   plan.forward_flops = TransformerForwardFlops(model.transformer, plan.tokens);
+  plan.reuse_flops = TransformerEndsFlops(model.transformer, plan.tokens);
+  plan.stages = PlanStages(plan, model, inspected, *memory);
   plan.blocks = static_cast<int>(model.transformer.num_layers);
   plan.block_operators =
       TransformerBlockOperators(model.transformer, plan.tokens, /*batch=*/1, model.element_bytes);

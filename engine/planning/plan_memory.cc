@@ -86,7 +86,8 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .text_tokens = std::max(inspected.prompt_tokens.value_or(0),
                                         inspected.negative_prompt_tokens.value_or(0)),
                 .guided = plan.guided,
-                .batches_guidance = plan.guided && batches,
+                // Ratios are measured of one forward at a time.
+                .batches_guidance = plan.guided && batches && !plan.request.calibrate,
                 .preprocess = model.family->preprocess,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
                 .previews = plan.request.preview_interval > 0,
@@ -97,10 +98,13 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .writers = CountWriters(plan.request.outputs),
                 .expert_steps = std::vector<int>(model.family->experts.size()),
                 .expert_merging_bytes = MergingBytes(plan.request.loras, model),
-                .records_forwards = model.records_forwards,
+                .keeps_blocks = plan.keeps_blocks(),
+                .records_forwards = model.records_forwards && !plan.keeps_blocks(),
                 .eight_bits = plan.eight_bits,
                 .ranks = ranks};
-  for (const StepPlan& step : plan.steps) ++job.expert_steps[ExpertIndex(step.expert)];
+  for (const StepPlan& step : plan.steps) {
+    if (!step.reuses_blocks) ++job.expert_steps[ExpertIndex(step.expert)];
+  }
   if (inspected.image.has_value()) {
     job.image_bytes = std::max(static_cast<uint64_t>(inspected.image_decoding_bytes),
                                FittingBytes(*inspected.image, model.family->image, shape));

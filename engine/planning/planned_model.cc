@@ -6,6 +6,7 @@
 #include "engine/costs/wan/transformer_cost.h"
 #include "engine/costs/wan/umt5_cost.h"
 #include "engine/costs/wan/vae_cost.h"
+#include "engine/planning/step_reuse.h"
 
 namespace wan {
 namespace {
@@ -44,6 +45,9 @@ GenerationRequest PlannedModel::Defaults() const {
   defaults.solver = own.solver.value_or(std::string(sampling.solver));
   defaults.outputs = {OutputKind::kMp4};
   SetOperatorDefaults(options, defaults);
+  if (defaults.quality == Quality::kFast && ProblemOfFast(defaults, *this, true).has_value()) {
+    defaults.quality = Quality::kHigh;
+  }
   return defaults;
 }
 
@@ -62,6 +66,7 @@ PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
   model.expert_boundary = checkpoint.expert_boundary();
   model.few_step = checkpoint.few_step();
   model.generation_defaults = checkpoint.generation_defaults();
+  model.step_ratios = checkpoint.step_ratios();
   model.element_bytes = element_bytes;
   const auto add = [&](ModelComponent id, const WeightGroups& weights) {
     const WeightFootprint footprint = weights.Footprint(element_bytes);

@@ -70,9 +70,12 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   const auto rounding = [&](int64_t batch) {
     return job.eight_bits ? RoundingBytes(job.transformer, job.tokens, batch) : 0;
   };
+  uint64_t conditioning = TextConditioningBytes(job.transformer, texts, job.element_bytes);
+  if (job.keeps_blocks) {
+    conditioning += KeptBlocksBytes(job.transformer, job.tokens, texts, job.ranks);
+  }
   const auto step = [&](int64_t batch) {
-    return WithMargin(held + rounding(batch) +
-                      TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+    return WithMargin(held + rounding(batch) + conditioning +
                       std::max(TextPreparationBytes(job.transformer, batch, job.element_bytes),
                                GroupForwardBytes(job.transformer, job.tokens, batch, job.ranks,
                                                  job.element_bytes)));
@@ -91,7 +94,7 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
   activations.step_batched = step(2);
   if (job.previews) {
     activations.preview =
-        WithMargin(held + TextConditioningBytes(job.transformer, texts, job.element_bytes) +
+        WithMargin(held + conditioning +
                    DecodingBytes(job.vae, {1, tile.height, tile.width}, job.vae_arithmetic));
   }
   if (job.decodes)

@@ -46,6 +46,8 @@ struct MemoryJob {
   std::vector<int> expert_steps;  // number of steps of each expert
   // Device memory that merging the job's LoRAs into each expert takes; empty: no LoRAs.
   std::vector<uint64_t> expert_merging_bytes;
+  // Whether the texts keep what the blocks have added (GenerationPlan::keeps_blocks).
+  bool keeps_blocks = false;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
   bool eight_bits = false;  // GenerationPlan::eight_bits

@@ -169,6 +169,8 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
     // A shift of 1 spreads the steps evenly, so that each expert gets one of them.
     request.steps = static_cast<int>(planned.family->experts.size());
     request.shift = 1;
+    // So few steps, of another schedule, can skip none.
+    if (planned.options.quality == Quality::kFast) request.quality = Quality::kHigh;
   }
   if (!planned.family->accepts_text_only) {
     constexpr int kSide = 16;

@@ -182,6 +182,10 @@ std::vector<Setting> EngineSettings() {
           "8 bits in products and attention; fast: also reused steps",
           Setting::Form::kText, &E::quality,
           {{"exact", Quality::kExact}, {"high", Quality::kHigh}, {"fast", Quality::kFast}}),
+      RatioSetting("guidance_until",
+                   "share of its steps after which a fast video runs without guidance, in half the "
+                   "time a step; 1: never",
+                   &E::guidance_until),
       ChoiceSetting<std::optional<VaePrecision>>(
           "vae_precision", "fp32|tf32|fp16|bf16",
           "precision in which the video autoencoder computes, unless a request states one; "

@@ -81,6 +81,15 @@ uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
   return walk.peak();
 }
 
+uint64_t KeptBlocksBytes(const TransformerConfig& config, int64_t tokens, int64_t texts,
+                         int64_t ranks) {
+  const int64_t own = (tokens + ranks - 1) / ranks;
+  MemoryWalk walk;
+  const auto kept = walk.Take(texts * own * config.dim * kFp32);
+  const auto norms = walk.Take(2 * texts * own * kFp32);
+  return walk.peak();
+}
+
 uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
                               int64_t element_bytes) {
   const int64_t rows = batch * config.text_len;
@@ -245,13 +254,16 @@ double TextBlockFlops(const TransformerConfig& config, int64_t batch) {
   return 4 * static_cast<double>(batch * config.text_len) * dim * dim;
 }
 
+double TransformerEndsFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
+  const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
+  return 2 * static_cast<double>(batch * tokens) * static_cast<double>(config.dim * patch) *
+         static_cast<double>(config.in_channels + config.out_channels);
+}
+
 double TransformerForwardFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
   const BlockFlops block = TransformerBlockFlops(config, tokens, batch);
-  const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
-  const double ends = 2 * static_cast<double>(batch * tokens) *
-                      static_cast<double>(config.dim * patch) *
-                      static_cast<double>(config.in_channels + config.out_channels);
-  return static_cast<double>(config.num_layers) * (block.self_attention + block.rest) + ends;
+  return static_cast<double>(config.num_layers) * (block.self_attention + block.rest) +
+         TransformerEndsFlops(config, tokens, batch);
 }
 
 }  // namespace wan

@@ -23,6 +23,11 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config);
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
                                int64_t element_bytes);
 
+// Returns the memory in which the texts of a step, `texts` of them, keep what the blocks have added
+// (BlockUse::kComputeAndKeep), on each of `ranks` ranks that share the step's tokens.
+uint64_t KeptBlocksBytes(const TransformerConfig& config, int64_t tokens, int64_t texts,
+                         int64_t ranks);
+
 // Returns the device memory that VideoTransformer::PrepareText needs for `batch` texts in addition
 // to its result.
 uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
@@ -109,6 +114,10 @@ double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t 
 // Returns the floating-point operations that compute a block's keys and values for `batch` texts,
 // which a job does only once.
 double TextBlockFlops(const TransformerConfig& config, int64_t batch);
+
+// Floating-point operations of a forward's patch embedding and head, which are what remains of it
+// when it reuses the blocks' work.
+double TransformerEndsFlops(const TransformerConfig& config, int64_t tokens, int64_t batch = 1);
 
 // Returns the floating-point operations of VideoTransformer::Forward for `batch` videos of `tokens`
 // tokens.

@@ -30,7 +30,12 @@ class TextValue final : public TextConditioning {
   explicit TextValue(std::vector<double> values) : values(std::move(values)) {}
   int64_t batch() const override { return static_cast<int64_t>(values.size()); }
   int64_t Bytes() const override { return 0; }
+  std::optional<double> ChangeRatio() const override {
+    if (kept < 2) return std::nullopt;
+    return values.front() + kept;
+  }
   const std::vector<double> values;
+  mutable int kept = 0;  // forwards that kept
 };
 
 // The flow of a batch entry is the first number of its text, everywhere, and what is the expert's
@@ -51,7 +56,9 @@ class ConstantFlow final : public VideoTransformer {
 
   absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
                                      const TextConditioning& text, const WorkGate& /*gate*/,
-                                     const ForwardPolicy& /*policy*/) override {
+                                     const ForwardPolicy& policy) override {
+    policies.push_back(policy);
+    if (policy.blocks == BlockUse::kComputeAndKeep) ++static_cast<const TextValue&>(text).kept;
     batches.push_back(latents.size(0));
     timesteps.push_back(timestep.clone());
     inputs.push_back(latents.select(0, 0).clone());
@@ -70,6 +77,18 @@ class ConstantFlow final : public VideoTransformer {
   int64_t WeightBytes() const override { return 0; }
   void MarkBlock(BlockMarks* marks) override { marks_ = marks; }
 
+  // What each forward did with its blocks: "c" computed, "k" also kept, "r" reused.
+  std::string Uses() const {
+    std::string uses;
+    for (const ForwardPolicy& policy : policies) {
+      uses += policy.blocks == BlockUse::kReuse            ? 'r'
+              : policy.blocks == BlockUse::kComputeAndKeep ? 'k'
+                                                           : 'c';
+    }
+    return uses;
+  }
+
+  std::vector<ForwardPolicy> policies;
   std::vector<int64_t> batches;
   std::vector<at::Tensor> timesteps;
   std::vector<at::Tensor> inputs;  // of the first batch entry
@@ -214,6 +233,70 @@ TEST_F(DenoiseLoopTest, AJobOfOneStepProfilesThat) {
   plan_.steps.resize(1);
   ASSERT_TRUE(Run().ok());
   EXPECT_THAT(ProfiledSteps(parts_), ElementsAre(0));
+}
+
+TEST_F(DenoiseLoopTest, AStepWhoseSuccessorReusesKeeps) {
+  constexpr ExpertRole kHigh = ExpertRole::kHighNoise;
+  constexpr ExpertRole kLow = ExpertRole::kLowNoise;
+  plan_.steps = {{1000, kHigh, 3}, {900, kHigh, 3, true}, {800, kHigh, 3, true}, {700, kHigh, 3},
+                 {600, kLow, 3},   {500, kLow, 3},        {400, kLow, 3, true}};
+  plan_.forward_flops = 100;
+  plan_.reuse_flops = 1;
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(transformer_.Uses(), "kkrrrrcc");
+  EXPECT_EQ(low_.Uses(), "cckkrr");
+  EXPECT_THAT(parts_.Names(1), ElementsAre("reuse_conditional", "reuse_unconditional", "solver"));
+  EXPECT_EQ(parts_.steps[1].parts[0].flops, 1);
+  EXPECT_EQ(parts_.steps[3].parts[0].flops, 100);
+
+  plan_.batched_guidance = true;
+  transformer_.policies.clear();
+  parts_.steps.clear();
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(transformer_.Uses(), "krrc");
+  EXPECT_THAT(parts_.Names(1), ElementsAre("reuse", "solver"));
+  EXPECT_EQ(parts_.steps[1].parts[0].flops, 2);
+  EXPECT_EQ(parts_.steps[1].parts[0].change_ratio, std::nullopt);
+}
+
+TEST_F(DenoiseLoopTest, EveryForwardOfAJobHasItsBits) {
+  for (const bool eight_bits : {false, true}) {
+    plan_.eight_bits = eight_bits;
+    transformer_.policies.clear();
+    ASSERT_TRUE(Run().ok());
+    for (const ForwardPolicy& policy : transformer_.policies) {
+      EXPECT_EQ(policy.eight_bits, eight_bits);
+    }
+  }
+}
+
+TEST_F(DenoiseLoopTest, AJobThatCalibratesKeepsEveryStepAndTellsItsRatios) {
+  plan_.request.calibrate = true;
+  plan_.steps = {{1000, ExpertRole::kHighNoise, 3},
+                 {800, ExpertRole::kHighNoise, 3},
+                 {600, ExpertRole::kLowNoise, 3}};
+  ASSERT_TRUE(Run().ok());
+  EXPECT_EQ(transformer_.Uses(), "kkkk");
+  EXPECT_EQ(low_.Uses(), "kk");
+  ASSERT_EQ(parts_.Names(1)[0], "forward_conditional");
+  EXPECT_EQ(parts_.steps[1].parts[0].change_ratio, 7) << "5 of the text and 2 forwards that kept";
+  EXPECT_EQ(parts_.steps[1].parts[1].change_ratio, 3);
+  EXPECT_EQ(parts_.steps[0].parts[1].change_ratio, std::nullopt) << "nothing came before";
+  EXPECT_EQ(parts_.steps[2].parts[1].change_ratio, std::nullopt) << "another expert's first step";
+}
+
+TEST_F(DenoiseLoopTest, TheProfiledStepComputesItsBlocks) {
+  plan_.request.profile = true;
+  plan_.steps = {{1000, ExpertRole::kOnly, 3},
+                 {800, ExpertRole::kOnly, 3, true},
+                 {600, ExpertRole::kOnly, 3},
+                 {400, ExpertRole::kOnly, 3, true}};
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ProfiledSteps(parts_), ElementsAre(2));
+  plan_.steps.resize(2);
+  parts_.steps.clear();
+  ASSERT_TRUE(Run().ok());
+  EXPECT_THAT(ProfiledSteps(parts_), ElementsAre(0)) << "the last one that computes";
 }
 
 TEST_F(DenoiseLoopTest, GuidesAwayFromTheNegativePrompt) {

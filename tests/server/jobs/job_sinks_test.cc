@@ -1,0 +1,32 @@
+#include "server/jobs/job_sinks.h"
+
+#include <gtest/gtest.h>
+
+#include <optional>
+#include <vector>
+
+namespace wan::server {
+namespace {
+
+TEST(EventSinkTest, EstimatesLearnFromTypicalStagesAlone) {
+  const std::vector<StagePlan> steps = {{{StageKind::kStepInference, 0}, 100},
+                                        {{StageKind::kStepInference, 1}, 1, /*is_typical=*/false},
+                                        {{StageKind::kStepInference, 2}, 100}};
+  TimeEstimator estimator;
+  EventSink sink("m", 1, estimator, [](auto&&, auto&&) {});
+  sink.SetPlan(steps);
+  const auto end = [&](int step, double seconds) {
+    SpanRecord record;
+    record.stage = {StageKind::kStepInference, step};
+    record.seconds = seconds;
+    sink.OnSpanEnd(record);
+  };
+  end(0, 10);
+  end(1, 9);
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(steps)), 20.1);
+  end(2, 10);
+  EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(steps)), 20.1);
+}
+
+}  // namespace
+}  // namespace wan::server

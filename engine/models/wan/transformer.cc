@@ -1,7 +1,9 @@
 #include "engine/models/wan/transformer.h"
 
 #include <ATen/ops/add.h>
+#include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sub.h>
@@ -10,6 +12,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -71,6 +74,14 @@ class WanTextConditioning final : public TextConditioning {
            (change.defined() ? static_cast<int64_t>(change.nbytes()) : 0);
   }
 
+  std::optional<double> ChangeRatio() const override {
+    if (!change.defined()) return std::nullopt;
+    const at::Tensor norms = at::linalg_vector_norm(change, 2, {-1});
+    const at::Tensor before = std::exchange(norms_, norms);
+    if (!before.defined()) return std::nullopt;
+    return at::div(norms, before).mean().item<double>();
+  }
+
   const VideoTransformer* owner() const { return owner_; }
   // Unique among all prepared texts.
   uint64_t id() const { return id_; }
@@ -92,6 +103,8 @@ class WanTextConditioning final : public TextConditioning {
   const uint64_t id_;
   const int64_t batch_;
   const std::shared_ptr<TokenTables> tables_;
+  // The L2 norm of each row of `change` at the last ChangeRatio.
+  mutable at::Tensor norms_;
 };
 
 // The activations of one forward. Each tensor takes hundreds of megabytes for a long video, so all
@@ -405,6 +418,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     LayerNormModulate(acts.residual, head_factor, head_shift, index, config_.eps, head_input);
   } else {
     const bool keeps = shape.policy.blocks == BlockUse::kComputeAndKeep;
+    // Free the last one before memory for the next is taken.
+    if (keeps) change->reset();
     at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
     acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
     if (shape.policy.eight_bits) acts.rounded = RoundedIn(acts.narrow, config_.dim);

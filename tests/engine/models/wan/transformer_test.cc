@@ -151,6 +151,25 @@ TEST_F(TransformerTest, ReusesWhatTheBlocksHaveAdded) {
             absl::StatusCode::kInvalidArgument);
 }
 
+TEST_F(TransformerTest, TellsHowMuchTheKeptBlocksChange) {
+  const auto text = transformer_->PrepareText(std::vector{Context()}).value();
+  const auto keep = [&](double timestep) {
+    EXPECT_TRUE(transformer_
+                    ->Forward(Latents(), Timestep(timestep), *text, {},
+                              {.blocks = BlockUse::kComputeAndKeep})
+                    .ok());
+    return text->ChangeRatio();
+  };
+  EXPECT_EQ(text->ChangeRatio(), std::nullopt) << "nothing was kept";
+  EXPECT_EQ(keep(900), std::nullopt) << "nothing came before";
+  EXPECT_EQ(keep(900), 1.0);
+  const std::optional<double> down = keep(500);
+  const std::optional<double> up = keep(900);
+  ASSERT_TRUE(down.has_value() && up.has_value());
+  EXPECT_NE(*down, 1.0);
+  EXPECT_NEAR(*down * *up, 1, 0.1) << "ratios there and back";
+}
+
 TEST_F(TransformerTest, AMarkedForwardHasTheSameBitsAndEveryOperatorOfABlock) {
   const std::vector<at::Tensor> contexts{Context(9, 2), Context(30, 3)};
   const auto text = transformer_->PrepareText(contexts).value();

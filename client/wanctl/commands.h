@@ -12,6 +12,7 @@ namespace wan::client {
 ExitCode Run(Session& session, const GenerateCommand& command);
 ExitCode Run(Session& session, const WatchCommand& command);
 ExitCode Run(Session& session, const ReplayCommand& command);
+ExitCode Run(Session& session, const CalibrateCommand& command);
 
 // Defined in job_commands.cc.
 ExitCode Run(Session& session, const SubmitCommand& command);

@@ -5,13 +5,16 @@
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/error.h"
+#include "client/model_client.h"
 #include "client/video_client.h"
 #include "client/wanctl/commands.h"
 #include "client/wanctl/defaults.h"
 #include "client/wanctl/display.h"
 #include "client/wanctl/outputs.h"
 #include "client/wanctl/receipt_comparison.h"
+#include "client/wanctl/report_files.h"
 #include "client/wanctl/request.h"
+#include "client/wanctl/step_ratios.h"
 #include "client/wanctl/text.h"
 
 namespace wan::client {
@@ -164,6 +167,44 @@ ExitCode Run(Session& session, const ReplayCommand& command) {
   session.Show(*now, text);
   if (session.json()) session.console().err << text;
   return ArtifactDifferences(*then, *now).empty() ? kExitDone : kExitDifferent;
+}
+
+ExitCode Run(Session& session, const CalibrateCommand& command) {
+  const absl::StatusOr<wan::v1::GenerationRequest> request =
+      CompleteRequest(command.flags, session.Now());
+  if (!request.ok()) return session.RefuseUsage(request.status());
+  if (const absl::Status status = CheckDestination(command.output); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+  const PreviewWriter no_previews("");
+  Display display(session.console().err, session.console().err_columns);
+  Follower follower(session, display, no_previews);
+  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+    return session.Videos().Generate(
+        *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+  });
+  const ExitCode code = follower.Finish(end, "ends with this call");
+  if (code != kExitDone) return code;
+  const absl::StatusOr<wan::v1::JobReport> report =
+      session.Videos().GetReport(end->job(), session.stop());
+  if (!report.ok()) return session.Fail(report.status(), /*accepted=*/true);
+  const absl::StatusOr<wan::v1::Model> model =
+      ModelClient(session.connection()).GetModel(request->model(), session.stop());
+  if (!model.ok()) return session.Fail(model.status(), /*accepted=*/true);
+  const absl::StatusOr<std::string> file = StepRatiosFile(*report, model->family());
+  if (!file.ok()) {
+    session.Say(absl::StrCat(Printable(end->job()), " ", file.status().message()));
+    return kExitFailed;
+  }
+  session.Show(*report, absl::StrCat(Printable(command.output), "\n"));
+  if (const absl::Status written = WriteFile(command.output, *file); !written.ok()) {
+    session.Say({written.message().data(), written.message().size()});
+    return kExitFailed;
+  }
+  session.Say(absl::StrCat("put it on the server as ",
+                           model->path().empty() ? "" : absl::StrCat(Printable(model->path()), "/"),
+                           "step_ratios.json and load the model again"));
+  return kExitDone;
 }
 
 }  // namespace wan::client

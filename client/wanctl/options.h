@@ -60,6 +60,11 @@ struct QuoteCommand {
   // The flag is accepted as in generate, but has no effect.
   std::string preview_dir;
 };
+// Its request calibrates.
+struct CalibrateCommand {
+  RequestFlags flags;
+  std::string output = "step_ratios.json";
+};
 struct WatchCommand {
   std::string job;
   int64_t after = 0;
@@ -175,10 +180,10 @@ struct DrainCommand {
 };
 struct UndrainCommand {};
 
-using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, WatchCommand, GetCommand,
-                             ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
-                             ReportCommand, BenchCommand, ReceiptCommand, ReplayCommand,
-                             CompareCommand, ListModelsCommand, LoadModelCommand,
+using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, CalibrateCommand,
+                             WatchCommand, GetCommand, ListCommand, CancelCommand, DeleteCommand,
+                             DownloadCommand, ReportCommand, BenchCommand, ReceiptCommand,
+                             ReplayCommand, CompareCommand, ListModelsCommand, LoadModelCommand,
                              UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand,
                              TopCommand, HealthCommand, UsageCommand, DrainCommand, UndrainCommand>;
 

@@ -1,4 +1,4 @@
-// Registers generate, submit and quote, the commands that take a request.
+// Registers generate, submit, quote and calibrate, the commands that take a request.
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -25,16 +25,19 @@ constexpr char kSubmitFooter[] = R"(Examples:
   job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
   wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
 
-// One statement for each flag. NOLINTNEXTLINE(readability-function-size)
-void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
+constexpr char kCalibrationPrompt[] = "A lighthouse at sunset, waves break on the rocks.";
+
+constexpr char kCalibrateFooter[] =
+    R"(One job is made with quality exact; its latents are all that it keeps. The file goes into the
+folder of the model's checkpoint on the server, and is read when the model is loaded again.
+
+Examples:
+  wanctl calibrate my-model
+  wanctl calibrate my-i2v --image boat.png --size 832x480 --output my-i2v/step_ratios.json)";
+
+// What the video shows and its size.
+void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
-  AddValue<std::string>(app, "--model", "NAME",
-                        "Name of the model on the server (default: the only one that is loaded)",
-                        ParseNotEmpty,
-                        [&](std::string value) { request.set_model(std::move(value)); });
-  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseNotEmpty,
-                        [&](std::string value) { request.set_prompt(std::move(value)); })
-      ->required();
   AddValue<std::string>(app, "--negative-prompt", "TEXT",
                         "What the video should not show (default, and if empty: the model's own)",
                         ParseText,
@@ -56,11 +59,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       "With an image: cut it to --size, rather than take the size from its shape");
   AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
                     [&](int32_t value) { request.set_num_frames(value); });
-  AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
-                    [&](int32_t value) { request.set_fps(value); });
-  AddValue<int32_t>(app, "--crf", "N",
-                    "Quality of the MP4 file, 1 (best, largest) to 51 (default: the server's)",
-                    ParseInt32, [&](int32_t value) { request.set_h264_crf(value); });
+}
+
+void AddSamplingFlags(CLI::App& app, wan::v1::GenerationRequest& request) {
   AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps", ParseInt32,
                     [&](int32_t value) { request.set_steps(value); });
   AddValue<std::vector<double>>(
@@ -74,6 +75,25 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<wan::v1::Solver>(app, "--solver", Alternatives<wan::v1::Solver>(),
                             "Solver of the denoising steps", ParseSolver,
                             [&](wan::v1::Solver value) { request.set_solver(value); });
+}
+
+// One statement for each flag. NOLINTNEXTLINE(readability-function-size)
+void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
+  wan::v1::GenerationRequest& request = flags.request;
+  AddValue<std::string>(app, "--model", "NAME",
+                        "Name of the model on the server (default: the only one that is loaded)",
+                        ParseNotEmpty,
+                        [&](std::string value) { request.set_model(std::move(value)); });
+  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseNotEmpty,
+                        [&](std::string value) { request.set_prompt(std::move(value)); })
+      ->required();
+  AddPictureFlags(app, flags);
+  AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
+                    [&](int32_t value) { request.set_fps(value); });
+  AddValue<int32_t>(app, "--crf", "N",
+                    "Quality of the MP4 file, 1 (best, largest) to 51 (default: the server's)",
+                    ParseInt32, [&](int32_t value) { request.set_h264_crf(value); });
+  AddSamplingFlags(app, request);
   AddValue<wan::v1::Quality>(app, "--quality", Alternatives<wan::v1::Quality>(),
                              "exact; high: products and attention of 8 bits; fast: also reuses "
                              "results of earlier steps (default: the model's)",
@@ -166,6 +186,30 @@ void RegisterRequestCommands(CommandRegistry& registry) {
   AddPreviewDir(quote.app, quote.command.preview_dir);
   AddOutputs(quote.app, quote.command.outputs,
              "File that generate would write, .mp4, .mkv or .safetensors; repeatable");
+
+  const auto calibrate = registry.Add<CalibrateCommand>(
+      {"calibrate", "Measure how much a model's steps change, which quality fast needs",
+       kCalibrateFooter},
+      [](CalibrateCommand& command) {
+        wan::v1::GenerationRequest& request = command.flags.request;
+        if (request.prompt().empty()) request.set_prompt(kCalibrationPrompt);
+        request.set_calibrate(true);
+        request.set_quality(wan::v1::QUALITY_EXACT);
+        request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+      });
+  wan::v1::GenerationRequest& request = calibrate.command.flags.request;
+  AddValue<std::string>(calibrate.app, "MODEL", "", "Name of the model on the server",
+                        ParseNotEmpty,
+                        [&request](std::string value) { request.set_model(std::move(value)); })
+      ->required();
+  AddValue<std::string>(calibrate.app, "--prompt", "TEXT",
+                        "What the video shows (default: waves at a lighthouse)", ParseNotEmpty,
+                        [&request](std::string value) { request.set_prompt(std::move(value)); });
+  AddPictureFlags(calibrate.app, calibrate.command.flags);
+  AddSamplingFlags(calibrate.app, request);
+  AddValue<std::string>(calibrate.app, "--output", "FILE",
+                        "File to write (default: step_ratios.json)", ParseNotEmpty,
+                        calibrate.command.output);
 }
 
 }  // namespace wan::client

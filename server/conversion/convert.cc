@@ -113,6 +113,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   }
   result.preview_interval = request.preview_interval();
   result.profile = request.profile();
+  result.calibrate = request.calibrate();
   result.quality = ParseQuality(WordOf(request.quality()));
   result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
@@ -155,6 +156,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
   result.set_profile(request.profile);
+  result.set_calibrate(request.calibrate);
   if (request.quality) {
     result.set_quality(*ValueOf<wan::v1::Quality>(NameOf(*request.quality)));
   }
@@ -251,6 +253,7 @@ wan::v1::StageReport ToProto(const SpanRecord& record) {
     added.set_seconds(part.seconds);
     Set(added, &wan::v1::StagePart::set_bytes, part.bytes);
     Set(added, &wan::v1::StagePart::set_flops, part.flops);
+    Set(added, &wan::v1::StagePart::set_change_ratio, part.change_ratio);
   }
   if (record.block_profile) *report.mutable_block_profile() = ToProto(*record.block_profile);
   if (record.step) report.set_expert(std::string(NameOf(record.step->expert)));

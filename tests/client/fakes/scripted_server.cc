@@ -164,6 +164,11 @@ class ModelService final : public wan::v1::ModelManagement::CallbackService {
                                  wan::v1::ListModelsResponse* response) override {
     return Answer(context, scripts_.list_models, request, response);
   }
+  ServerUnaryReactor* GetModel(CallbackServerContext* context,
+                               const wan::v1::GetModelRequest* request,
+                               wan::v1::Model* response) override {
+    return Answer(context, scripts_.get_model, request, response);
+  }
   ServerUnaryReactor* LoadModel(CallbackServerContext* context,
                                 const wan::v1::LoadModelRequest* request,
                                 wan::v1::Model* response) override {

@@ -92,6 +92,7 @@ struct Scripts {
   UnaryScript<wan::v1::GetUsageRequest, wan::v1::Usage> get_usage;
 
   UnaryScript<wan::v1::ListModelsRequest, wan::v1::ListModelsResponse> list_models;
+  UnaryScript<wan::v1::GetModelRequest, wan::v1::Model> get_model;
   UnaryScript<wan::v1::LoadModelRequest, wan::v1::Model> load_model;
   UnaryScript<wan::v1::UnloadModelRequest, wan::v1::Model> unload_model;
   UnaryScript<wan::v1::WarmupModelRequest, wan::v1::Model> warmup_model;

@@ -43,6 +43,7 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   request.set_preview_interval(2);
   request.set_profile(true);
+  request.set_calibrate(true);
   request.add_loras()->set_name("style");
   request.mutable_loras(0)->set_scale(-0.5);
   request.add_loras()->set_name("none");

@@ -54,7 +54,7 @@ struct GenerationRequest {
   // The video has the same bits either way.
   bool profile = false;
   // Whether the steps measure how much they change what the blocks add (SpanPart::change_ratio),
-  // for step_ratios.json. The results stay bit for bit the same.
+  // for step_ratios.json. Forwards with and without the prompt then run one after the other.
   bool calibrate = false;
 };
 

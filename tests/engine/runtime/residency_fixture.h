@@ -28,7 +28,9 @@ class SampleSink final : public TelemetrySink {
   std::map<std::string, double> bytes;  // the last value of each
 };
 
+// The folder of a golden checkpoint; an absolute path stays as it is.
 inline std::string CheckpointPath(const std::string& name) {
+  if (name.starts_with("/")) return name;
   return std::string(WAN_CHECKPOINT_DIR) + "/" + name + "/original";
 }
 

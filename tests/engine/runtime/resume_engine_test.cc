@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/api/errors.h"
+#include "tests/engine/formats/files.h"
 #include "tests/engine/runtime/residency_fixture.h"
 #include "tests/fakes/fake_savepoint_keeper.h"
 #include "tests/support/failing_allocator.h"
@@ -132,6 +133,32 @@ TEST_F(ResumeEngineTest, ExpertsTakeOverWhereTheyWould) {
   GenerationRequest request = Request("unipc", 4);
   request.shift = 1;  // so that each expert has steps
   InterruptEverywhere("t2v-a14b", request, Everywhere(ResidencyPolicy::kHost));
+}
+
+TEST_F(ResumeEngineTest, AFastJobGoesOnWhereItsBlocksAreComputed) {
+  const std::string checkpoint = (folder_ / "fast").string();
+  testing::LinkFolder(CheckpointPath("ti2v-5b"), checkpoint);
+  testing::WriteFile(folder_ / "fast" / "step_ratios.json",
+                     R"({"version": 1, "model": "ti2v-5b", "solver": "unipc", "steps": 3,
+                         "shift": 5, "guidance_scale": [5],
+                         "experts": {"only": {"conditional": [1, 1], "unconditional": [1, 1]}}})");
+  GenerationRequest request = Request("unipc", 6);
+  request.quality = Quality::kFast;  // computes steps 0, 1 and 4
+  const Result whole = Attempt(checkpoint, request, nullptr);
+  ASSERT_TRUE(whole.status.ok()) << whole.status;
+  for (int step = 1; step < 6; ++step) {
+    SCOPED_TRACE(step);
+    const int begin = step < 4 ? 1 : 4;
+    FakeSavepointKeeper keeper;
+    keeper.when_stopped = true;
+    EXPECT_EQ(Attempt(checkpoint, request, &keeper, Step(step)).status.code(),
+              absl::StatusCode::kCancelled);
+    EXPECT_THAT(keeper.steps, ElementsAre(begin));
+    const Result second = Attempt(checkpoint, request, &keeper);
+    ASSERT_TRUE(second.status.ok()) << second.status;
+    EXPECT_THAT(second.resumed, ElementsAre(begin));
+    EXPECT_TRUE(second.latents == whole.latents) << "other bits";
+  }
 }
 
 TEST_F(ResumeEngineTest, OnlyDecodingIsDoneAgainWhereOnlyDecodingIsLeft) {

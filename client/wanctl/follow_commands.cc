@@ -4,6 +4,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client/download.h"
 #include "client/error.h"
 #include "client/model_client.h"
 #include "client/video_client.h"

@@ -15,9 +15,9 @@
 namespace wan {
 namespace {
 
-using testing::Each;
-using testing::ElementsAre;
-using testing::HasSubstr;
+using ::testing::Each;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
 
 // Keeps the parts of the steps.
 class Steps final : public TelemetrySink {

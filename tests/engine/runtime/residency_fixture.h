@@ -34,12 +34,12 @@ inline std::string CheckpointPath(const std::string& name) {
   return std::string(WAN_CHECKPOINT_DIR) + "/" + name + "/original";
 }
 
-class ResidencyTest : public testing::Test {
+class ResidencyTest : public ::testing::Test {
  protected:
   void SetUp() override {
-    folder_ = std::filesystem::path(testing::TempDir()) /
+    folder_ = std::filesystem::path(::testing::TempDir()) /
               ("residency_" + std::to_string(getpid()) +
-               testing::UnitTest::GetInstance()->current_test_info()->name());
+               ::testing::UnitTest::GetInstance()->current_test_info()->name());
     std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }

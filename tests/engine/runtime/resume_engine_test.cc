@@ -19,11 +19,11 @@ namespace wan {
 namespace {
 
 using fakes::FakeSavepointKeeper;
-using testing::Contains;
-using testing::ElementsAre;
-using testing::HasSubstr;
-using testing::IsEmpty;
-using testing::Not;
+using ::testing::Contains;
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+using ::testing::IsEmpty;
+using ::testing::Not;
 
 // Notes the stages and asks for a stop when one of them begins.
 class Stages final : public TelemetrySink {

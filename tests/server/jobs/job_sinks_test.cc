@@ -2,7 +2,6 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
 #include <vector>
 
 namespace wan::server {
@@ -16,10 +15,7 @@ TEST(EventSinkTest, EstimatesLearnFromTypicalStagesAlone) {
   EventSink sink("m", 1, estimator, [](auto&&, auto&&) {});
   sink.SetPlan(steps);
   const auto end = [&](int step, double seconds) {
-    SpanRecord record;
-    record.stage = {StageKind::kStepInference, step};
-    record.seconds = seconds;
-    sink.OnSpanEnd(record);
+    sink.OnSpanEnd({.stage = {StageKind::kStepInference, step}, .seconds = seconds});
   };
   end(0, 10);
   end(1, 9);

@@ -92,11 +92,8 @@ struct StagePlan {
   // Floating-point operations; a multiplication with an addition counts as two. Absent if they do
   // not determine how long the stage takes.
   std::optional<double> flops;
-  // Whether the operations run at the rate of others of the stage's kind, so that estimates may
-  // learn from the stage. False for a step that reuses blocks.
-  bool is_typical = true;
-  // Upper bounds of the stage's device memory, in bytes. Both bounds are 0 if memory is not
-  // planned, or if the stage uses no device memory.
+  // Upper bound of the stage's device memory, in bytes. Both members are 0 if memory is not planned
+  // or the stage uses no device memory.
   uint64_t weight_bytes = 0;
   uint64_t activation_bytes = 0;  // activations and workspaces of libraries
   uint64_t workspace_bytes = 0;   // the part of activation_bytes that libraries keep

@@ -294,10 +294,9 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   for (int step = 0; step < static_cast<int>(plan.steps.size()); ++step) {
     stages.push_back({{StageKind::kStepLoading, step}, {}});
     const bool guided = plan.guided && plan.steps[step].guidance_scale != 1;
-    const bool reuses = plan.steps[step].reuses_blocks;
-    const double forward_flops = reuses ? plan.reuse_flops : plan.forward_flops;
-    stages.push_back(
-        {{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops, !reuses});
+    const double forward_flops =
+        plan.steps[step].reuses_blocks ? plan.reuse_flops : plan.forward_flops;
+    stages.push_back({{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops});
     stages.back().method = MethodOf(plan, plan.steps[step]);
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());

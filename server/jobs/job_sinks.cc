@@ -74,9 +74,7 @@ void EventSink::FinishStage(const SpanRecord& record) {
       std::find_if(remaining_.begin(), remaining_.end(),
                    [&](const StagePlan& stage) { return stage.stage == record.stage; });
   if (planned == remaining_.end()) return;
-  if (record.status.ok() && planned->is_typical) {
-    estimator_.Observe(model_, *planned, record.seconds);
-  }
+  if (record.status.ok()) estimator_.Observe(model_, *planned, record.seconds);
   remaining_.erase(planned);
 }
 

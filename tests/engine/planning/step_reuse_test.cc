@@ -166,8 +166,6 @@ TEST(FastPlanTest, AReusingStepHasTheWorkThatIsLeft) {
   const StagePlan& reuses = StageOf(*plan, "Step_10_Inference");
   EXPECT_EQ(*computes.flops, 2 * TransformerForwardFlops(model.transformer, plan->tokens));
   EXPECT_EQ(*reuses.flops, 2 * TransformerEndsFlops(model.transformer, plan->tokens));
-  EXPECT_TRUE(computes.is_typical);
-  EXPECT_FALSE(reuses.is_typical);
   EXPECT_LT(*reuses.flops, *computes.flops / 1000);
 }
 

@@ -130,6 +130,8 @@ struct GenerationPlan {
   // learnt the guidance.
   bool guided = true;
   std::vector<StepPlan> steps;
+  // The first step that EngineOptions::guidance_until leaves without guidance; nullopt if none.
+  std::optional<int> unguided_from;
   // The noise level of each step's input, strictly decreasing. One more entry, 0, ends the list.
   std::vector<float> sigmas;
   std::vector<StagePlan> stages;  // in the order in which they start

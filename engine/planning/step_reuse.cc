@@ -111,7 +111,9 @@ void PlanFastSteps(const PlannedModel& model, GenerationPlan& plan) {
   const size_t total = plan.steps.size();
   const double guided_steps = model.options.guidance_until * static_cast<double>(total);
   for (size_t i = 0; i < total; ++i) {
-    if (static_cast<double>(i) >= guided_steps) plan.steps[i].guidance_scale = 1;
+    if (static_cast<double>(i) < guided_steps) continue;
+    plan.steps[i].guidance_scale = 1;
+    if (plan.guided && !plan.unguided_from) plan.unguided_from = static_cast<int>(i);
   }
   plan.guided = plan.guided && std::any_of(plan.steps.begin(), plan.steps.end(), IsGuided);
 

@@ -45,7 +45,8 @@ std::optional<std::string> ProblemOfFast(const GenerationRequest& request,
                                          const PlannedModel& model, bool guided);
 
 // Completes the steps of a fast job, for which ProblemOfFast must have found no problem: sets
-// reuses_blocks, and the guidance scale 1 after the model's share of guided steps.
+// reuses_blocks, and the guidance scale 1 and unguided_from after the model's share of guided
+// steps.
 void PlanFastSteps(const PlannedModel& model, GenerationPlan& plan);
 
 }  // namespace wan

@@ -201,6 +201,7 @@ wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescrip
   provenance.set_batched_guidance(plan.batched_guidance);
   provenance.set_decode_tile_rows(plan.decode_tiles.rows);
   provenance.set_decode_tile_columns(plan.decode_tiles.columns);
+  Set(provenance, &wan::v1::Provenance::set_unguided_from, plan.unguided_from);
   for (const ComponentResidency& component : plan.residency) {
     if (component.policy == ResidencyPolicy::kCpu) {
       provenance.add_cpu_components(std::string(NameOf(component.component)));

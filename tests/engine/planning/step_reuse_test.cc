@@ -189,12 +189,14 @@ TEST(FastPlanTest, GuidanceEndsAfterItsShareOfSteps) {
   EXPECT_THAT(ScalesOf(*plan), testing::ElementsAreArray(scales));
   EXPECT_THAT(plan->request.guidance_scale, ElementsAre(5)) << "the request stays as it is";
   EXPECT_TRUE(plan->guided);
+  EXPECT_EQ(plan->unguided_from, 10);
   // Where guidance ends, the texts are prepared anew, so that step computes and begins a row.
   EXPECT_EQ(ReusesOf(*plan), "....RR.RR..RR.R.R.R.");
   EXPECT_EQ(*StageOf(*plan, "Step_10_Inference").flops, plan->forward_flops);
 
   request.quality = Quality::kHigh;
   EXPECT_THAT(ScalesOf(*PlanOn(model, request)), testing::Each(5)) << "only fast jobs do it";
+  EXPECT_EQ(PlanOn(model, request)->unguided_from, std::nullopt);
   request.quality = Quality::kFast;
   model.options.guidance_until = 0;
   EXPECT_FALSE(PlanOn(model, request)->guided);

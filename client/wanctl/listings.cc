@@ -147,6 +147,7 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
                                          provenance.decode_tile_columns(), " tiles"));
   }
   lines.Add("On the CPU", Printable(absl::StrJoin(provenance.cpu_components(), ", ")));
+  lines.Add("In 8 bits", Printable(absl::StrJoin(provenance.eight_bit_weights(), ", ")));
   lines.Add("Server", Printable(provenance.server_version()));
 }
 

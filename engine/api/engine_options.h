@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/eight_bit_weights.h"
 #include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/quality.h"
@@ -29,8 +30,11 @@ struct EngineOptions {
   // Whether SM activity is measured with the driver's GPM counters. If false, it is the share of
   // time in which any kernel ran.
   bool gpm = true;
-  // The quality of requests that do not set it; a model that cannot be fast takes high.
-  Quality quality = Quality::kExact;
+  // Components that keep their weights in 8 bits.
+  EightBitWeights eight_bit_weights;
+  // The quality of requests that do not set it; a model that cannot be fast takes high. Unset:
+  // DefaultQuality.
+  std::optional<Quality> quality;
   // Fast jobs run no forward without the prompt after this share of their steps.
   double guidance_until = 1;
   // The autoencoder's precision for requests that do not set it. Unset: the result of

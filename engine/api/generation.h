@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/eight_bit_weights.h"
 #include "engine/api/input_image.h"
 #include "engine/api/lora.h"
 #include "engine/api/model_parts.h"
@@ -125,6 +126,8 @@ struct GenerationPlan {
   bool batched_guidance = false;
   // Whether the transformers' products and self-attention take inputs of 8 bits.
   bool eight_bits = false;
+  // The components that keep their weights in 8 bits.
+  EightBitWeights eight_bit_weights;
   // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1 do
   // not. So it is false if all scales are 1, and for few-step checkpoints, whose weights have
   // learnt the guidance.

@@ -19,7 +19,7 @@ void FillEmpty(const T& value, T& field) {
 }  // namespace
 
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults) {
-  defaults.quality = options.quality;
+  defaults.quality = options.quality.value_or(DefaultQuality(options.eight_bit_weights));
   defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
   defaults.h264_crf = options.h264.crf;
 }

@@ -9,14 +9,33 @@
 #include "engine/formats/dtype.h"
 
 namespace wan {
+namespace {
+
+constexpr int64_t kFp32Bytes = 4;
+
+}  // namespace
 
 int64_t PackedWeight::Bytes(int64_t element_bytes) const {
   int64_t elements = 0;
   for (const TensorSpec& tensor : tensors) {
     elements += ElementCount(tensor.shape).value_or(0);
   }
-  constexpr int64_t kFp32Bytes = 4;
-  return elements * (dtype == WeightDtype::kFp32 ? kFp32Bytes : element_bytes);
+  switch (dtype) {
+    case WeightDtype::kFp32:
+      return elements * kFp32Bytes;
+    case WeightDtype::kCompute:
+      return elements * element_bytes;
+    case WeightDtype::kRounded:
+      return elements;
+  }
+  return 0;
+}
+
+int64_t PackedWeight::ScaleBytes() const {
+  if (dtype != WeightDtype::kRounded) return 0;
+  int64_t rows = 0;
+  for (const TensorSpec& tensor : tensors) rows += tensor.shape.front();
+  return rows * kFp32Bytes;
 }
 
 std::optional<BlockTensor> FindInBlock(std::string_view name) {
@@ -57,9 +76,10 @@ WeightFootprint WeightGroups::Footprint(int64_t element_bytes) const {
   for (size_t i = 0; i < groups_.size(); ++i) {
     int64_t group = 0;
     for (const PackedWeight& weight : groups_[i]) {
-      const int64_t bytes = weight.Bytes(element_bytes);
-      apart += AllocatedBytes(bytes);
-      group += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      for (const int64_t bytes : {weight.Bytes(element_bytes), weight.ScaleBytes()}) {
+        apart += AllocatedBytes(bytes);
+        group += (bytes + kAlignment - 1) / kAlignment * kAlignment;
+      }
     }
     const int64_t allocated = AllocatedBytes(group);
     together += allocated;

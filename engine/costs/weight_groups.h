@@ -17,6 +17,7 @@ namespace wan {
 enum class WeightDtype {
   kFp32,     // fp32 whatever the compute dtype
   kCompute,  // the component's compute dtype
+  kRounded,  // a matrix in 8 bits: e4m3, with scales in memory of their own (engine/ops/rounding.h)
 };
 
 // One block of device memory, with one or several tensors of the checkpoint.
@@ -27,6 +28,8 @@ struct PackedWeight {
   std::string pack;  // the same for tensors that are packed together; empty: not packed
 
   int64_t Bytes(int64_t element_bytes) const;
+  // Bytes of the fp32 scale of each row; 0 if it is not rounded.
+  int64_t ScaleBytes() const;
 };
 
 // The bytes of device memory that the groups of a component take.

@@ -41,6 +41,7 @@ struct PlanFlags {
   std::vector<std::string> shapes;
   std::vector<std::string> residency;
   std::string quality{wan::NameOf(wan::Quality::kExact)};
+  std::vector<std::string> eight_bit_weights;
 };
 
 // Parses the flags and stores the result in `question`. If a flag is wrong, prints the error on
@@ -74,6 +75,12 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
       return false;
     }
     question.residency.push_back(*entry);
+  }
+  for (const std::string& text : flags.eight_bit_weights) {
+    if (wan::SetEightBitPart(text, question.eight_bit_weights)) continue;
+    std::cerr << "wan_inspect: --eight-bit-weights is '" << text
+              << "'; must be transformers or text_encoder\n";
+    return false;
   }
   return true;
 }
@@ -153,6 +160,9 @@ int main(int argc, char** argv) {
                    "WIDTHxHEIGHTxFRAMES; may be repeated; default: the model's");
   plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY; may be repeated");
   plan->add_option("--quality", flags.quality, "exact, high or fast; default: exact");
+  plan->add_option("--eight-bit-weights", flags.eight_bit_weights,
+                   "transformers or text_encoder, whose weights are then in 8 bits; may be "
+                   "repeated");
   plan->add_flag("--image", question.image,
                  "Plan videos that start from an image, if the model can also start without one");
   plan->add_flag("--json", as_json, "One JSON object in place of the text");

@@ -124,8 +124,10 @@ void AppendVideo(const Json& video, std::string& text) {
 absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(question.path);
   if (!checkpoint.ok()) return checkpoint.status();
-  const PlannedModel model = PlanCheckpoint(
-      **checkpoint, kBf16Bytes, {.residency = question.residency, .quality = question.quality});
+  const PlannedModel model = PlanCheckpoint(**checkpoint, kBf16Bytes,
+                                            {.residency = question.residency,
+                                             .eight_bit_weights = question.eight_bit_weights,
+                                             .quality = question.quality});
   uint64_t job_bytes = 0;
   if (question.device_memory_limit > 0) {
     const absl::StatusOr<DeviceBudget> budget =

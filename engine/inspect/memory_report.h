@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/eight_bit_weights.h"
 #include "engine/api/generation.h"
 #include "engine/api/quality.h"
 #include "engine/api/residency.h"
@@ -19,9 +20,10 @@ struct MemoryQuestion {
   // The bytes of the card that the process may use (EngineOptions::device_memory_limit); 0: no
   // limit.
   uint64_t device_memory_limit = 0;
-  std::vector<ComponentResidency> residency;  // components not listed have kAuto
-  std::vector<VideoShape> shapes;             // empty: one video of the model's default shape
-  // Whether videos start from an image, for models that can start with or without one.
+  std::vector<ComponentResidency> residency;  // components not listed are kAuto
+  EightBitWeights eight_bit_weights;
+  std::vector<VideoShape> shapes;  // empty: the model's default shape
+  // Whether videos start from an image, if the model can also start without one.
   bool image = false;
   Quality quality = Quality::kExact;
   // The report assumes bf16, texts of the maximum length, and the model's default number of steps.

@@ -96,8 +96,9 @@ class VideoTransformer {
   // per distinct timestep.
   //
   // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, if
-  // another transformer made `text`, or if `policy` reuses what was not kept. CANCELLED after a
-  // stop request: blocks pass `gate`, and so do long parts of a block.
+  // another transformer made `text`, or if `policy` reuses what was not kept or needs weights that
+  // are kept in 8 bits as they were. CANCELLED after a stop request: blocks pass `gate`, and so do
+  // long parts of a block.
   virtual absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
                                              const TextConditioning& text,
                                              const WorkGate& gate = {},

@@ -6,11 +6,22 @@
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <vector>
 
 #include "engine/ops/cuda_ops.h"
 
 namespace wan {
+
+RoundedRows RoundedRows::Rows(int64_t first, int64_t count) const {
+  return {codes.narrow(0, first, count), scales.narrow(0, first, count)};
+}
+
+RoundedRows RoundedRows::Select(const at::Tensor& index) const {
+  // Not all devices select from e4m3.
+  return {codes.view(at::kByte).index_select(0, index).view(at::kFloat8_e4m3fn),
+          scales.index_select(0, index)};
+}
 
 at::Tensor RoundedRows::ToFloat() const { return codes.to(at::kFloat) * scales.unsqueeze(1); }
 
@@ -32,6 +43,22 @@ void RoundRows(const at::Tensor& x, const RoundedRows& out) {
     if (kernel != nullptr && kernel(x, out)) return;
   }
   RoundRowsReference(x, out);
+}
+
+void RestoreRows(const RoundedRows& x, at::Tensor& out) {
+  // A CPU multiplies in copies of the operands in fp32, so it takes few rows at a time.
+  constexpr int64_t kRestoredOnCpu = int64_t{1} << 20;
+  const int64_t rows = out.size(0);
+  const int64_t step =
+      out.is_cpu() ? std::max<int64_t>(kRestoredOnCpu / std::max<int64_t>(out.size(1), 1), 1)
+                   : std::max<int64_t>(rows, 1);
+  for (int64_t first = 0; first < rows; first += step) {
+    const int64_t count = std::min(step, rows - first);
+    const RoundedRows part = x.Rows(first, count);
+    const at::Tensor values = out.narrow(0, first, count);
+    values.copy_(part.codes);  // exact: bf16 has all values of e4m3
+    values.mul_(part.scales.unsqueeze(1));
+  }
 }
 
 void RoundRowsReference(const at::Tensor& x, const RoundedRows& out) {

@@ -10,6 +10,8 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
+
 namespace wan {
 
 // The largest value of e4m3, at::kFloat8_e4m3fn.
@@ -19,6 +21,11 @@ struct RoundedRows {
   at::Tensor codes;   // e4m3 [rows, columns], contiguous in the last dimension
   at::Tensor scales;  // fp32 [rows]; the value of a code is code * scale
 
+  bool defined() const { return codes.defined(); }
+  // Returns `count` rows from `first` on; they share this object's memory.
+  RoundedRows Rows(int64_t first, int64_t count) const;
+  // Returns copies of the rows that `index` names.
+  RoundedRows Select(const at::Tensor& index) const;
   // Returns the values in fp32.
   at::Tensor ToFloat() const;
 };
@@ -34,6 +41,9 @@ RoundedRows MakeRounded(int64_t rows, int64_t columns, at::Device device);
 // Rounds x [rows, columns], fp32 or bf16, to `out`, which may be RoundedIn(x, columns). A row of
 // zeros gets the scale 0. NaN and infinity give NaN in every result that is computed with them.
 void RoundRows(const at::Tensor& x, const RoundedRows& out);
+
+// Writes the values of `x` to `out` [rows, columns], in its dtype.
+void RestoreRows(const RoundedRows& x, at::Tensor& out);
 
 // A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
 void RoundRowsReference(const at::Tensor& x, const RoundedRows& out);

@@ -32,7 +32,7 @@ LoraFootprint FootprintOf(const LoraFile& file) {
   return largest;
 }
 
-uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras) {
+uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras, int64_t read_again_bytes) {
   if (loras.empty()) return 0;
   MemoryWalk walk;
   std::vector<MemoryWalk::Block> factors;
@@ -43,6 +43,8 @@ uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras) {
     largest.part_elements = std::max(largest.part_elements, lora.part_elements);
     largest.difference_bytes = std::max(largest.difference_bytes, lora.difference_bytes);
   }
+  const auto read = walk.Take(largest.part_elements * read_again_bytes);
+  if (read_again_bytes > 0) walk.Touch(largest.part_elements * kFp32);  // the file's dtype
   const auto sum = walk.Take(largest.part_elements * kFp32);
   if (largest.difference_bytes > 0) {
     const auto stored = walk.Take(largest.difference_bytes);

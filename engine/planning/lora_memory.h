@@ -18,9 +18,10 @@ struct LoraFootprint {
 };
 LoraFootprint FootprintOf(const LoraFile& file);
 
-// Returns the bytes of device memory that WeightPatch::Apply (engine/weights/lora_patch.cc) needs
-// for these LoRAs together; 0 if there are none. This memory is freed after each group of weights:
-// no LoRA stays on the device.
-uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras);
+// Returns the device memory, in bytes, that WeightPatch::Apply (engine/weights/lora_patch.cc) needs
+// for these LoRAs together; 0 if there are none. It is freed after each group of weights: no LoRA
+// stays on the device. If weights are kept in 8 bits, they are read again with `read_again_bytes`
+// per element (the compute dtype's); 0: they are not.
+uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras, int64_t read_again_bytes = 0);
 
 }  // namespace wan

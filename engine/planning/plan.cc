@@ -152,6 +152,16 @@ void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
                                          "; must be exact ", *model.no_eight_bits));
 }
 
+void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
+                  Violations& violations) {
+  const bool keeps_rounded = model.options.eight_bit_weights.transformers;
+  if (!keeps_rounded || RoundsToEightBits(*request.quality)) return;
+  violations.Add("quality",
+                 absl::StrCat("is ", std::string(NameOf(*request.quality)),
+                              "; must be high or fast, because this server keeps the transformers' "
+                              "weights in 8 bits (eight_bit_weights)"));
+}
+
 void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
                 Violations& violations) {
   if (request.loras.size() > kMaxLorasOfRequest) {
@@ -332,6 +342,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });
   plan.eight_bits = RoundsToEightBits(*plan.request.quality);
+  plan.eight_bit_weights = model.options.eight_bit_weights;
   plan.image_to_video = plan.request.image != nullptr;
 
   Violations violations(inspected.violations);

@@ -23,7 +23,8 @@ std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const Pl
     }
   }
   std::vector<uint64_t> bytes;
-  for (const auto& expert : footprints) bytes.push_back(LoraMergingBytes(expert));
+  const int64_t read_again = model.options.eight_bit_weights.transformers ? model.element_bytes : 0;
+  for (const auto& expert : footprints) bytes.push_back(LoraMergingBytes(expert, read_again));
   return bytes;
 }
 
@@ -101,6 +102,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .keeps_blocks = plan.keeps_blocks(),
                 .records_forwards = model.records_forwards && !plan.keeps_blocks(),
                 .eight_bits = plan.eight_bits,
+                .eight_bit_weights = plan.eight_bit_weights,
                 .ranks = ranks};
   for (const StepPlan& step : plan.steps) {
     if (!step.reuses_blocks) ++job.expert_steps[ExpertIndex(step.expert)];

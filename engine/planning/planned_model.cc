@@ -76,9 +76,11 @@ PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
                                 .base_bytes = footprint.base_bytes,
                                 .group_bytes = footprint.group_bytes});
   };
-  add(ModelComponent::kTextEncoder, TextEncoderWeightGroups(model.text_encoder));
+  add(ModelComponent::kTextEncoder,
+      TextEncoderWeightGroups(model.text_encoder, options.eight_bit_weights.text_encoder));
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    add(TransformerComponent(i), TransformerWeightGroups(checkpoint.transformer_config(i)));
+    add(TransformerComponent(i), TransformerWeightGroups(checkpoint.transformer_config(i),
+                                                         options.eight_bit_weights.transformers));
   }
   add(ModelComponent::kVae, VaeWeightGroups(model.vae));
   return model;

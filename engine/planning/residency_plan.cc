@@ -81,9 +81,13 @@ Activations ActivationsOf(const MemoryJob& job, const TileGrid& tiles, uint64_t 
                                                  job.element_bytes)));
   };
   Activations activations;
+  const uint64_t restored = job.eight_bit_weights.text_encoder
+                                ? RestoredMatrixBytes(job.text_encoder, job.element_bytes)
+                                : 0;
   activations.text_encoding =
-      WithMargin(held + TextEncodingBytes(job.text_encoder, std::max<int64_t>(job.text_tokens, 1),
-                                          job.element_bytes));
+      WithMargin(held + restored +
+                 TextEncodingBytes(job.text_encoder, std::max<int64_t>(job.text_tokens, 1),
+                                   job.element_bytes));
   if (job.image != ImageRole::kNone) {
     LatentSize encoded = job.latents;
     if (job.image == ImageRole::kFirstFrame) encoded.frames = 1;

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/eight_bit_weights.h"
 #include "engine/api/generation.h"
 #include "engine/api/residency.h"
 #include "engine/api/stage.h"
@@ -51,6 +52,7 @@ struct MemoryJob {
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
   bool eight_bits = false;  // GenerationPlan::eight_bits
+  EightBitWeights eight_bit_weights;
   // The number of devices that compute each step together. The plan covers the first device; no
   // other device needs more memory. If the number is even, each half of the devices computes one of
   // a step's two texts.

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
@@ -22,9 +23,14 @@ uint64_t CountParameters(const WeightSource& source) {
 }
 
 ComponentDescription DescribeComponent(ModelComponent component, const WeightSource& source,
-                                       int64_t bytes, c10::Device device, at::ScalarType dtype) {
+                                       int64_t bytes, c10::Device device, std::string dtype) {
   return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
-          DTypeLabel(dtype)};
+          std::move(dtype)};
+}
+
+// Returns the dtype of most weights.
+std::string WeightsLabel(bool eight_bits, const LoadOptions& options) {
+  return eight_bits ? "e4m3" : DTypeLabel(options.dtype);
 }
 
 // Adds the peers' names to a description. The description's bytes already count all replicas.
@@ -39,21 +45,22 @@ std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoin
                                                      c10::Device encoder_device,
                                                      c10::Device vae_device,
                                                      const LoadOptions& options) {
-  std::vector<ComponentDescription> components = {
-      DescribeComponent(ModelComponent::kTextEncoder, checkpoint.text_encoder(),
-                        model.text_encoder->WeightBytes(), encoder_device, options.dtype)};
+  std::vector<ComponentDescription> components = {DescribeComponent(
+      ModelComponent::kTextEncoder, checkpoint.text_encoder(), model.text_encoder->WeightBytes(),
+      encoder_device, WeightsLabel(options.engine.eight_bit_weights.text_encoder, options))};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Expert& expert = model.experts[i];
     std::vector<c10::Device> replicas;
     for (const ExpertReplica& replica : expert.replicas) replicas.push_back(replica.device);
     components.push_back(WithPeers(
         DescribeComponent(expert.component, checkpoint.transformer(i),
-                          expert.transformer->WeightBytes(), expert.device, options.dtype),
+                          expert.transformer->WeightBytes(), expert.device,
+                          WeightsLabel(options.engine.eight_bit_weights.transformers, options)),
         replicas));
   }
   components.push_back(
       WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),
-                                  vae_device, at::kFloat),
+                                  vae_device, DTypeLabel(at::kFloat)),
                 DecodesTogether(model.planned) ? options.peers : std::vector<c10::Device>()));
   return components;
 }

@@ -198,8 +198,8 @@ absl::Status ModelLoading::PlaceComponents() {
   for (size_t i = 0; i < policies->size(); ++i) {
     places_.push_back(MakePlace((*policies)[i], options_, sources[i]));
   }
-  // Its threads load to the other devices while this thread loads to the first one.
-  replica_loading_.emplace(*checkpoint_, planned_, options_);
+  // Its threads load to the other devices while this one loads to the first.
+  replica_loading_.emplace(sources, *checkpoint_, planned_, options_);
   return absl::OkStatus();
 }
 
@@ -211,7 +211,8 @@ absl::Status ModelLoading::LoadTextEncoder() {
                     {.device = place.device,
                      .dtype = options_.dtype,
                      .weights = place.weights,
-                     .stop = options_.stop}),
+                     .stop = options_.stop,
+                     .eight_bit_weights = options_.engine.eight_bit_weights.text_encoder}),
            pipeline_.text_encoder);
   if (!status.ok()) return status;
   pipeline_.text_encoder_weights = place.weights;
@@ -230,7 +231,8 @@ absl::Status ModelLoading::LoadTransformer(int expert,
                           .dtype = options_.dtype,
                           .weights = place.weights,
                           .stop = options_.stop,
-                          .graphs = records ? options_.graphs : nullptr}),
+                          .graphs = records ? options_.graphs : nullptr,
+                          .eight_bit_weights = options_.engine.eight_bit_weights.transformers}),
       transformer);
   if (status.ok()) part_.End(NameOf(TransformerComponent(expert)), transformer->WeightBytes());
   return status;

@@ -20,9 +20,11 @@ bool IsExpert(const PlannedModel& planned, size_t component) {
 
 }  // namespace
 
-ReplicaLoading::ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
+ReplicaLoading::ReplicaLoading(std::vector<std::shared_ptr<const WeightSource>> sources,
+                               const Checkpoint& checkpoint, const PlannedModel& planned,
                                const LoadOptions& options)
-    : checkpoint_(checkpoint),
+    : sources_(std::move(sources)),
+      checkpoint_(checkpoint),
       planned_(planned),
       options_(options),
       on_stop_(options.stop, [this] { stop_.request_stop(); }),
@@ -49,9 +51,9 @@ absl::Status ReplicaLoading::Load(size_t peer, LoadedReplicas& replicas) const {
     return absl::Status(status.code(), absl::StrCat("loading to ", device.str(), ": ",
                                                     std::string(status.message())));
   };
-  const auto weights = [&] {
-    auto made = std::make_shared<ComponentWeights>(MakeWeightMover(device),
-                                                   ComponentWeights::Home::kDevice);
+  const auto weights = [&](size_t component) {
+    auto made = std::make_shared<ComponentWeights>(
+        MakeWeightMover(device), ComponentWeights::Home::kDevice, sources_[component]);
     if (!device.is_cpu()) made->CountIn(counters.weights);
     return made;
   };
@@ -59,13 +61,14 @@ absl::Status ReplicaLoading::Load(size_t peer, LoadedReplicas& replicas) const {
   for (int i = 0; i < checkpoint_.num_experts(); ++i) {
     LoadedReplica& replica = replicas.experts.emplace_back();
     if (!HoldsExpert(planned_, peer + 1, static_cast<size_t>(i))) continue;
-    replica.weights = weights();
+    replica.weights = weights(static_cast<size_t>(i) + 1);
     absl::StatusOr<std::unique_ptr<RankTransformer>> loaded =
         LoadWanTransformer(checkpoint_.transformer(i), checkpoint_.transformer_config(i),
                            {.device = device,
                             .dtype = options_.dtype,
                             .weights = replica.weights,
-                            .stop = stop_.get_token()});
+                            .stop = stop_.get_token(),
+                            .eight_bit_weights = options_.engine.eight_bit_weights.transformers});
     if (!loaded.ok()) return named(loaded.status());
     replica.transformer = *std::move(loaded);
   }
@@ -73,7 +76,7 @@ absl::Status ReplicaLoading::Load(size_t peer, LoadedReplicas& replicas) const {
     absl::StatusOr<std::unique_ptr<VideoAutoencoder>> vae =
         LoadWanVae(checkpoint_.vae(), checkpoint_.vae_config(),
                    {.device = device,
-                    .weights = weights(),
+                    .weights = weights(planned_.components.size() - 1),
                     .stop = stop_.get_token(),
                     .exchanges = counters.exchanges});
     if (!vae.ok()) return named(vae.status());

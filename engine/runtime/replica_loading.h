@@ -12,6 +12,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/checkpoint.h"
+#include "engine/checkpoint/weight_source.h"
 #include "engine/models/video_autoencoder.h"
 #include "engine/models/video_transformer.h"
 #include "engine/planning/planned_model.h"
@@ -37,9 +38,11 @@ struct LoadedReplicas {
 // not finished.
 class ReplicaLoading {
  public:
-  // Starts loading to the peers of `options`. All arguments must outlive the object. A stop request
-  // ends the loading with CANCELLED.
-  ReplicaLoading(const Checkpoint& checkpoint, const PlannedModel& planned,
+  // Loads to the peers of `options`. `sources` are those of PlannedModel::components, which the
+  // loaded weights keep. The other arguments must outlive the object. A stop request ends the
+  // loading with CANCELLED.
+  ReplicaLoading(std::vector<std::shared_ptr<const WeightSource>> sources,
+                 const Checkpoint& checkpoint, const PlannedModel& planned,
                  const LoadOptions& options);
   ~ReplicaLoading();
   ReplicaLoading(const ReplicaLoading&) = delete;
@@ -54,6 +57,7 @@ class ReplicaLoading {
   // Loads all components of one peer.
   absl::Status Load(size_t peer, LoadedReplicas& replicas) const;
 
+  const std::vector<std::shared_ptr<const WeightSource>> sources_;
   const Checkpoint& checkpoint_;
   const PlannedModel& planned_;
   const LoadOptions& options_;

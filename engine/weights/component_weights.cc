@@ -67,7 +67,13 @@ void ComponentWeights::Add(const at::Tensor& tensor) {
 
 void ComponentWeights::Name(std::string_view name, const at::Tensor& view) {
   const absl::MutexLock lock(&mutex_);
-  names_.emplace(name, NamedWeight{groups_.size() - 1, view});
+  names_.emplace(name, NamedWeight{.group = groups_.size() - 1, .tensor = view});
+}
+
+void ComponentWeights::Name(std::string_view name, const RoundedRows& rows, at::ScalarType dtype) {
+  const absl::MutexLock lock(&mutex_);
+  names_.emplace(name,
+                 NamedWeight{.group = groups_.size() - 1, .rounded = rows, .rounded_from = dtype});
 }
 
 void ComponentWeights::FinishBuilding() {
@@ -324,7 +330,7 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
       // Ignore the error: the device is lost and no longer reads memory.
     }
   };
-  patch->Apply(group);
+  patch->Apply(group, *mover_);
 }
 
 bool ComponentWeights::MustRestore(size_t index) const {

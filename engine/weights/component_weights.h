@@ -29,6 +29,7 @@
 #include "engine/api/held_bytes.h"
 #include "engine/checkpoint/weight_source.h"
 #include "engine/device/work_gate.h"
+#include "engine/ops/rounding.h"
 #include "engine/weights/weight_feed.h"
 #include "engine/weights/weight_mover.h"
 #include "engine/weights/weight_patch.h"
@@ -46,7 +47,12 @@ struct WeightSizes {
 // Tells where the component keeps one tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
-  at::Tensor tensor;  // has the checkpoint's shape; a view if several tensors are packed in one
+  // Has the checkpoint's shape; a view if the component packs several tensors in one. Undefined for
+  // a matrix that is kept in 8 bits.
+  at::Tensor tensor;
+  // That matrix, and the dtype that it had when it was rounded.
+  RoundedRows rounded;
+  at::ScalarType rounded_from = at::kFloat;
 };
 
 // Thread-safe. Exceptions of LibTorch pass through, for example c10::OutOfMemoryError if the device
@@ -95,6 +101,8 @@ class ComponentWeights {
   // Records that `view` (a tensor of the current group, or a part of one) holds the checkpoint's
   // tensor `name`.
   void Name(std::string_view name, const at::Tensor& view);
+  // The same for a matrix that was rounded from `dtype`.
+  void Name(std::string_view name, const RoundedRows& rows, at::ScalarType dtype);
   // Ends the last group.
   void FinishBuilding();
   // Sets the reader that reads dropped groups again. Without a reader, groups cannot be dropped.

@@ -1,13 +1,18 @@
 #include "engine/weights/lora_patch.h"
 
+#include <ATen/ops/empty.h>
 #include <c10/core/InferenceMode.h>
 #include <c10/util/Exception.h>
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "engine/device/torch_errors.h"
+#include "engine/weights/weight_filler.h"
 
 namespace wan {
 namespace {
@@ -18,9 +23,14 @@ struct Addition {
 };
 
 struct Change {
-  at::Tensor target;
+  NamedWeight target;
+  const TensorInfo* base = nullptr;  // of a target that is kept in 8 bits
   std::vector<Addition> additions;
 };
+
+// For reading the base of targets that are kept in 8 bits, a few rows at a time: locking the
+// buffers of a whole loading would take longer than the reading.
+constexpr int kReadingThreads = 4;
 
 // Copies a matrix to the device and converts it to fp32 there, which is faster than on the host.
 at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
@@ -33,8 +43,24 @@ struct Factors {
   at::Tensor down;
 };
 
-void Merge(const Change& change) {
-  const at::Tensor matrix = change.target.view({change.target.size(0), -1});
+// Returns the rows from `first` on of a target that is kept in 8 bits, as they were before they
+// were rounded.
+at::Tensor ReadBase(const Change& change, int64_t first, int64_t count, WeightFiller& filler) {
+  const at::Tensor& codes = change.target.rounded.codes;
+  const at::Tensor rows =
+      at::empty({count, codes.size(1)}, codes.options().dtype(change.target.rounded_from));
+  filler.FillRows(*change.base, first, rows);
+  filler.Settle();
+  if (!filler.status().ok()) throw StatusException(filler.status());
+  return rows;
+}
+
+// `filler` is used for targets that are kept in 8 bits.
+void Merge(const Change& change, WeightFiller* filler) {
+  const RoundedRows& rounded = change.target.rounded;
+  const at::Tensor matrix = rounded.defined()
+                                ? rounded.codes
+                                : change.target.tensor.view({change.target.tensor.size(0), -1});
   const at::Device device = matrix.device();
   std::vector<Factors> factors;
   for (const Addition& addition : change.additions) {
@@ -47,8 +73,9 @@ void Merge(const Change& change) {
   const int64_t step = std::max<int64_t>(kPatchElements / matrix.size(1), 1);
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
-    const at::Tensor part = matrix.narrow(0, first, count);
-    const at::Tensor sum = part.to(at::kFloat);  // shares the part's memory if that is fp32
+    const at::Tensor part = rounded.defined() ? ReadBase(change, first, count, *filler)
+                                              : matrix.narrow(0, first, count);
+    const at::Tensor sum = part.to(at::kFloat);  // no copy if the part is fp32
     for (size_t i = 0; i < change.additions.size(); ++i) {
       const Addition& addition = change.additions[i];
       if (factors[i].up.defined()) {
@@ -59,24 +86,34 @@ void Merge(const Change& change) {
       }
     }
     if (!sum.is_same(part)) part.copy_(sum);
+    if (rounded.defined()) RoundRows(part, rounded.Rows(first, count));
   }
 }
 
 class LoraPatch final : public WeightPatch {
  public:
-  LoraPatch(std::map<size_t, std::vector<Change>> groups, std::vector<ScaledLora> loras)
-      : groups_(std::move(groups)), loras_(std::move(loras)) {}
+  LoraPatch(std::map<size_t, std::vector<Change>> groups, std::vector<ScaledLora> loras,
+            std::shared_ptr<const WeightSource> source)
+      : groups_(std::move(groups)), loras_(std::move(loras)), source_(std::move(source)) {}
 
   bool Touches(size_t group) const override { return groups_.contains(group); }
 
-  void Apply(size_t group) const override {
+  void Apply(size_t group, WeightMover& mover) const override {
     const c10::InferenceMode inference;
-    for (const Change& change : groups_.at(group)) Merge(change);
+    std::optional<WeightFiller> filler;
+    if (source_ != nullptr) {
+      UploadSettings settings;
+      settings.threads = std::min(settings.threads, kReadingThreads);
+      settings.buffers = 2;
+      filler.emplace(*source_, mover, std::stop_token(), settings);
+    }
+    for (const Change& change : groups_.at(group)) Merge(change, filler ? &*filler : nullptr);
   }
 
  private:
   const std::map<size_t, std::vector<Change>> groups_;
-  const std::vector<ScaledLora> loras_;  // owns the terms that groups_ points to
+  const std::vector<ScaledLora> loras_;               // keep the terms in changes_ valid
+  const std::shared_ptr<const WeightSource> source_;  // null if no target is kept in 8 bits
 };
 
 }  // namespace
@@ -92,13 +129,20 @@ std::shared_ptr<const WeightPatch> MakeLoraPatch(const ComponentWeights& weights
   }
   if (additions.empty()) return nullptr;
   std::map<size_t, std::vector<Change>> groups;
+  std::shared_ptr<const WeightSource> source;
   for (auto& [name, terms] : additions) {
     const std::optional<NamedWeight> target = weights.Find(name);
     TORCH_CHECK(target.has_value(), "a LoRA changes ", name, ", which the component has not");
-    groups[target->group].push_back({target->tensor, std::move(terms)});
+    Change& change = groups[target->group].emplace_back();
+    change.target = *target;
+    change.additions = std::move(terms);
+    if (!target->rounded.defined()) continue;
+    source = weights.source();
+    TORCH_CHECK(source != nullptr, "a LoRA changes ", name, ", whose unrounded values are gone");
+    change.base = source->Find(name);
   }
-  return std::make_shared<LoraPatch>(std::move(groups),
-                                     std::vector<ScaledLora>(loras.begin(), loras.end()));
+  return std::make_shared<LoraPatch>(
+      std::move(groups), std::vector<ScaledLora>(loras.begin(), loras.end()), std::move(source));
 }
 
 }  // namespace wan

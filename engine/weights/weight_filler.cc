@@ -16,6 +16,10 @@ namespace {
 // The most bytes that may wait on the device, in the file's dtype or order, until they are
 // converted.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
+// Elements of a matrix that wait at a time, in the compute dtype, for their rounding. A CPU rounds
+// in four copies in fp32.
+constexpr int64_t kRoundedElements = int64_t{1} << 25;
+constexpr int64_t kRoundedOnHost = int64_t{1} << 20;
 // The number of elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
 // On a CPU, larger synthetic tensors repeat this many random numbers, because drawing all numbers
@@ -38,12 +42,10 @@ absl::Status ReadBytes(const TensorBytes& source, size_t offset, const at::Tenso
                                        static_cast<size_t>(out.nbytes())));
 }
 
-// Reads a tensor into `out`, which is on the CPU and may have another dtype or memory order than
-// the file.
-absl::Status ReadOnHost(const TensorBytes& source, const TensorInfo& info, const at::Tensor& out) {
-  const at::ScalarType stored = ToScalarType(info.dtype);
+// `out` is on the CPU; its dtype or memory order may differ from the file's.
+absl::Status ReadOnHost(const TensorBytes& source, at::ScalarType stored, const at::Tensor& out) {
   if (!out.is_contiguous()) {
-    const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
+    const at::Tensor raw = at::empty(out.sizes(), out.options().dtype(stored));
     absl::Status status = ReadBytes(source, 0, raw);
     if (status.ok()) out.copy_(raw);
     return status;
@@ -93,8 +95,9 @@ at::ScalarType ToScalarType(DType dtype) {
   return at::ScalarType::Undefined;
 }
 
-WeightFiller::WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop)
-    : source_(source), mover_(mover), stop_(std::move(stop)) {}
+WeightFiller::WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop,
+                           const UploadSettings& upload_settings)
+    : source_(source), mover_(mover), stop_(std::move(stop)), upload_settings_(upload_settings) {}
 
 void WeightFiller::Fill(const TensorInfo& info, const at::Tensor& out) {
   if (stop_.stop_requested()) status_.Update(StoppedError());
@@ -104,12 +107,68 @@ void WeightFiller::Fill(const TensorInfo& info, const at::Tensor& out) {
     return;
   }
   absl::StatusOr<TensorBytes> bytes = source_.Read(info);
+  if (bytes.ok()) {
+    Write(*std::move(bytes), ToScalarType(info.dtype), out);
+  } else {
+    status_.Update(bytes.status());
+  }
+}
+
+void WeightFiller::FillRows(const TensorInfo& info, int64_t first, const at::Tensor& out) {
+  if (out.size(0) == info.shape[0]) {
+    Fill(info, out);
+    return;
+  }
+  if (stop_.stop_requested()) status_.Update(StoppedError());
+  if (!status_.ok()) return;
+  if (source_.IsSynthetic()) {
+    // The numbers are drawn for the whole tensor.
+    const at::Tensor whole = at::empty(info.shape, out.options());
+    MakeSynthetic(info, whole);
+    out.copy_(whole.narrow(0, first, out.size(0)));
+    return;
+  }
+  absl::StatusOr<TensorBytes> bytes = source_.Read(info);
   if (!bytes.ok()) {
     status_.Update(bytes.status());
-  } else if (mover_.DeviceIsHost()) {
-    status_.Update(ReadOnHost(*bytes, info, out));
+    return;
+  }
+  const at::ScalarType stored = ToScalarType(info.dtype);
+  const size_t row_bytes = static_cast<size_t>(out.size(1)) * at::elementSize(stored);
+  bytes->bytes = bytes->bytes.subspan(static_cast<size_t>(first) * row_bytes,
+                                      static_cast<size_t>(out.size(0)) * row_bytes);
+  Write(*std::move(bytes), stored, out);
+}
+
+void WeightFiller::FillRounded(const TensorInfo& info, at::ScalarType dtype,
+                               const RoundedRows& out) {
+  const int64_t rows = out.codes.size(0);
+  const int64_t columns = out.codes.size(1);
+  const auto rows_of = [columns](int64_t elements) {
+    return std::max<int64_t>(elements / std::max<int64_t>(columns, 1), 1);
+  };
+  const int64_t rounded = rows_of(mover_.DeviceIsHost() ? kRoundedOnHost : kRoundedElements);
+  // A synthetic source would draw the whole tensor for every part.
+  const int64_t filled = source_.IsSynthetic() ? std::max<int64_t>(rows, 1) : rounded;
+  for (int64_t first = 0; first < rows && status_.ok(); first += filled) {
+    const int64_t count = std::min(filled, rows - first);
+    const at::Tensor part = at::empty({count, columns}, out.codes.options().dtype(dtype));
+    FillRows(info, first, part);
+    Change([part, rounded, to = out.Rows(first, count)] {
+      for (int64_t row = 0; row < part.size(0); row += rounded) {
+        const int64_t some = std::min(rounded, part.size(0) - row);
+        RoundRows(part.narrow(0, row, some), to.Rows(row, some));
+      }
+    });
+    Stage(part);
+  }
+}
+
+void WeightFiller::Write(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out) {
+  if (mover_.DeviceIsHost()) {
+    status_.Update(ReadOnHost(bytes, stored, out));
   } else {
-    Upload(*std::move(bytes), info, out);
+    Upload(std::move(bytes), stored, out);
   }
 }
 
@@ -122,22 +181,26 @@ void WeightFiller::Change(std::function<void()> change) {
   }
 }
 
-void WeightFiller::Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out) {
+void WeightFiller::Upload(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out) {
   if (upload_ == nullptr) {
-    upload_ = std::make_unique<StagedUpload>(mover_);
+    upload_ = std::make_unique<StagedUpload>(mover_, upload_settings_);
     stop_upload_.emplace(stop_, [upload = upload_.get()] { upload->Abandon(StoppedError()); });
   }
-  const at::ScalarType stored = ToScalarType(info.dtype);
   if (stored == out.scalar_type() && out.is_contiguous()) {
     upload_->Copy(std::move(bytes), out.flatten().view(at::kByte));
     return;
   }
-  // Copy the raw bytes: the device converts and rearranges them faster than the host would, and the
-  // host waits once for many tensors.
-  const at::Tensor raw = at::empty(info.shape, out.options().dtype(stored));
+  // Copy raw bytes: the device converts and rearranges faster than the host, and one wait serves
+  // many tensors.
+  const at::Tensor raw = at::empty(out.sizes(), out.options().dtype(stored));
   upload_->Copy(std::move(bytes), raw.flatten().view(at::kByte));
   changes_.push_back([raw, out] { out.copy_(raw); });
-  staged_bytes_ += static_cast<int64_t>(raw.nbytes());
+  Stage(raw);
+}
+
+void WeightFiller::Stage(const at::Tensor& waiting) {
+  if (upload_ == nullptr) return;  // nothing waits
+  staged_bytes_ += static_cast<int64_t>(waiting.nbytes());
   if (staged_bytes_ >= kMostStagedBytes) Settle();
 }
 

@@ -13,6 +13,7 @@
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/weight_source.h"
+#include "engine/ops/rounding.h"
 #include "engine/weights/staged_upload.h"
 #include "engine/weights/weight_mover.h"
 
@@ -32,11 +33,20 @@ class WeightFiller {
  public:
   // `source` and `mover` must outlive this object. After a stop request status() is CANCELLED, and
   // every call returns at once.
-  WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop);
+  WeightFiller(const WeightSource& source, WeightMover& mover, std::stop_token stop,
+               const UploadSettings& upload_settings = UploadSettings());
 
   // Copies the source's tensor `info` to `out`, which must have the tensor's shape. After a failure
   // the call does nothing.
   void Fill(const TensorInfo& info, const at::Tensor& out);
+
+  // Writes the rows from `first` on of the source's matrix `info` to `out`, as many as that has.
+  void FillRows(const TensorInfo& info, int64_t first, const at::Tensor& out);
+
+  // Writes the source's matrix `info` to `out`: converted to `dtype` and then rounded, so that the
+  // bits are those of rounding a matrix that was filled in `dtype`. Only a few rows at a time wait
+  // in `dtype`.
+  void FillRounded(const TensorInfo& info, at::ScalarType dtype, const RoundedRows& out);
 
   // Calls `change` once the values of all tensors that were filled before have arrived. `change`
   // modifies some of these values in place.
@@ -49,12 +59,17 @@ class WeightFiller {
   const absl::Status& status() const { return status_; }
 
  private:
-  void Upload(TensorBytes bytes, const TensorInfo& info, const at::Tensor& out);
+  // Writes `bytes`, which hold a tensor of out's shape in the dtype `stored`, to `out`.
+  void Write(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);
+  void Upload(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);
+  // Counts device memory that is freed by the next Settle(), and calls that if there is too much.
+  void Stage(const at::Tensor& waiting);
   void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 
   const WeightSource& source_;
   WeightMover& mover_;
   const std::stop_token stop_;
+  const UploadSettings upload_settings_;
   std::unique_ptr<StagedUpload> upload_;  // null if the device is the host
   std::optional<std::stop_callback<std::function<void()>>> stop_upload_;
   // The work to do once the pending bytes have arrived; it owns the memory that it uses.

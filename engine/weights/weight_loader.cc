@@ -80,6 +80,23 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
   return kernel;
 }
 
+RoundedRows WeightLoader::GetRounded(std::string_view name, at::IntArrayRef expected_shape) {
+  const std::string only(name);
+  return GetRoundedStacked({&only, 1}, expected_shape);
+}
+
+RoundedRows WeightLoader::GetRoundedStacked(std::span<const std::string> names,
+                                            at::IntArrayRef expected_shape) {
+  const int64_t rows = expected_shape[0];
+  const int64_t all = rows * static_cast<int64_t>(names.size());
+  const RoundedRows stacked = {Allocate({all, expected_shape[1]}, at::kFloat8_e4m3fn),
+                               Allocate({all}, at::kFloat)};
+  for (size_t i = 0; i < names.size(); ++i) {
+    Fill(names[i], stacked.Rows(static_cast<int64_t>(i) * rows, rows));
+  }
+  return stacked;
+}
+
 void WeightLoader::Change(std::function<void()> change) {
   if (!status_.ok()) return;  // after a failure there are no values to change
   steps_.back().push_back([change](WeightFiller& filler) { filler.Change(change); });
@@ -120,12 +137,30 @@ at::Tensor WeightLoader::Allocate(at::IntArrayRef shape, at::ScalarType dtype,
 }
 
 void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
+  weights_->Name(name, out);
+  const bool written = Run(name, out.sizes(), [out](WeightFiller& filler, const TensorInfo& info) {
+    filler.Fill(info, out);
+  });
+  if (!written && !stop_.stop_requested()) out.zero_();
+}
+
+void WeightLoader::Fill(std::string_view name, const RoundedRows& out) {
+  weights_->Name(name, out, dtype_);
+  const bool written = Run(name, out.codes.sizes(),
+                           [out, dtype = dtype_](WeightFiller& filler, const TensorInfo& info) {
+                             filler.FillRounded(info, dtype, out);
+                           });
+  if (written || stop_.stop_requested()) return;
+  out.codes.view(at::kByte).zero_();
+  out.scales.zero_();
+}
+
+bool WeightLoader::Run(std::string_view name, at::IntArrayRef expected,
+                       std::function<void(WeightFiller&, const TensorInfo&)> write) {
   if (stop_.stop_requested()) {
     status_.Update(absl::CancelledError("the loading was stopped on request"));
-    return;
+    return false;
   }
-  weights_->Name(name, out);
-  const at::IntArrayRef expected = out.sizes();
   const TensorInfo* const info = source_.Find(name);
   if (info == nullptr) {
     status_.Update(absl::NotFoundError(absl::StrCat("tensor ", std::string(name), " ",
@@ -136,16 +171,14 @@ void WeightLoader::Fill(std::string_view name, const at::Tensor& out) {
         absl::StrCat(info->file, ": tensor ", info->name, " has shape ", ShapeText(info->shape),
                      ", expected ", ShapeText({expected.data(), expected.size()}))));
   }
-  if (!status_.ok()) {
-    out.zero_();
-    return;
-  }
-  steps_.back().push_back([info, out](WeightFiller& filler) { filler.Fill(*info, out); });
-  // Read the bytes instead of mapping them, because somebody may replace the file while the server
+  if (!status_.ok()) return false;
+  // Copies the bytes instead of mapping them, because the file may be replaced while the server
   // runs.
-  filler_->Fill(*info, out);
+  write(*filler_, *info);
   status_.Update(filler_->status());
-  if (!status_.ok()) out.zero_();
+  steps_.back().push_back(
+      [info, write = std::move(write)](WeightFiller& filler) { write(filler, *info); });
+  return status_.ok();
 }
 
 }  // namespace wan

@@ -54,6 +54,11 @@ class WeightLoader {
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
+  // Load matrices that are kept in 8 bits: converted to the loader's dtype, then rounded
+  // (engine/ops/rounding.h). Otherwise as Get() and GetStacked().
+  RoundedRows GetRounded(std::string_view name, at::IntArrayRef expected_shape);
+  RoundedRows GetRoundedStacked(std::span<const std::string> names, at::IntArrayRef expected_shape);
+
   // Calls `change` once the values of all tensors that were loaded before have arrived. `change`
   // modifies some of these values in place.
   void Change(std::function<void()> change);
@@ -79,6 +84,11 @@ class WeightLoader {
   // Copies the tensor `name` to `out`, which has the expected shape, and records that the name was
   // loaded.
   void Fill(std::string_view name, const at::Tensor& out);
+  void Fill(std::string_view name, const RoundedRows& out);
+  // Calls `write` with the tensor `name`, and records it as a step. Returns false after a failure,
+  // also if the tensor does not have the expected shape.
+  bool Run(std::string_view name, at::IntArrayRef expected_shape,
+           std::function<void(WeightFiller&, const TensorInfo&)> write);
   // Waits until all tensors loaded so far are complete.
   void Settle();
 

@@ -7,6 +7,8 @@
 
 namespace wan {
 
+class WeightMover;
+
 // The most elements of a tensor that a patch changes at a time; 64 MiB in fp32.
 inline constexpr int64_t kPatchElements = int64_t{1} << 24;
 
@@ -18,10 +20,11 @@ class WeightPatch {
   // Returns whether Apply changes the group with this number (see ComponentWeights::BeginGroup).
   virtual bool Touches(size_t group) const = 0;
 
-  // Queues work that patches the group's tensors, which must have their unpatched bits, on the
-  // computing queue. That work may read the patch's host memory even after this call has thrown, so
-  // keep the patch alive until the device has done it.
-  virtual void Apply(size_t group) const = 0;
+  // Queues work on the computing queue that patches the group's tensors, which must hold the
+  // unpatched bits. The queued work may read the patch's host memory, also after this call has
+  // thrown: keep the patch alive until it is done. `mover` is that of the tensors' device. Throws
+  // StatusException if the patch needs a file that can no longer be read.
+  virtual void Apply(size_t group, WeightMover& mover) const = 0;
 };
 
 }  // namespace wan

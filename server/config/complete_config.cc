@@ -91,6 +91,17 @@ absl::Status CompleteGroups(ServerConfig& config) {
   return absl::OkStatus();
 }
 
+// Transformers whose weights are kept in 8 bits cannot compute exactly.
+absl::Status CompleteQuality(EngineOptions& engine) {
+  if (!engine.quality) engine.quality = DefaultQuality(engine.eight_bit_weights);
+  if (!engine.eight_bit_weights.transformers || RoundsToEightBits(*engine.quality)) {
+    return absl::OkStatus();
+  }
+  return absl::InvalidArgumentError(absl::StrCat(
+      "quality is ", std::string(NameOf(*engine.quality)),
+      "; must be high or fast, or be left out, where eight_bit_weights names transformers"));
+}
+
 }  // namespace
 
 absl::Status Complete(ServerConfig& config) {
@@ -101,6 +112,7 @@ absl::Status Complete(ServerConfig& config) {
   if (!config.engine.vae_precision) {
     config.engine.vae_precision = DefaultVaePrecision(config.engine.dtype);
   }
+  if (absl::Status status = CompleteQuality(config.engine); !status.ok()) return status;
   if (config.data_dir.empty()) {
     return absl::InvalidArgumentError(
         "data_dir is not set; name the folder for jobs and videos with --data-dir DIR, or with "

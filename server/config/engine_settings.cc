@@ -122,6 +122,19 @@ SettingValues GetLoras(const ServerConfig& config) {
   return values;
 }
 
+absl::Status SetEightBitWeights(const SettingValues& values, ServerConfig& config) {
+  EightBitWeights weights;
+  for (const std::string& value : values) {
+    if (!SetEightBitPart(value, weights)) return MustBe(value, "transformers or text_encoder");
+  }
+  config.engine.eight_bit_weights = weights;
+  return absl::OkStatus();
+}
+
+SettingValues GetEightBitWeights(const ServerConfig& config) {
+  return NamesOf(config.engine.eight_bit_weights);
+}
+
 absl::Status SetResidency(const SettingValues& values, ServerConfig& config) {
   std::vector<ComponentResidency> policies;
   for (const std::string& value : values) {
@@ -176,16 +189,21 @@ std::vector<Setting> EngineSettings() {
       TextSetting("dtype", "fp32|bf16",
                   "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &E::dtype,
                   CheckDtype),
-      ChoiceSetting<Quality>(
+      ChoiceSetting<std::optional<Quality>>(
           "quality", "exact|high|fast",
           "how exactly videos are computed, unless a request states it; high: "
-          "8 bits in products and attention; fast: also reused steps",
+          "8 bits in products and attention; fast: also reused steps; unset: exact, or high where "
+          "eight_bit_weights names transformers",
           Setting::Form::kText, &E::quality,
           {{"exact", Quality::kExact}, {"high", Quality::kHigh}, {"fast", Quality::kFast}}),
       RatioSetting("guidance_until",
                    "share of its steps after which a fast video runs without guidance, in half the "
                    "time a step; 1: never",
                    &E::guidance_until),
+      {"eight_bit_weights", "transformers|text_encoder",
+       "weights that are kept in 8 bits, in about half of the memory: transformers (only for "
+       "videos of quality high or fast), text_encoder",
+       Setting::Form::kTexts, SetEightBitWeights, GetEightBitWeights},
       ChoiceSetting<std::optional<VaePrecision>>(
           "vae_precision", "fp32|tf32|fp16|bf16",
           "precision in which the video autoencoder computes, unless a request states one; "

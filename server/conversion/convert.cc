@@ -2,6 +2,7 @@
 
 #include <array>
 #include <optional>
+#include <utility>
 
 #include "engine/api/errors.h"
 #include "engine/api/utf8.h"
@@ -206,6 +207,9 @@ wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescrip
     if (component.policy == ResidencyPolicy::kCpu) {
       provenance.add_cpu_components(std::string(NameOf(component.component)));
     }
+  }
+  for (std::string& name : NamesOf(plan.eight_bit_weights)) {
+    provenance.add_eight_bit_weights(std::move(name));
   }
   return provenance;
 }

@@ -51,7 +51,7 @@ class Addition final : public WeightPatch {
  public:
   explicit Addition(NamedWeight weight) : weight_(std::move(weight)) {}
   bool Touches(size_t group) const override { return group == weight_.group; }
-  void Apply(size_t) const override { weight_.tensor.add_(0.01); }
+  void Apply(size_t, WeightMover&) const override { weight_.tensor.add_(0.01); }
 
  private:
   const NamedWeight weight_;

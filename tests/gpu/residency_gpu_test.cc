@@ -176,8 +176,10 @@ class ResidencyGpuTest : public testing::Test {
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
   std::unique_ptr<Engine> MakeEngine(Policy policy, const std::string& checkpoint,
-                                     const std::string& dtype = "bf16") {
+                                     const std::string& dtype = "bf16",
+                                     const EightBitWeights& eight_bit_weights = {}) {
     EngineOptions options;
+    options.eight_bit_weights = eight_bit_weights;
     options.dtype = dtype;
     options.residency = Everywhere(policy);
     absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine({"cuda:0"}, options);
@@ -227,6 +229,27 @@ TEST_F(ResidencyGpuTest, EveryPolicyGivesTheSameLatents) {
               << checkpoint << " " << dtype << " " << ResidencyPolicyName(policy) << " " << job;
         }
       }
+    }
+  }
+}
+
+TEST_F(ResidencyGpuTest, WeightsInEightBitsGiveTheBitsOfRoundingThemForEachForward) {
+  for (const char* const dtype : {"bf16", "fp32"}) {
+    GenerationRequest request = Request();
+    request.quality = Quality::kHigh;
+    const auto expected =
+        Latents(*MakeEngine(Policy::kResident, "t2v-a14b", dtype), request).value();
+    std::optional<std::string> with_text_encoder;
+    for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kDisk}) {
+      SCOPED_TRACE(ResidencyPolicyName(policy));
+      const auto latents = [&](const EightBitWeights& eight_bits) {
+        return Latents(*MakeEngine(policy, "t2v-a14b", dtype, eight_bits), request).value();
+      };
+      EXPECT_TRUE(latents({.transformers = true}) == expected);
+      const std::string both = latents({.transformers = true, .text_encoder = true});
+      if (!with_text_encoder.has_value()) with_text_encoder = both;
+      EXPECT_TRUE(both == *with_text_encoder);
+      EXPECT_FALSE(both == expected);
     }
   }
 }

@@ -55,9 +55,15 @@ bool IsTextPart(std::string_view name) {
          name.starts_with("cross_attn.norm_k.");
 }
 
+// Whether a block's tensor is a matrix that forwards multiply with.
+bool IsVideoMatrix(std::string_view name) {
+  return DtypeInBlock(name) == WeightDtype::kCompute && name.ends_with(".weight") &&
+         !IsTextPart(name);
+}
+
 }  // namespace
 
-WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
+WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits) {
   const auto blocks = static_cast<size_t>(config.num_layers);
   WeightGroups groups(1 + 2 * blocks);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
@@ -69,7 +75,10 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config) {
       continue;
     }
     const size_t group = 1 + in_block->block + (IsTextPart(in_block->name) ? 0 : blocks);
-    groups.Add(group, std::move(tensor), DtypeInBlock(in_block->name), PackOf(in_block->name));
+    const WeightDtype dtype = eight_bits && IsVideoMatrix(in_block->name)
+                                  ? WeightDtype::kRounded
+                                  : DtypeInBlock(in_block->name);
+    groups.Add(group, std::move(tensor), dtype, PackOf(in_block->name));
   }
   return groups;
 }

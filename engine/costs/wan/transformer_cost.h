@@ -15,9 +15,9 @@
 
 namespace wan {
 
-// Returns the groups of weights: those outside the blocks; then, for each block, the ones that
-// compute keys and values of the text; then, for each block, the rest.
-WeightGroups TransformerWeightGroups(const TransformerConfig& config);
+// Returns the groups: weights outside the blocks; per block, keys and values of the text; per
+// block, the rest. With `eight_bits` the matrices of the last are kept in 8 bits.
+WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits);
 
 // Returns the device memory that TextConditioning holds for `texts` texts.
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,

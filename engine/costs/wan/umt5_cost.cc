@@ -1,5 +1,6 @@
 #include "engine/costs/wan/umt5_cost.h"
 
+#include <algorithm>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,20 +25,21 @@ std::string_view PackOf(std::string_view name) {
   return {};
 }
 
-WeightDtype DtypeOf(std::string_view name) {
-  const bool norm = name.find("norm") != std::string_view::npos;
-  return norm ? WeightDtype::kFp32 : WeightDtype::kCompute;
+WeightDtype DtypeOf(std::string_view name, bool eight_bits) {
+  if (name.find("norm") != std::string_view::npos) return WeightDtype::kFp32;
+  const bool is_bias = name.find("pos_embedding") != std::string_view::npos;
+  return eight_bits && !is_bias ? WeightDtype::kRounded : WeightDtype::kCompute;
 }
 
 }  // namespace
 
-WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config) {
+WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config, bool eight_bits) {
   WeightGroups groups(1 + static_cast<size_t>(config.num_layers));
   for (TensorSpec& tensor : ExpectedTensors(config)) {
     const std::string name = tensor.name;  // copied, because the tensor is moved from below
     const std::optional<BlockTensor> in_block = FindInBlock(name);
     const size_t group = in_block.has_value() ? 1 + in_block->block : 0;
-    groups.Add(group, std::move(tensor), DtypeOf(name), PackOf(name));
+    groups.Add(group, std::move(tensor), DtypeOf(name, eight_bits), PackOf(name));
   }
   return groups;
 }
@@ -65,6 +67,13 @@ uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int6
     const auto gate = walk.Take(tokens * config.ffn_dim * element_bytes);
     walk.Touch(tokens * config.dim * element_bytes);
   }
+  return walk.peak();
+}
+
+uint64_t RestoredMatrixBytes(const TextEncoderConfig& config, int64_t element_bytes) {
+  const int64_t rows = std::max(3 * config.num_heads * config.head_dim, 2 * config.ffn_dim);
+  MemoryWalk walk;
+  walk.Touch(rows * config.dim * element_bytes);
   return walk.peak();
 }
 

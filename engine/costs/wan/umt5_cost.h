@@ -12,12 +12,17 @@
 
 namespace wan {
 
-// Returns the groups of weights: the token table and the last norm; then one group for each block.
-WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config);
+// Returns the groups: the token table and the last norm; then one per block. With `eight_bits` the
+// matrices are kept in 8 bits.
+WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config, bool eight_bits);
 
 // Returns the device memory that TextEncoder::Encode needs for `tokens` tokens, including its
 // result.
 uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes);
+
+// Returns an upper bound of what it needs besides if matrices are kept in 8 bits: the largest one,
+// restored for its product.
+uint64_t RestoredMatrixBytes(const TextEncoderConfig& config, int64_t element_bytes);
 
 // Returns the floating-point operations of TextEncoder::Encode for `tokens` tokens.
 double TextEncoderFlops(const TextEncoderConfig& config, int64_t tokens);

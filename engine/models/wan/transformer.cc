@@ -128,7 +128,10 @@ void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& fact
   }
 }
 
-RoundedRows Rounded(const at::Tensor& weight) {
+// Returns the weight in 8 bits, which is rounded here if it is not kept so.
+RoundedRows Rounded(const LinearWeights& linear) {
+  if (linear.rounded.defined()) return linear.rounded;
+  const at::Tensor& weight = linear.weight;
   RoundedRows result = MakeRounded(weight.size(0), weight.size(1), weight.device());
   RoundRows(weight, result);
   return result;
@@ -138,7 +141,7 @@ RoundedRows Rounded(const at::Tensor& weight) {
 void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activation activation,
                    at::Tensor& out) {
   if (acts.rounds) {
-    RoundedLinear(acts.rounded, Rounded(linear.weight), linear.bias, activation, out);
+    RoundedLinear(acts.rounded, Rounded(linear), linear.bias, activation, out);
   } else if (activation == Activation::kGeluTanh) {
     LinearGelu(acts.narrow, linear.weight, linear.bias, out);
   } else {
@@ -155,7 +158,7 @@ void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activation
   }
   const RoundedRows rounded = RoundedIn(x, x.size(1));
   RoundRows(x, rounded);
-  RoundedLinear(rounded, Rounded(linear.weight), linear.bias, Activation::kNone, acts.narrow);
+  RoundedLinear(rounded, Rounded(linear), linear.bias, Activation::kNone, acts.narrow);
 }
 
 // Returns the first rows * columns elements of `memory` as a matrix.
@@ -172,13 +175,13 @@ class WanTransformer final : public RankTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
                  int64_t fewest_overlapped_tokens, std::shared_ptr<DeviceGraphRecorder> recorder,
-                 WeightLoader& loader)
+                 bool eight_bit_weights, WeightLoader& loader)
       : config_(config),
         attention_limits_(attention_limits),
         fewest_overlapped_tokens_(fewest_overlapped_tokens),
         device_(loader.device()),
         dtype_(loader.dtype()),
-        weights_(LoadTransformerWeights(loader, config)),
+        weights_(LoadTransformerWeights(loader, config, eight_bit_weights)),
         weight_bytes_(loader.bytes()),
         graphs_(recorder == nullptr ? nullptr
                                     : std::make_unique<ForwardGraphs>(std::move(recorder))) {}
@@ -213,6 +216,8 @@ class WanTransformer final : public RankTransformer {
   }
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
+  // Whether the weights have the precision that the policy needs.
+  absl::Status CheckPolicy(const ForwardPolicy& policy) const;
 
   // Returns the rotary table for the tokens of `grid`.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
@@ -328,6 +333,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Forward(const at::Tensor& latents,
                                                    const ForwardPolicy& policy) {
   BlockMarks* const marks = std::exchange(marks_, nullptr);
   if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
+  if (absl::Status status = CheckPolicy(policy); !status.ok()) return status;
   const auto* const conditioning = dynamic_cast<const WanTextConditioning*>(&text);
   if (conditioning == nullptr || conditioning->owner() != this) {
     return absl::InvalidArgumentError("the text was prepared by another transformer");
@@ -602,6 +608,13 @@ absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {
       ", frames, rows, columns] with multiples of ", p, ", ", q, " and ", r));
 }
 
+absl::Status WanTransformer::CheckPolicy(const ForwardPolicy& policy) const {
+  const auto last = static_cast<int>(weights_.blocks.size()) - 1;
+  if (!weights_.eight_bits || (policy.Rounds(0) && policy.Rounds(last))) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      "the forward does not round all blocks, whose weights are kept in 8 bits");
+}
+
 const at::Tensor& WanTransformer::RotaryOf(const TokenGrid& grid, TokenTables& tables) const {
   if (grid != tables.grid) {
     tables.rotary = RotaryTable(grid, head_dim(), device_);
@@ -645,8 +658,9 @@ absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
   static_assert(kCpuAttentionLimits.fewest_queries == kFewestCpuQueries);
   const AttentionLimits limits = options.attention_limits.value_or(
       options.device.is_cpu() ? kCpuAttentionLimits : AttentionLimits());
-  auto transformer = std::make_unique<WanTransformer>(
-      config, limits, options.fewest_overlapped_tokens, options.graphs, loader);
+  auto transformer =
+      std::make_unique<WanTransformer>(config, limits, options.fewest_overlapped_tokens,
+                                       options.graphs, options.eight_bit_weights, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;
 }

@@ -36,6 +36,9 @@ struct TransformerOptions {
   // Records forwards of small videos, whose kernels take less time than their launches; null:
   // forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
+  // Keeps the matrices that forwards multiply with in 8 bits, rounded from `dtype`. Only forwards
+  // that round every block (ForwardPolicy) are possible then, and they give the same bits.
+  bool eight_bit_weights = false;
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. Returns the loader's

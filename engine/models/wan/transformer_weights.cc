@@ -17,15 +17,22 @@ LinearWeights GetLinear(WeightLoader& loader, const std::string& name, int64_t o
 
 // Loads several linear maps that have the same input as one matrix; each weight is [out, in].
 LinearWeights GetPacked(WeightLoader& loader, const std::string& prefix,
-                        std::initializer_list<const char*> names, int64_t out, int64_t in) {
+                        std::initializer_list<const char*> names, int64_t out, int64_t in,
+                        bool eight_bits) {
   std::vector<std::string> weights;
   std::vector<std::string> biases;
   for (const char* const name : names) {
     weights.push_back(absl::StrCat(prefix, name, ".weight"));
     biases.push_back(absl::StrCat(prefix, name, ".bias"));
   }
-  return {loader.GetStacked(weights, {out, in}, loader.dtype()),
-          loader.GetStacked(biases, {out}, loader.dtype())};
+  LinearWeights linear;
+  if (eight_bits) {
+    linear.rounded = loader.GetRoundedStacked(weights, {out, in});
+  } else {
+    linear.weight = loader.GetStacked(weights, {out, in}, loader.dtype());
+  }
+  linear.bias = loader.GetStacked(biases, {out}, loader.dtype());
+  return linear;
 }
 
 // Loads a table [rows, dim] and adds 1 to the rows listed in `scales`, which turns them into
@@ -42,18 +49,18 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
 void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
                   TransformerBlockWeights& block) {
   loader.BeginGroup();
-  block.cross_kv =
-      GetPacked(loader, prefix, {"cross_attn.k", "cross_attn.v"}, config.dim, config.dim);
+  block.cross_kv = GetPacked(loader, prefix, {"cross_attn.k", "cross_attn.v"}, config.dim,
+                             config.dim, /*eight_bits=*/false);
   block.cross_k_norm =
       loader.Get(prefix + "cross_attn.norm_k.weight", {config.dim}, at::kFloat).unsqueeze(0);
 }
 
 void LoadVideoPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
-                   TransformerBlockWeights& block) {
+                   bool eight_bits, TransformerBlockWeights& block) {
   loader.BeginGroup();
   const int64_t dim = config.dim;
-  const auto linear = [&](const std::string& name, int64_t out, int64_t in) {
-    return GetLinear(loader, prefix + name, out, in, loader.dtype());
+  const auto linear = [&](const char* name, int64_t out, int64_t in) {
+    return GetPacked(loader, prefix, {name}, out, in, eight_bits);
   };
   const auto norm = [&](const std::string& name) {
     return loader.Get(prefix + name, {dim}, at::kFloat).unsqueeze(0);
@@ -62,7 +69,8 @@ void LoadVideoPart(WeightLoader& loader, const TransformerConfig& config, const 
                                                prefix + "self_attn.norm_k.weight"};
 
   block.modulation = GetModulation(loader, prefix + "modulation", 6, dim, {1, 4});
-  block.qkv = GetPacked(loader, prefix, {"self_attn.q", "self_attn.k", "self_attn.v"}, dim, dim);
+  block.qkv = GetPacked(loader, prefix, {"self_attn.q", "self_attn.k", "self_attn.v"}, dim, dim,
+                        eight_bits);
   block.qk_norm = loader.GetStacked(qk_norms, {dim}, at::kFloat).view({2, dim});
   block.attention_out = linear("self_attn.o", dim, dim);
 
@@ -78,10 +86,12 @@ void LoadVideoPart(WeightLoader& loader, const TransformerConfig& config, const 
 
 }  // namespace
 
-TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config) {
+TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config,
+                                          bool eight_bits) {
   const int64_t dim = config.dim;
   const auto [p, q, r] = config.patch_size;
   TransformerWeights weights;
+  weights.eight_bits = eight_bits;
   weights.patch_embedding = {
       loader.Get("patch_embedding.weight", {dim, config.in_channels, p, q, r}, at::kFloat)
           .flatten(1),
@@ -100,7 +110,7 @@ TransformerWeights LoadTransformerWeights(WeightLoader& loader, const Transforme
     LoadTextPart(loader, config, prefix(i), weights.blocks[i]);
   }
   for (int64_t i = 0; i < config.num_layers; ++i) {
-    LoadVideoPart(loader, config, prefix(i), weights.blocks[i]);
+    LoadVideoPart(loader, config, prefix(i), eight_bits, weights.blocks[i]);
   }
   weights.memory = loader.Finish();
   return weights;

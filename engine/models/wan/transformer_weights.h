@@ -9,13 +9,15 @@
 #include <vector>
 
 #include "engine/checkpoint/model_config.h"
+#include "engine/ops/rounding.h"
 #include "engine/weights/weight_loader.h"
 
 namespace wan {
 
 struct LinearWeights {
-  at::Tensor weight;  // shape [out, in]
-  at::Tensor bias;    // shape [out]
+  at::Tensor weight;         // [out, in]; undefined if it is kept in 8 bits
+  at::Tensor bias;           // [out]
+  RoundedRows rounded = {};  // the weight that is kept in 8 bits
 };
 
 struct TransformerBlockWeights {
@@ -49,6 +51,8 @@ struct TransformerWeights {
   std::vector<TransformerBlockWeights> blocks;
   at::Tensor head_modulation;  // fp32, shape [2, dim]: shift, factor
   LinearWeights head;          // fp32, shape [patch * out_channels, dim]
+  // Whether the matrices of the blocks, except cross_kv, are kept in 8 bits.
+  bool eight_bits = false;
 
   // Owns the memory of all tensors above. The groups of weights are: those outside the blocks;
   // then, for each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each
@@ -58,8 +62,11 @@ struct TransformerWeights {
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
-// Loads the weights. Matrices of the blocks and of the text projection have the loader's dtype. The
-// caller must check the loader's status for errors.
-TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config);
+// Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
+// With `eight_bits` those that the blocks of a forward multiply with are rounded from it
+// (engine/ops/rounding.h); cross_kv and the text projection, which run once for a text, are not.
+// Check the loader's status for errors.
+TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config,
+                                          bool eight_bits);
 
 }  // namespace wan

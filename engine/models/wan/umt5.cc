@@ -1,6 +1,7 @@
 #include "engine/models/wan/umt5.h"
 
 #include <ATen/ops/embedding.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/gelu.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/rms_norm.h>
@@ -9,11 +10,13 @@
 
 #include <array>
 #include <memory>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/models/wan/relative_position.h"
+#include "engine/ops/rounding.h"
 #include "engine/weights/weight_loader.h"
 
 namespace wan {
@@ -22,19 +25,33 @@ namespace {
 // Epsilon of every T5 norm, fixed by the architecture; checkpoints do not store it.
 constexpr double kEps = 1e-6;
 
+// A matrix in the compute dtype or in 8 bits.
+struct Matrix {
+  at::Tensor weight;    // undefined if the matrix is in 8 bits
+  RoundedRows rounded;  // undefined otherwise
+};
+
+// Returns x matrix^T.
+at::Tensor Multiply(const at::Tensor& x, const Matrix& matrix) {
+  if (!matrix.rounded.defined()) return at::linear(x, matrix.weight);
+  at::Tensor restored = at::empty(matrix.rounded.codes.sizes(), x.options());
+  RestoreRows(matrix.rounded, restored);
+  return at::linear(x, restored);
+}
+
 struct Umt5Block {
-  at::Tensor attention_norm;  // fp32, shape [dim]
-  at::Tensor qkv;             // shape [3 * heads * head_dim, dim]: queries, keys, values
-  at::Tensor attention_out;   // shape [dim, heads * head_dim]
-  at::Tensor position_bias;   // shape [heads, buckets]
-  at::Tensor ffn_norm;        // fp32, shape [dim]
-  at::Tensor ffn_in;          // shape [2 * ffn_dim, dim]: gate, value
-  at::Tensor ffn_out;         // shape [dim, ffn_dim]
+  at::Tensor attention_norm;  // fp32 [dim]
+  Matrix qkv;                 // [3 * heads * head_dim, dim]: queries, keys, values
+  Matrix attention_out;       // [dim, heads * head_dim]
+  at::Tensor position_bias;   // [heads, buckets]
+  at::Tensor ffn_norm;        // fp32 [dim]
+  Matrix ffn_in;              // [2 * ffn_dim, dim]: gate, value
+  Matrix ffn_out;             // [dim, ffn_dim]
 };
 
 class Umt5 final : public TextEncoder {
  public:
-  Umt5(const TextEncoderConfig& config, WeightLoader& loader);
+  Umt5(const TextEncoderConfig& config, bool eight_bits, WeightLoader& loader);
 
   const TextEncoderConfig& config() const override { return config_; }
 
@@ -43,7 +60,12 @@ class Umt5 final : public TextEncoder {
   int64_t WeightBytes() const override { return weight_bytes_; }
 
  private:
+  // Loads matrices of one input, [out, in] each, as one.
+  Matrix LoadMatrix(WeightLoader& loader, std::span<const std::string> names, int64_t out,
+                    int64_t in) const;
   Umt5Block LoadBlock(WeightLoader& loader, const std::string& prefix) const;
+  // Returns the tokens' vectors in fp32, [tokens, dim].
+  at::Tensor Embed(const at::Tensor& tokens) const;
 
   at::Tensor Norm(const at::Tensor& x, const at::Tensor& weight) const {
     return at::rms_norm(x, {config_.dim}, weight, kEps).to(dtype_);
@@ -57,7 +79,8 @@ class Umt5 final : public TextEncoder {
   const TextEncoderConfig config_;
   const at::Device device_;
   const at::ScalarType dtype_;
-  at::Tensor token_table_;  // shape [vocab_size, dim]
+  const bool eight_bits_;
+  Matrix token_table_;  // [vocab_size, dim]
   std::vector<Umt5Block> blocks_;
   at::Tensor final_norm_;  // fp32, shape [dim]
   int64_t weight_bytes_ = 0;
@@ -65,9 +88,10 @@ class Umt5 final : public TextEncoder {
   std::shared_ptr<ComponentWeights> memory_;
 };
 
-Umt5::Umt5(const TextEncoderConfig& config, WeightLoader& loader)
-    : config_(config), device_(loader.device()), dtype_(loader.dtype()) {
-  token_table_ = loader.Get("token_embedding.weight", {config.vocab_size, config.dim});
+Umt5::Umt5(const TextEncoderConfig& config, bool eight_bits, WeightLoader& loader)
+    : config_(config), device_(loader.device()), dtype_(loader.dtype()), eight_bits_(eight_bits) {
+  const std::string table = "token_embedding.weight";
+  token_table_ = LoadMatrix(loader, {&table, 1}, config.vocab_size, config.dim);
   final_norm_ = loader.Get("norm.weight", {config.dim}, at::kFloat);
   for (int64_t i = 0; i < config.num_layers; ++i) {
     loader.BeginGroup();
@@ -77,23 +101,37 @@ Umt5::Umt5(const TextEncoderConfig& config, WeightLoader& loader)
   memory_ = loader.Finish();
 }
 
+Matrix Umt5::LoadMatrix(WeightLoader& loader, std::span<const std::string> names, int64_t out,
+                        int64_t in) const {
+  Matrix matrix;
+  if (eight_bits_) {
+    matrix.rounded = loader.GetRoundedStacked(names, {out, in});
+  } else {
+    matrix.weight = loader.GetStacked(names, {out, in}, dtype_);
+  }
+  return matrix;
+}
+
 Umt5Block Umt5::LoadBlock(WeightLoader& loader, const std::string& prefix) const {
   const int64_t dim = config_.dim;
   const int64_t inner = config_.num_heads * config_.head_dim;
   const auto get = [&](const char* name, int64_t out, int64_t in) {
-    return loader.Get(prefix + name, {out, in});
+    const std::string full_name = prefix + name;
+    return LoadMatrix(loader, {&full_name, 1}, out, in);
   };
   Umt5Block block;
   block.attention_norm = loader.Get(prefix + "norm1.weight", {dim}, at::kFloat);
   const std::array<std::string, 3> qkv = {prefix + "attn.q.weight", prefix + "attn.k.weight",
                                           prefix + "attn.v.weight"};
-  block.qkv = loader.GetStacked(qkv, {inner, dim}, dtype_);
+  block.qkv = LoadMatrix(loader, qkv, inner, dim);
   block.attention_out = get("attn.o.weight", dim, inner);
   block.position_bias =
-      get("pos_embedding.embedding.weight", config_.num_buckets, config_.num_heads).t();
+      loader
+          .Get(prefix + "pos_embedding.embedding.weight", {config_.num_buckets, config_.num_heads})
+          .t();
   block.ffn_norm = loader.Get(prefix + "norm2.weight", {dim}, at::kFloat);
   const std::array<std::string, 2> ffn = {prefix + "ffn.gate.0.weight", prefix + "ffn.fc1.weight"};
-  block.ffn_in = loader.GetStacked(ffn, {config_.ffn_dim, dim}, dtype_);
+  block.ffn_in = LoadMatrix(loader, ffn, config_.ffn_dim, dim);
   block.ffn_out = get("ffn.fc2.weight", dim, config_.ffn_dim);
   return block;
 }
@@ -117,7 +155,7 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
 
   memory_->Use(1, 1);
   // The residual stream is always fp32, because in bf16 it would be the largest source of error.
-  at::Tensor residual = at::embedding(token_table_, tokens).to(at::kFloat);
+  at::Tensor residual = Embed(tokens);
   for (size_t i = 0; i < blocks_.size(); ++i) {
     // The last block is followed by the first one, which the next text will use.
     memory_->Use(1 + i, 1 + (i + 1) % blocks_.size());
@@ -131,10 +169,15 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
   return Norm(residual, final_norm_);
 }
 
+at::Tensor Umt5::Embed(const at::Tensor& tokens) const {
+  if (eight_bits_) return token_table_.rounded.Select(tokens).ToFloat();
+  return at::embedding(token_table_.weight, tokens).to(at::kFloat);
+}
+
 at::Tensor Umt5::SelfAttention(const Umt5Block& block, const at::Tensor& x,
                                const at::Tensor& buckets) const {
   const int64_t length = x.size(0);
-  const at::Tensor heads = at::linear(x, block.qkv)
+  const at::Tensor heads = Multiply(x, block.qkv)
                                .view({1, length, 3, config_.num_heads, config_.head_dim})
                                .transpose(1, 3);  // shape [1, heads, 3, length, head_dim]
   const at::Tensor bias =
@@ -143,12 +186,12 @@ at::Tensor Umt5::SelfAttention(const Umt5Block& block, const at::Tensor& x,
   const at::Tensor mixed = at::scaled_dot_product_attention(
       heads.select(2, 0), heads.select(2, 1), heads.select(2, 2), bias, /*dropout_p=*/0.0,
       /*is_causal=*/false, /*scale=*/1.0);
-  return at::linear(mixed.transpose(1, 2).reshape({length, -1}), block.attention_out);
+  return Multiply(mixed.transpose(1, 2).reshape({length, -1}), block.attention_out);
 }
 
 at::Tensor Umt5::FeedForward(const Umt5Block& block, const at::Tensor& x) const {
-  const std::vector<at::Tensor> halves = at::linear(x, block.ffn_in).chunk(2, /*dim=*/1);
-  return at::linear(at::gelu(halves[0], "tanh").mul_(halves[1]), block.ffn_out);
+  const std::vector<at::Tensor> halves = Multiply(x, block.ffn_in).chunk(2, /*dim=*/1);
+  return Multiply(at::gelu(halves[0], "tanh").mul_(halves[1]), block.ffn_out);
 }
 
 }  // namespace
@@ -157,7 +200,7 @@ absl::StatusOr<std::unique_ptr<TextEncoder>> LoadUmt5(const WeightSource& weight
                                                       const TextEncoderConfig& config,
                                                       const Umt5Options& options) {
   WeightLoader loader(weights, options.device, options.dtype, options.weights, options.stop);
-  auto encoder = std::make_unique<Umt5>(config, loader);
+  auto encoder = std::make_unique<Umt5>(config, options.eight_bit_weights, loader);
   if (!loader.status().ok()) return loader.status();
   return encoder;
 }

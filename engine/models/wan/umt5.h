@@ -21,6 +21,9 @@ struct Umt5Options {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
+  // Keeps the matrices and the token table in 8 bits, rounded from `dtype`. Each matrix is restored
+  // to `dtype` for its product.
+  bool eight_bit_weights = false;
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. Returns the loader's

@@ -69,6 +69,17 @@ TEST(WanInspectTest, PlanTellsWhatFitsACard) {
   EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --shape 1280x704 2>&1").code, 2);
   EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --residency-policy vae=lazy 2>&1").code, 2);
   EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --memory -1 2>&1").code, 2);
+  EXPECT_EQ(Shell("$P plan synthetic:ti2v-5b --eight-bit-weights vae 2>&1").code, 2);
+}
+
+TEST(WanInspectTest, BothExpertsInEightBitsNeedNoOffloadingOn48GB) {
+  const Result plan = Shell(
+      "$P plan synthetic:t2v-a14b --memory 44.25 --shape 1280x720x81 --json "
+      "--eight-bit-weights transformers --eight-bit-weights text_encoder "
+      "--residency-policy transformer=resident --residency-policy transformer_2=resident");
+  ASSERT_EQ(plan.code, 0) << plan.output;
+  const auto video = nlohmann::json::parse(plan.output)["videos"][0];
+  EXPECT_LT(video["peak_bytes"].get<double>() / (1 << 30), 44.0);
 }
 
 TEST(WanInspectTest, TokensAnswersEveryLineAtOnce) {

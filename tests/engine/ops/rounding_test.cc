@@ -66,6 +66,19 @@ TEST(RoundingTest, RoundsWhereAMatrixStands) {
   }
 }
 
+TEST(RoundingTest, RestoresRowsInTheirDtype) {
+  // More rows than a CPU restores at a time.
+  const RoundedRows rounded = Round(RandomTensor({1100, 1000}, 12));
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    at::Tensor restored = at::empty({1100, 1000}, at::TensorOptions().dtype(dtype));
+    RestoreRows(rounded, restored);
+    EXPECT_TRUE(at::equal(restored, rounded.ToFloat().to(dtype)));
+  }
+  const at::Tensor index = at::tensor({7, 1099, 7}, at::kLong);
+  EXPECT_TRUE(at::equal(rounded.Select(index).ToFloat(), rounded.ToFloat().index_select(0, index)));
+  EXPECT_TRUE(at::equal(rounded.Rows(3, 4).ToFloat(), rounded.ToFloat().narrow(0, 3, 4)));
+}
+
 TEST(RoundingTest, KeepsZerosAndShowsWhatIsNotFinite) {
   const float nan = std::numeric_limits<float>::quiet_NaN();
   const float infinity = std::numeric_limits<float>::infinity();

@@ -348,6 +348,13 @@ TEST(LoraMemoryTest, MergingTakesAPartOfATensorAndTheFactors) {
   EXPECT_EQ(LoraMergingBytes(both), (64 + 64 + 32) * kMiB + 2 * 4 * 32 * (5120 + 13824));
 }
 
+TEST(LoraMemoryTest, WeightsInEightBitsAreReadAgainPartByPart) {
+  const std::vector<LoraFootprint> one = {Rank32()};
+  const uint64_t factors = 4 * 32 * (5120 + 13824);
+  // Of a part 32 MiB in bf16 and 64 MiB in fp32, for the file's dtype or the sum.
+  EXPECT_EQ(LoraMergingBytes(one, /*read_again_bytes=*/2), (32 + 64) * kMiB + factors);
+}
+
 TEST(LoraMemoryTest, TheFootprintIsOfTheLargestTerm) {
   const std::vector<std::byte> bytes(3 * 5 * 2);
   const auto stored = [&](std::vector<int64_t> shape, size_t count) {

@@ -75,6 +75,28 @@ TEST(PlanTest, NegativeSeedIsDrawn) {
   EXPECT_EQ(Plan(request)->request.seed, 0);
 }
 
+TEST(PlanTest, TransformersInEightBitsComputeNoExactVideo) {
+  PlannedModel model = RealModel();
+  EXPECT_EQ(PlanOn(model, TextRequest())->request.quality, Quality::kExact);
+  model.options.eight_bit_weights.text_encoder = true;
+  EXPECT_EQ(PlanOn(model, TextRequest())->request.quality, Quality::kExact);
+  model.options.eight_bit_weights.transformers = true;
+  const auto plan = PlanOn(model, TextRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->request.quality, Quality::kHigh);
+  EXPECT_TRUE(plan->eight_bits);
+  EXPECT_EQ(plan->eight_bit_weights, model.options.eight_bit_weights);
+  GenerationRequest request = TextRequest();
+  request.quality = Quality::kFast;
+  EXPECT_TRUE(PlanOn(model, request).ok());
+  request.quality = Quality::kExact;
+  const auto refused = PlanOn(model, request);
+  EXPECT_THAT(FieldsOf(refused.status()), ElementsAre("quality"));
+  EXPECT_EQ(FieldViolationsOf(refused.status()).front().description,
+            "is exact; must be high or fast, because this server keeps the transformers' weights "
+            "in 8 bits (eight_bit_weights)");
+}
+
 TEST(PlanTest, TheRateFactorIsTheRequestsElseTheServers) {
   PlannedModel model = RealModel();
   model.options.h264.crf = 22;

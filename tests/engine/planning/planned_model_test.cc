@@ -5,6 +5,7 @@
 
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/costs/allocator_rounding.h"
@@ -37,20 +38,27 @@ TEST(PlannedModelTest, WeightsTakeWhatTheirLoadersAskFor) {
     const auto checkpoint =
         Checkpoint::Open(std::string(WAN_CHECKPOINT_DIR) + "/" + name + "/original");
     ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
-    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    for (const auto& [dtype, eight_bits] :
+         {std::pair(at::kFloat, EightBitWeights{}), std::pair(at::kBFloat16, EightBitWeights{}),
+          std::pair(at::kFloat, EightBitWeights{.transformers = true}),
+          std::pair(at::kBFloat16, EightBitWeights{.text_encoder = true})}) {
       const PlannedModel model =
-          PlanCheckpoint(**checkpoint, static_cast<int64_t>(at::elementSize(dtype)), {});
+          PlanCheckpoint(**checkpoint, static_cast<int64_t>(at::elementSize(dtype)),
+                         {.eight_bit_weights = eight_bits});
       std::shared_ptr<ComponentWeights> weights = OnHost();
-      ASSERT_TRUE(LoadUmt5((*checkpoint)->text_encoder(), (*checkpoint)->text_encoder_config(),
-                           {at::kCPU, dtype, weights})
-                      .ok());
+      ASSERT_TRUE(
+          LoadUmt5(
+              (*checkpoint)->text_encoder(), (*checkpoint)->text_encoder_config(),
+              {.dtype = dtype, .weights = weights, .eight_bit_weights = eight_bits.text_encoder})
+              .ok());
       ExpectSizes(model.components.front(), *weights);
       for (int i = 0; i < (*checkpoint)->num_experts(); ++i) {
         weights = OnHost();
-        ASSERT_TRUE(LoadWanTransformer((*checkpoint)->transformer(i),
-                                       (*checkpoint)->transformer_config(i),
-                                       {at::kCPU, dtype, weights})
-                        .ok());
+        ASSERT_TRUE(
+            LoadWanTransformer(
+                (*checkpoint)->transformer(i), (*checkpoint)->transformer_config(i),
+                {.dtype = dtype, .weights = weights, .eight_bit_weights = eight_bits.transformers})
+                .ok());
         ExpectSizes(model.components[1 + i], *weights);
       }
       weights = OnHost();
@@ -77,6 +85,18 @@ TEST(PlannedModelTest, PublishedModelsWeighWhatTheirParametersDo) {
   // One block without the keys and values of the text.
   EXPECT_NEAR(static_cast<double>(expert.group_bytes) / kMiB, 570, 10);
   EXPECT_EQ(model.components.back().policy, ResidencyPolicy::kHost);
+}
+
+TEST(PlannedModelTest, EightBitsHalveWhatPublishedModelsWeigh) {
+  constexpr double kMiB = 1 << 20;
+  const auto checkpoint = Checkpoint::Open("synthetic:t2v-a14b");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  const PlannedModel model = PlanCheckpoint(
+      **checkpoint, 2, {.eight_bit_weights = {.transformers = true, .text_encoder = true}});
+  EXPECT_NEAR(static_cast<double>(model.components[0].bytes) / kMiB, 5'420, 60);
+  // Half of a block, and the keys and values of the text, which stay in bf16.
+  EXPECT_NEAR(static_cast<double>(model.components[1].group_bytes) / kMiB, 286, 6);
+  EXPECT_NEAR(static_cast<double>(model.components[1].bytes) / kMiB, 16'500, 200);
 }
 
 TEST(PlannedModelTest, WeightsThatTheHostHasNoRoomForAreRefused) {

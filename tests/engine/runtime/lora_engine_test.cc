@@ -106,6 +106,31 @@ class LoraEngineTest : public ::testing::Test {
   TempFolder folder_;
 };
 
+// On one device and on two, whose second has its own copy of the transformers.
+TEST_F(LoraEngineTest, WeightsInEightBitsGiveTheBitsOfRoundingMergedOnes) {
+  for (const size_t devices : {1, 2}) {
+    SCOPED_TRACE(devices);
+    const auto make = [&](bool keeps_rounded) {
+      EngineOptions options;
+      options.quality = Quality::kHigh;
+      options.eight_bit_weights.transformers = keeps_rounded;
+      auto engine = MakeWanEngine(std::vector<std::string>(devices, "cpu"), options);
+      EXPECT_TRUE(engine.ok()) << engine.status();
+      Load(**engine, "t2v-a14b", {{"style", File("t2v-a14b", 1)}});
+      return *std::move(engine);
+    };
+    const auto whole = make(false);
+    const auto kept = make(true);
+    const std::string base = MustGive(*whole, Request());
+    const std::string styled = MustGive(*whole, Request({{"style", 0.7}}));
+    EXPECT_NE(styled, base);
+    for (int job = 0; job < 2; ++job) {
+      EXPECT_EQ(MustGive(*kept, Request({{"style", 0.7}})), styled);
+      EXPECT_EQ(MustGive(*kept, Request()), base);
+    }
+  }
+}
+
 TEST_F(LoraEngineTest, EveryPolicyGivesTheSameAndLeavesTheBaseAsItWas) {
   for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
     const std::vector<LoraSource> loras = {{"a", std::nullopt, File(checkpoint, 1)},

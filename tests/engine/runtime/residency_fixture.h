@@ -49,6 +49,9 @@ class ResidencyTest : public ::testing::Test {
     EngineOptions options;
     options.residency = residency;
     options.device_memory_limit = limit;
+    return MakeEngineWith(options, ranks);
+  }
+  static std::unique_ptr<Engine> MakeEngineWith(const EngineOptions& options, size_t ranks = 1) {
     absl::StatusOr<std::unique_ptr<Engine>> engine =
         MakeWanEngine(std::vector<std::string>(ranks, "cpu"), options);
     EXPECT_TRUE(engine.ok()) << engine.status();

@@ -39,6 +39,45 @@ TEST_F(ResidencyTest, EveryPolicyGivesTheSameLatents) {
   }
 }
 
+TEST_F(ResidencyTest, WeightsInEightBitsGiveTheSameLatentsUnderEveryPolicy) {
+  for (const char* const model : {"ti2v-5b", "t2v-a14b"}) {
+    GenerationRequest request = SmallRequest("m");
+    const auto whole = MakeEngine(Everywhere(Policy::kResident));
+    Load(*whole, "m", model);
+    const auto exact = Latents(*whole, request);
+    ASSERT_TRUE(exact.ok()) << exact.status();
+    request.quality = Quality::kHigh;
+    const auto expected = Latents(*whole, request);
+    ASSERT_TRUE(expected.ok()) << expected.status();
+    EXPECT_NE(*expected, *exact);
+
+    std::optional<std::string> with_text_encoder;
+    for (const Policy policy :
+         {Policy::kResident, Policy::kHost, Policy::kStream, Policy::kDisk, Policy::kCpu}) {
+      SCOPED_TRACE(ResidencyPolicyName(policy));
+      EngineOptions options;
+      options.residency = Everywhere(policy);
+      options.eight_bit_weights.transformers = true;
+      const auto engine = MakeEngineWith(options);
+      Load(*engine, "m", model);
+      EXPECT_EQ(engine->Models().front().components[1].dtype, "e4m3");
+      request.quality.reset();
+      EXPECT_EQ(*Latents(*engine, request), *expected);
+      request.quality = Quality::kExact;
+      EXPECT_EQ(Latents(*engine, request).status().code(), absl::StatusCode::kInvalidArgument);
+      request.quality.reset();
+      options.eight_bit_weights.text_encoder = true;
+      const auto both = MakeEngineWith(options);
+      Load(*both, "m", model);
+      const auto latents = Latents(*both, request);
+      ASSERT_TRUE(latents.ok()) << latents.status();
+      if (!with_text_encoder.has_value()) with_text_encoder = *latents;
+      EXPECT_EQ(*latents, *with_text_encoder);
+      EXPECT_NE(*latents, *expected) << "the text encoder rounds nothing";
+    }
+  }
+}
+
 TEST_F(ResidencyTest, WeightsAreOnTheDeviceOnlyWhileTheyWork) {
   const auto engine = MakeEngine({{ModelComponent::kTextEncoder, Policy::kHost},
                                   {ModelComponent::kTransformer, Policy::kStream},

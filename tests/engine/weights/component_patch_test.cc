@@ -34,7 +34,7 @@ class AddingPatch final : public WeightPatch {
   }
 
   bool Touches(size_t group) const override { return targets_.contains(group); }
-  void Apply(size_t group) const override {
+  void Apply(size_t group, WeightMover&) const override {
     ++applied;
     last_use_ = device_.ComputeWith(targets_.at(group));
     targets_.at(group).narrow(0, 0, 1).add_(addend_);

@@ -186,7 +186,7 @@ class Hundred final : public WeightPatch {
  public:
   explicit Hundred(Component& component) : component_(component) {}
   bool Touches(size_t) const override { return true; }
-  void Apply(size_t group) const override {
+  void Apply(size_t group, WeightMover&) const override {
     component_.mover->ComputeWith(component_.vectors[group]);
     component_.vectors[group].add_(100);
   }

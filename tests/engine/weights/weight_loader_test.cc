@@ -19,6 +19,7 @@
 #include "tests/engine/formats/files.h"
 #include "tests/engine/in_memory_weights.h"
 #include "tests/engine/weights/slow_mover.h"
+#include "tests/support/peak_allocator.h"
 
 namespace wan {
 namespace {
@@ -197,6 +198,111 @@ TEST(WeightLoaderTest, WhatIsDroppedIsReadAgainBitForBit) {
       ExpectEqual(got, expected);
     }
   }
+}
+
+// The matrices of MixedWeights in 8 bits.
+std::vector<RoundedRows> LoadRounded(WeightLoader& loader) {
+  const std::vector<std::string> parts = {"part_0", "part_1"};
+  std::vector<RoundedRows> got = {loader.GetRounded("same", {300, 70}),
+                                  loader.GetRounded("other_dtype", {300, 70})};
+  loader.BeginGroup();
+  got.push_back(loader.GetRoundedStacked(parts, {11, 30}));
+  got.push_back(loader.GetRounded("large", {1030, 2000}));
+  return got;
+}
+
+RoundedRows Rounded(const at::Tensor& matrix) {
+  RoundedRows rounded = MakeRounded(matrix.size(0), matrix.size(1), at::kCPU);
+  RoundRows(matrix, rounded);
+  return rounded;
+}
+
+void ExpectEqual(const std::vector<RoundedRows>& got, const std::vector<RoundedRows>& expected) {
+  ASSERT_EQ(got.size(), expected.size());
+  for (size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_TRUE(at::equal(got[i].codes.view(at::kByte), expected[i].codes.view(at::kByte))) << i;
+    EXPECT_TRUE(at::equal(got[i].scales, expected[i].scales)) << i;
+  }
+}
+
+// Rounded from the loader's dtype, whatever the file's: on a CPU, by way of a second queue, read
+// again after they were dropped, and copied from the host.
+TEST(WeightLoaderTest, KeepsTheBitsOfRoundingAConvertedMatrix) {
+  using Home = ComponentWeights::Home;
+  InMemoryWeights mixed = MixedWeights();
+  // A CPU rounds it in two parts.
+  PutTensor(mixed, "large", DType::kFloat16, {1030, 2000});
+  const auto source = std::make_shared<const InMemoryWeights>(std::move(mixed));
+  const std::vector<std::string> parts = {"part_0", "part_1"};
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    WeightLoader plain(*source, at::kCPU, dtype);
+    const std::vector<RoundedRows> expected = {Rounded(plain.Get("same", {300, 70})),
+                                               Rounded(plain.Get("other_dtype", {300, 70})),
+                                               Rounded(plain.GetStacked(parts, {11, 30}, dtype)),
+                                               Rounded(plain.Get("large", {1030, 2000}))};
+    for (const bool has_own_memory : {false, true}) {
+      for (const Home home : {Home::kDevice, Home::kHost, Home::kDisk}) {
+        const auto weights =
+            std::make_shared<ComponentWeights>(MoverOf(has_own_memory), home, source);
+        WeightLoader loader(*source, at::kCPU, dtype, weights);
+        const std::vector<RoundedRows> got = LoadRounded(loader);
+        loader.Finish();
+        ASSERT_TRUE(loader.status().ok()) << loader.status();
+        int64_t bytes = 0;
+        for (const RoundedRows& rows : got) {
+          bytes += rows.codes.numel() + static_cast<int64_t>(rows.scales.nbytes());
+        }
+        EXPECT_EQ(loader.bytes(), bytes);
+        for (int round = 0; round < 2; ++round) {
+          weights->BringUp();
+          weights->UseAll();
+          ExpectEqual(got, expected);
+          weights->Drop();
+        }
+        weights->Stream();
+        weights->Use(1, 1);
+        ExpectEqual(got, expected);
+        EXPECT_EQ(weights->HostBytes(), weights->Sizes().total);
+      }
+    }
+  }
+}
+
+// The plan counts on 32 MiB for reading weights on a CPU.
+TEST(WeightLoaderTest, LittleOfAMatrixWaitsForItsRounding) {
+  InMemoryWeights source;
+  PutTensor(source, "large", DType::kFloat16, {16'000, 1024});
+  PeakAllocator memory;
+  WeightLoader loader(source, at::kCPU, at::kFloat);
+  const RoundedRows rounded = loader.GetRounded("large", {16'000, 1024});
+  loader.Finish();
+  ASSERT_TRUE(loader.status().ok()) << loader.status();
+  EXPECT_LE(memory.peak(), memory.held() + (uint64_t{32} << 20));
+}
+
+TEST(WeightLoaderTest, AMatrixThatCannotBeRoundedIsZerosAndNamed) {
+  const InMemoryWeights source = MixedWeights();
+  WeightLoader loader(source, at::kCPU, at::kBFloat16);
+  const RoundedRows wrong = loader.GetRounded("same", {300, 71});
+  EXPECT_FALSE(wrong.ToFloat().any().item<bool>());
+  EXPECT_EQ(loader.status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_THAT(std::string(loader.status().message()), ::testing::HasSubstr("same"));
+}
+
+TEST(WeightLoaderTest, SyntheticMatricesAreRoundedAsOthers) {
+  const std::shared_ptr<const WeightSource> source =
+      MakeSyntheticWeights(kSpecs, DType::kFloat32, "synthetic:x", 3);
+  WeightLoader plain(*source, at::kCPU, at::kBFloat16);
+  const std::vector<RoundedRows> expected = {Rounded(plain.Get("large.weight", {9000, 1024}))};
+  const auto weights = std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU),
+                                                          ComponentWeights::Home::kDevice, source);
+  WeightLoader loader(*source, at::kCPU, at::kBFloat16, weights);
+  const std::vector<RoundedRows> got = {loader.GetRounded("large.weight", {9000, 1024})};
+  loader.Finish();
+  ExpectEqual(got, expected);
+  weights->Drop();
+  weights->BringUp();
+  ExpectEqual(got, expected);
 }
 
 TEST(WeightLoaderTest, SyntheticWeightsAreDrawnAgain) {

@@ -68,6 +68,8 @@ groups:
   - {device: "cuda:2,3"}
 dtype: fp32
 quality: high
+quality: fast
+eight_bit_weights: [transformers, text_encoder]
 vae_precision: bf16
 record_forwards: false
 guidance_batching: batched
@@ -257,6 +259,8 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"groups: [{device: cpu, models: [a, a]}]", "groups names the model 'a' twice"},
       {"groups: [{device: cuda:1}, {device: cuda:1}]", "groups names cuda:1 in two groups"},
       {"dtype: fp16", "wan.yaml:1: dtype is 'fp16'; must be fp32 or bf16"},
+      {"eight_bit_weights: vae",
+       "eight_bit_weights is 'vae'; must be transformers or text_encoder"},
       {"guidance_batching: true", "guidance_batching is 'true'; must be auto, batched or split"},
       {"cpu_threads: -1", "cpu_threads is '-1'; must be a whole number from 0 to 4096"},
       {"device_memory_limit: -1", "device_memory_limit is '-1'; must be a number of bytes"},

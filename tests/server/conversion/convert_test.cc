@@ -394,5 +394,13 @@ TEST(ConvertTest, DeviceSampleLeavesOutWhatIsNotMeasured) {
   EXPECT_EQ(gpu.gpu_processes(), 4);
 }
 
+TEST(ConvertTest, ProvenanceNamesWeightsInEightBits) {
+  GenerationPlan plan;
+  EXPECT_TRUE(ProvenanceOf(plan, {}).eight_bit_weights().empty());
+  plan.eight_bit_weights = {.transformers = true, .text_encoder = true};
+  EXPECT_THAT(ProvenanceOf(plan, {}).eight_bit_weights(),
+              ElementsAre("transformers", "text_encoder"));
+}
+
 }  // namespace
 }  // namespace wan::server

@@ -77,6 +77,22 @@ TEST(CommandLineTest, DtypeFollowsTheDevice) {
       "fp32");
 }
 
+TEST(CommandLineTest, QualityFollowsTheWeights) {
+  EXPECT_EQ(Parse({"--data-dir", "d"})->config.engine.quality, Quality::kExact);
+  EXPECT_EQ(
+      Parse({"--data-dir", "d", "--eight-bit-weights", "text_encoder"})->config.engine.quality,
+      Quality::kExact);
+  const auto both = Parse({"--data-dir", "d", "--eight-bit-weights", "text_encoder",
+                           "--eight-bit-weights", "transformers"});
+  ASSERT_TRUE(both.ok()) << both.status();
+  EXPECT_EQ(both->config.engine.quality, Quality::kHigh);
+  EXPECT_EQ(both->config.engine.eight_bit_weights,
+            (EightBitWeights{.transformers = true, .text_encoder = true}));
+  EXPECT_THAT(
+      ErrorOf({"--data-dir", "d", "--eight-bit-weights", "transformers", "--quality", "exact"}),
+      HasSubstr("quality is exact; must be high or fast"));
+}
+
 TEST(CommandLineTest, FlagsWinOverTheFileOverTheDefaults) {
   const ConfigFile file("data_dir: /from/file\nqueue_capacity: 5\nmodels: {a: /file, b: /file}\n");
   const auto command =
@@ -208,6 +224,10 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "fp32",
                                           "--quality",
                                           "fast",
+                                          "--quality",
+                                          "fast",
+                                          "--eight-bit-weights",
+                                          "transformers",
                                           "--vae-precision",
                                           "tf32",
                                           "--record-forwards",

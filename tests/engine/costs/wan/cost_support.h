@@ -68,10 +68,17 @@ inline void ExpectLoadedAsDescribed(const WeightGroups& described, const Compone
         const std::optional<NamedWeight> found = loaded.Find(tensor.name);
         ASSERT_TRUE(found.has_value());
         EXPECT_EQ(found->group, group);
-        EXPECT_EQ(found->tensor.scalar_type(),
-                  weight.dtype == WeightDtype::kFp32 ? at::kFloat : dtype);
-        EXPECT_EQ(static_cast<int64_t>(found->tensor.storage().nbytes()),
-                  weight.Bytes(element_bytes));
+        const bool rounded = weight.dtype == WeightDtype::kRounded;
+        ASSERT_EQ(found->rounded.defined(), rounded);
+        const at::Tensor& memory = rounded ? found->rounded.codes : found->tensor;
+        EXPECT_EQ(static_cast<int64_t>(memory.storage().nbytes()), weight.Bytes(element_bytes));
+        if (rounded) {
+          EXPECT_EQ(static_cast<int64_t>(found->rounded.scales.storage().nbytes()),
+                    weight.ScaleBytes());
+          EXPECT_EQ(found->rounded_from, dtype);
+        } else {
+          EXPECT_EQ(memory.scalar_type(), weight.dtype == WeightDtype::kFp32 ? at::kFloat : dtype);
+        }
       }
     }
   }

@@ -81,9 +81,12 @@ class TransformerCostTest : public testing::TestWithParam<Case> {
  protected:
   static std::unique_ptr<VideoTransformer> Load(const TransformerConfig& config,
                                                 at::ScalarType dtype,
-                                                std::shared_ptr<ComponentWeights> weights) {
+                                                std::shared_ptr<ComponentWeights> weights,
+                                                bool eight_bits = false) {
     const SyntheticWeights source(ExpectedTensors(config));
-    return LoadWanTransformer(source, config, {.dtype = dtype, .weights = std::move(weights)})
+    return LoadWanTransformer(
+               source, config,
+               {.dtype = dtype, .weights = std::move(weights), .eight_bit_weights = eight_bits})
         .value();
   }
 };
@@ -91,9 +94,11 @@ class TransformerCostTest : public testing::TestWithParam<Case> {
 TEST_P(TransformerCostTest, LoaderEntersTheDescribedGroups) {
   const TransformerConfig& config = GetParam().config;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    const auto weights = EmptyWeights();
-    const auto transformer = Load(config, dtype, weights);
-    ExpectLoadedAsDescribed(TransformerWeightGroups(config), *weights, dtype);
+    for (const bool eight_bits : {false, true}) {
+      const auto weights = EmptyWeights();
+      const auto transformer = Load(config, dtype, weights, eight_bits);
+      ExpectLoadedAsDescribed(TransformerWeightGroups(config, eight_bits), *weights, dtype);
+    }
   }
 }
 

@@ -57,19 +57,41 @@ int64_t BytesOfGpuOnly(const TextEncoderConfig& config, int64_t tokens, int64_t 
 class TextEncoderCostTest : public testing::TestWithParam<Case> {
  protected:
   static std::unique_ptr<TextEncoder> Load(const TextEncoderConfig& config, at::ScalarType dtype,
-                                           std::shared_ptr<ComponentWeights> weights) {
+                                           std::shared_ptr<ComponentWeights> weights,
+                                           bool eight_bits = false) {
     const SyntheticWeights source(ExpectedTensors(config));
-    return LoadUmt5(source, config, {.dtype = dtype, .weights = std::move(weights)}).value();
+    return LoadUmt5(
+               source, config,
+               {.dtype = dtype, .weights = std::move(weights), .eight_bit_weights = eight_bits})
+        .value();
   }
 };
 
 TEST_P(TextEncoderCostTest, LoaderEntersTheDescribedGroups) {
   const TextEncoderConfig& config = GetParam().config;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    const auto weights = EmptyWeights();
-    const auto encoder = Load(config, dtype, weights);
-    ExpectLoadedAsDescribed(TextEncoderWeightGroups(config), *weights, dtype);
+    for (const bool eight_bits : {false, true}) {
+      const auto weights = EmptyWeights();
+      const auto encoder = Load(config, dtype, weights, eight_bits);
+      ExpectLoadedAsDescribed(TextEncoderWeightGroups(config, eight_bits), *weights, dtype);
+    }
   }
+}
+
+// A CPU restores matrices with less than a megabyte of its own.
+TEST_P(TextEncoderCostTest, EightBitsTakeOneRestoredMatrixMore) {
+  const OneThread one_thread;
+  const WithoutOneDnn own_products;
+  const auto& [name, config, tokens, attention_is_largest] = GetParam();
+  SCOPED_TRACE(name);
+  const std::vector<int64_t> ids(static_cast<size_t>(tokens), 3);
+  const auto peak = [&](bool eight_bits) {
+    const auto encoder = Load(config, at::kFloat, nullptr, eight_bits);
+    PeakAllocator memory;
+    encoder->Encode(ids).value();
+    return memory.peak();
+  };
+  EXPECT_LE(peak(true), peak(false) + RestoredMatrixBytes(config, 4));
 }
 
 TEST_P(TextEncoderCostTest, WalkHoldsWhatIsAllocated) {

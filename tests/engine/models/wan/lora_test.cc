@@ -29,12 +29,18 @@ using Home = ComponentWeights::Home;
 // A golden transformer whose weights can be patched, and its case.
 class Adapted {
  public:
+  // With `rounds` forwards are of 8 bits, and with `keeps_rounded` so are the weights.
   explicit Adapted(const GoldenDitCase& golden, Home home = Home::kDevice,
-                   at::ScalarType dtype = at::kFloat)
+                   at::ScalarType dtype = at::kFloat, bool rounds = false,
+                   bool keeps_rounded = false)
       : golden_(golden),
         checkpoint_(GoldenCheckpoint(golden.checkpoint + "/original")),
-        weights_(std::make_shared<ComponentWeights>(MakeWeightMover(at::kCPU), home)),
-        transformer_(Load(checkpoint_.transformer(golden.expert), dtype, weights_)) {}
+        policy_{.eight_bits = rounds},
+        // The checkpoint lives as long as the program.
+        weights_(std::make_shared<ComponentWeights>(
+            MakeWeightMover(at::kCPU), home,
+            std::shared_ptr<const WeightSource>(std::shared_ptr<void>(), &source()))),
+        transformer_(Load(source(), dtype, weights_, keeps_rounded)) {}
 
   const TransformerConfig& config() const { return checkpoint_.transformer_config(golden_.expert); }
   const WeightSource& source() const { return checkpoint_.transformer(golden_.expert); }
@@ -59,17 +65,24 @@ class Adapted {
 
  private:
   std::unique_ptr<VideoTransformer> Load(const WeightSource& source, at::ScalarType dtype,
-                                         std::shared_ptr<ComponentWeights> weights) const {
-    return LoadWanTransformer(source, config(), {at::kCPU, dtype, std::move(weights)}).value();
+                                         std::shared_ptr<ComponentWeights> weights,
+                                         bool keeps_rounded = false) const {
+    return LoadWanTransformer(source, config(),
+                              {.device = at::kCPU,
+                               .dtype = dtype,
+                               .weights = std::move(weights),
+                               .eight_bit_weights = keeps_rounded})
+        .value();
   }
 
   at::Tensor Predict(VideoTransformer& transformer) const {
     const auto text = transformer.PrepareText(golden_.contexts).value();
-    return transformer.Forward(golden_.latents, golden_.timestep, *text).value();
+    return transformer.Forward(golden_.latents, golden_.timestep, *text, {}, policy_).value();
   }
 
   const GoldenDitCase& golden_;
   const Checkpoint& checkpoint_;
+  const ForwardPolicy policy_;
   const std::shared_ptr<ComponentWeights> weights_;
   const std::unique_ptr<VideoTransformer> transformer_;
 };
@@ -216,6 +229,39 @@ TEST(LoraResidencyTest, PoliciesGiveTheSameBits) {
       moved.weights().BringUp();
       EXPECT_TRUE(at::equal(moved.Predict(), base)) << "host without";
       moved.weights().Park();
+    }
+  }
+}
+
+// LoRAs are added to what was in the file before it was rounded, wherever the rounded weights live.
+TEST(LoraResidencyTest, WeightsKeptInEightBitsGiveTheBitsOfRoundingMergedOnes) {
+  const TempFolder folder;
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    Adapted whole(Cases().front(), Home::kDevice, dtype, /*rounds=*/true);
+    const std::string one = WithAdditions(TestLora::Random(whole.config(), 4, 1), whole.source())
+                                .Write(folder.string(), LoraStyle::kComfy);
+    const std::string two =
+        TestLora::Random(whole.config(), 3, 2).Write(folder.string(), LoraStyle::kDiffusers);
+    const at::Tensor base = whole.Predict();
+    const auto predict_with = [&](Adapted& adapted) {
+      adapted.Select({{adapted.Open(one), 0.5}, {adapted.Open(two), -0.8}});
+      return adapted.Predict();
+    };
+    const at::Tensor expected = predict_with(whole);
+    ASSERT_FALSE(at::equal(base, expected));
+    for (const Home home : {Home::kDevice, Home::kHost, Home::kDisk}) {
+      Adapted kept(Cases().front(), home, dtype, /*rounds=*/true, /*keeps_rounded=*/true);
+      for (int round = 0; round < 2; ++round) {
+        kept.weights().BringUp();
+        EXPECT_TRUE(at::equal(kept.Predict(), base));
+        EXPECT_TRUE(at::equal(predict_with(kept), expected));
+        EXPECT_TRUE(at::equal(kept.Predict(), expected)) << "merged once, not twice";
+        kept.weights().Stream();
+        EXPECT_TRUE(at::equal(kept.Predict(), expected)) << "stream";
+        kept.Select({});
+        EXPECT_TRUE(at::equal(kept.Predict(), base)) << "stream without";
+        kept.weights().Drop();
+      }
     }
   }
 }

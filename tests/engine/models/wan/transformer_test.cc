@@ -29,10 +29,11 @@ using testing::HasSubstr;
 constexpr double kTolerance = 1e-5;
 
 std::unique_ptr<VideoTransformer> Load(const std::string& layout = "ti2v-5b/original",
-                                       int expert = 0, at::ScalarType dtype = at::kFloat) {
+                                       int expert = 0, at::ScalarType dtype = at::kFloat,
+                                       bool eight_bit_weights = false) {
   const Checkpoint& checkpoint = GoldenCheckpoint(layout);
   return LoadWanTransformer(checkpoint.transformer(expert), checkpoint.transformer_config(expert),
-                            {.dtype = dtype})
+                            {.dtype = dtype, .eight_bit_weights = eight_bit_weights})
       .value();
 }
 
@@ -125,6 +126,28 @@ TEST_F(TransformerTest, EightBitsAreNearTheExactFlow) {
         RelativeError(forward({.eight_bits = true, .first_rounded = 1, .end_rounded = 2}), exact);
     EXPECT_GT(of_one, 1e-4);
     EXPECT_LT(of_one, error);
+  }
+}
+
+TEST_F(TransformerTest, WeightsKeptInEightBitsGiveTheBitsOfRoundingThemForEachForward) {
+  for (const std::string layout : {"ti2v-5b/original", "t2v-a14b/original"}) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      const auto forward = [&](VideoTransformer& transformer, const ForwardPolicy& policy) {
+        const at::Tensor latents = RandomTensor({1, transformer.config().in_channels, 2, 4, 6}, 1);
+        const auto text = transformer.PrepareText(std::vector{Context()}).value();
+        return transformer.Forward(latents, Timestep(700), *text, {}, policy);
+      };
+      const auto whole = Load(layout, 0, dtype);
+      const auto kept = Load(layout, 0, dtype, /*eight_bit_weights=*/true);
+      EXPECT_LT(kept->WeightBytes(), whole->WeightBytes());
+      EXPECT_TRUE(at::equal(forward(*kept, {.eight_bits = true}).value(),
+                            forward(*whole, {.eight_bits = true}).value()));
+      for (const ForwardPolicy& policy :
+           {ForwardPolicy{}, ForwardPolicy{.eight_bits = true, .first_rounded = 1},
+            ForwardPolicy{.eight_bits = true, .end_rounded = 1}}) {
+        EXPECT_EQ(forward(*kept, policy).status().code(), absl::StatusCode::kInvalidArgument);
+      }
+    }
   }
 }
 

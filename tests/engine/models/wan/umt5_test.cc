@@ -24,9 +24,11 @@ constexpr double kTolerance = 1e-5;
 constexpr char kFile[] = "umt5/ti2v-5b.safetensors";
 
 std::unique_ptr<TextEncoder> Load(const std::string& layout = "original",
-                                  at::ScalarType dtype = at::kFloat) {
+                                  at::ScalarType dtype = at::kFloat,
+                                  bool eight_bit_weights = false) {
   const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/" + layout);
-  return LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(), {.dtype = dtype})
+  return LoadUmt5(checkpoint.text_encoder(), checkpoint.text_encoder_config(),
+                  {.dtype = dtype, .eight_bit_weights = eight_bit_weights})
       .value();
 }
 
@@ -58,6 +60,20 @@ TEST_P(GoldenUmt5Test, IsCloseInBf16) {
   std::printf("golden: umt5/%d bf16 relative error %.1e\n", GetParam(), error);
   EXPECT_LE(error, 1e-2);
   EXPECT_GT(error, 10 * kTolerance);
+}
+
+TEST_P(GoldenUmt5Test, IsNearWithWeightsInEightBits) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const auto encoder = Load("original", dtype, /*eight_bit_weights=*/true);
+    const at::Tensor hidden = encoder->Encode(ids_).value();
+    EXPECT_EQ(hidden.scalar_type(), dtype);
+    const double error = RelativeError(hidden, hidden_);
+    std::printf("golden: umt5/%d in 8 bits, %s relative error %.1e\n", GetParam(),
+                at::toString(dtype), error);
+    EXPECT_LE(error, 8e-2);
+    EXPECT_GT(error, 1e-2);
+    EXPECT_LT(encoder->WeightBytes(), Load("original", dtype)->WeightBytes());
+  }
 }
 
 // Case 2 is cut to 512 ids, case 3 the empty text.

@@ -1,0 +1,59 @@
+// Which components keep their weights in 8 bits: matrices as e4m3 with an fp32 scale per output
+// channel, about half of their memory in bf16.
+#pragma once
+
+#include <array>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/api/quality.h"
+
+namespace wan {
+
+struct EightBitWeights {
+  // The matrices of the transformers' blocks. Jobs of quality kHigh and kFast, which round them
+  // before each product anyway, get the same bits; kExact is not possible.
+  bool transformers = false;
+  // The text encoder's matrices. They are restored to the compute dtype for each product, which
+  // changes the bits of every job.
+  bool text_encoder = false;
+
+  bool operator==(const EightBitWeights& other) const = default;
+};
+
+struct EightBitPart {
+  std::string_view name;  // in settings, on the wire and in receipts
+  bool EightBitWeights::*member;
+};
+
+inline constexpr std::array<EightBitPart, 2> kEightBitParts = {{
+    {"transformers", &EightBitWeights::transformers},
+    {"text_encoder", &EightBitWeights::text_encoder},
+}};
+
+// Returns the names of the parts that are in 8 bits, in the order of kEightBitParts.
+inline std::vector<std::string> NamesOf(const EightBitWeights& weights) {
+  std::vector<std::string> names;
+  for (const EightBitPart& part : kEightBitParts) {
+    if (weights.*part.member) names.emplace_back(part.name);
+  }
+  return names;
+}
+
+// Sets the part of this name. Returns false if there is none.
+inline bool SetEightBitPart(std::string_view name, EightBitWeights& weights) {
+  for (const EightBitPart& part : kEightBitParts) {
+    if (part.name != name) continue;
+    weights.*part.member = true;
+    return true;
+  }
+  return false;
+}
+
+// The quality of requests if neither they nor the operator choose one.
+constexpr Quality DefaultQuality(const EightBitWeights& weights) {
+  return weights.transformers ? Quality::kHigh : Quality::kExact;
+}
+
+}  // namespace wan

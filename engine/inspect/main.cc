@@ -40,7 +40,7 @@ struct PlanFlags {
   double memory_gib = 0;
   std::vector<std::string> shapes;
   std::vector<std::string> residency;
-  std::string quality{wan::NameOf(wan::Quality::kExact)};
+  std::string quality;
   std::vector<std::string> eight_bit_weights;
 };
 
@@ -60,13 +60,14 @@ bool ReadFlags(const PlanFlags& flags, wan::MemoryQuestion& question) {
     }
     question.shapes.push_back(shape);
   }
-  const std::optional<wan::Quality> quality = wan::ParseQuality(flags.quality);
-  if (!quality.has_value()) {
-    std::cerr << "wan_inspect: --quality is '" << flags.quality
-              << "'; must be exact, high or fast\n";
-    return false;
+  if (!flags.quality.empty()) {
+    question.quality = wan::ParseQuality(flags.quality);
+    if (!question.quality.has_value()) {
+      std::cerr << "wan_inspect: --quality is '" << flags.quality
+                << "'; must be exact, high or fast\n";
+      return false;
+    }
   }
-  question.quality = *quality;
   for (const std::string& text : flags.residency) {
     const std::optional<wan::ComponentResidency> entry = wan::ParseComponentResidency(text);
     if (!entry.has_value()) {
@@ -159,7 +160,8 @@ int main(int argc, char** argv) {
   plan->add_option("--shape", flags.shapes,
                    "WIDTHxHEIGHTxFRAMES; may be repeated; default: the model's");
   plan->add_option("--residency-policy", flags.residency, "COMPONENT=POLICY; may be repeated");
-  plan->add_option("--quality", flags.quality, "exact, high or fast; default: exact");
+  plan->add_option("--quality", flags.quality,
+                   "exact, high or fast; default: exact, or high with transformers in 8 bits");
   plan->add_option("--eight-bit-weights", flags.eight_bit_weights,
                    "transformers or text_encoder, whose weights are then in 8 bits; may be "
                    "repeated");

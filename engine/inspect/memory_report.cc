@@ -137,7 +137,7 @@ absl::StatusOr<Json> MemoryReport(const MemoryQuestion& question) {
   }
   Json report = {{"path", question.path},
                  {"model", std::string(NameOf(model.family->id))},
-                 {"quality", std::string(NameOf(question.quality))},
+                 {"quality", std::string(NameOf(*model.Defaults().quality))},
                  {"device_memory_limit", question.device_memory_limit},
                  {"job_memory", job_bytes},
                  {"components", Json::array()},

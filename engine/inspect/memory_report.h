@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -25,7 +26,7 @@ struct MemoryQuestion {
   std::vector<VideoShape> shapes;  // empty: the model's default shape
   // Whether videos start from an image, if the model can also start without one.
   bool image = false;
-  Quality quality = Quality::kExact;
+  std::optional<Quality> quality;  // unset: DefaultQuality
   // The report assumes bf16, texts of the maximum length, and the model's default number of steps.
 };
 

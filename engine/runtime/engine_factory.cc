@@ -208,10 +208,11 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
     if (absl::Status status = CheckGpuIsCompiledFor(gpu); !status.ok()) return status;
     devices.emplace_back(at::kCUDA, static_cast<c10::DeviceIndex>(gpu));
   }
+  const Quality quality = options.quality.value_or(DefaultQuality(options.eight_bit_weights));
   if (const auto obstacle = WhyNoEightBits(dtype, devices);
-      obstacle.has_value() && RoundsToEightBits(options.quality)) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        "quality is ", std::string(NameOf(options.quality)), "; must be exact ", *obstacle));
+      obstacle.has_value() && RoundsToEightBits(quality)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("quality is ", std::string(NameOf(quality)), "; must be exact ", *obstacle));
   }
   at::globalContext().lazyInitDevice(at::kCUDA);
   at::accelerator::setDeviceIndex(devices.front().index());

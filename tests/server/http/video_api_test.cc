@@ -44,7 +44,8 @@ class VideoApiTest : public VideoApiServerTest {
 TEST_F(VideoApiTest, AVideoFromItsCreationToItsContent) {
   engine_.Hold("Step_2_Inference");
   const Answer created = Post(R"({"model": "m", "prompt": "a cat", "size": "96x64", "seed": 7,
-                                  "num_inference_steps": 4, "num_frames": 13, "fps": 12})");
+                                  "num_inference_steps": 4, "num_frames": 13, "fps": 12,
+                                  "quality": "high"})");
   ASSERT_EQ(created.status, 200) << created.text;
   EXPECT_THAT(created.fields.at("content-type"), StartsWith("application/json"));
   const std::string id = created.body["id"];
@@ -55,6 +56,7 @@ TEST_F(VideoApiTest, AVideoFromItsCreationToItsContent) {
   EXPECT_EQ(created.body["size"], "96x64");
   EXPECT_EQ(created.body["seconds"], "1");
   EXPECT_EQ(created.body["seed"], 7);
+  EXPECT_EQ(created.body["quality"], "high");
   EXPECT_EQ(created.body["created_at"], absl::ToUnixSeconds(clock_.Now()));
   EXPECT_TRUE(created.body["completed_at"].is_null());
   EXPECT_TRUE(created.body["error"].is_null());

@@ -141,14 +141,16 @@ TEST_F(ResumeEngineTest, AFastJobGoesOnWhereItsBlocksAreComputed) {
   testing::WriteFile(folder_ / "fast" / "step_ratios.json",
                      R"({"version": 1, "model": "ti2v-5b", "solver": "unipc", "steps": 3,
                          "shift": 5, "guidance_scale": [5],
-                         "experts": {"only": {"conditional": [1, 1], "unconditional": [1, 1]}}})");
+                         "experts": {"only": {"conditional": [1, 1], "unconditional": [1, 1],
+                                              "retained_share": 0.3}}})");
   GenerationRequest request = Request("unipc", 6);
   request.quality = Quality::kFast;  // computes steps 0, 1 and 4
   const Result whole = Attempt(checkpoint, request, nullptr);
   ASSERT_TRUE(whole.status.ok()) << whole.status;
-  for (int step = 1; step < 6; ++step) {
+  for (int step = 1; step < 5; ++step) {
     SCOPED_TRACE(step);
-    const int begin = step < 4 ? 1 : 4;
+    // A step that reuses is so short that it ends before it sees the stop.
+    const int begin = step < 3 ? 1 : 4;
     FakeSavepointKeeper keeper;
     keeper.when_stopped = true;
     EXPECT_EQ(Attempt(checkpoint, request, &keeper, Step(step)).status.code(),

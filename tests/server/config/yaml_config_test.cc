@@ -73,6 +73,7 @@ eight_bit_weights: [transformers, text_encoder]
 vae_precision: bf16
 record_forwards: false
 guidance_batching: batched
+guidance_until: 0.5
 h264_preset: superfast
 h264_crf: 20
 cpu_threads: 3

@@ -116,7 +116,7 @@ TEST_F(LoraEngineTest, WeightsInEightBitsGiveTheBitsOfRoundingMergedOnes) {
       options.eight_bit_weights.transformers = keeps_rounded;
       auto engine = MakeWanEngine(std::vector<std::string>(devices, "cpu"), options);
       EXPECT_TRUE(engine.ok()) << engine.status();
-      Load(**engine, "t2v-a14b", {{"style", File("t2v-a14b", 1)}});
+      Load(**engine, "t2v-a14b", {{"style", std::nullopt, File("t2v-a14b", 1)}});
       return *std::move(engine);
     };
     const auto whole = make(false);

@@ -147,19 +147,16 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
 
 void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
                   Violations& violations) {
-  if (!model.no_eight_bits.has_value() || !RoundsToEightBits(*request.quality)) return;
-  violations.Add("quality", absl::StrCat("is ", std::string(NameOf(*request.quality)),
-                                         "; must be exact ", *model.no_eight_bits));
-}
-
-void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
-                  Violations& violations) {
-  const bool keeps_rounded = model.options.eight_bit_weights.transformers;
-  if (!keeps_rounded || RoundsToEightBits(*request.quality)) return;
-  violations.Add("quality",
-                 absl::StrCat("is ", std::string(NameOf(*request.quality)),
-                              "; must be high or fast, because this server keeps the transformers' "
-                              "weights in 8 bits (eight_bit_weights)"));
+  const std::string is = absl::StrCat("is ", std::string(NameOf(*request.quality)));
+  const bool rounds = RoundsToEightBits(*request.quality);
+  if (rounds && model.no_eight_bits.has_value()) {
+    violations.Add("quality", absl::StrCat(is, "; must be exact ", *model.no_eight_bits));
+  }
+  if (!rounds && model.options.eight_bit_weights.transformers) {
+    violations.Add("quality", absl::StrCat(is,
+                                           "; must be high or fast, because this server keeps the "
+                                           "transformers' weights in 8 bits (eight_bit_weights)"));
+  }
 }
 
 void CheckLoras(const GenerationRequest& request, const PlannedModel& model,

@@ -228,7 +228,7 @@ class WaitsForStop final : public RankTransformer {
     return inner_->PrepareText(contexts, gate);
   }
   absl::StatusOr<at::Tensor> Forward(const at::Tensor&, const at::Tensor&, const TextConditioning&,
-                                     const WorkGate& gate) override {
+                                     const WorkGate& gate, const ForwardPolicy&) override {
     absl::Notification stopped;
     const std::stop_callback on_stop(gate.stop_token(), [&] { stopped.Notify(); });
     stopped.WaitForNotification();

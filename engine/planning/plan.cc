@@ -365,7 +365,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   const bool fast = plan.request.quality == Quality::kFast;
   if (plan.request.calibrate) {
     CheckCalibration(plan.request, model, violations);
-  } else if (fast) {
+  } else if (fast && !model.no_eight_bits.has_value()) {
     if (auto problem = ProblemOfFast(plan.request, model, plan.guided); problem.has_value()) {
       violations.Add("quality", *std::move(problem));
     }

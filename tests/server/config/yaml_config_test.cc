@@ -195,6 +195,7 @@ TEST(YamlConfigTest, OddTextSurvivesPrinting) {
     ServerConfig config;
     config.data_dir = folder;
     config.engine.dtype = "fp32";
+    config.engine.quality = Quality::kHigh;
     config.engine.vae_precision = VaePrecision::kTf32;
     ServerConfig again;
     ASSERT_TRUE(ApplyYaml(ToYaml(config), "printed", again).ok()) << ToYaml(config);

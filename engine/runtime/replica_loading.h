@@ -38,9 +38,9 @@ struct LoadedReplicas {
 // not finished.
 class ReplicaLoading {
  public:
-  // Loads to the peers of `options`. `sources` are those of PlannedModel::components, which the
-  // loaded weights keep. The other arguments must outlive the object. A stop request ends the
-  // loading with CANCELLED.
+  // Loads a copy of the model's weights to each peer of `options`. `sources` are those of
+  // PlannedModel::components, which the loaded weights keep. The other arguments must outlive the
+  // object. A stop request ends the loading with CANCELLED.
   ReplicaLoading(std::vector<std::shared_ptr<const WeightSource>> sources,
                  const Checkpoint& checkpoint, const PlannedModel& planned,
                  const LoadOptions& options);

@@ -36,7 +36,7 @@ class WeightLoader {
   using Step = std::function<void(WeightFiller&)>;
 
   // `source` must outlive the loader, but need not outlive the tensors. The tensors are registered
-  // with `weights`; null: with a new ComponentWeights, whose weights stay on the device. After a
+  // with `weights` or, if that is null, with new ComponentWeights that stay on the device. After a
   // stop request status() is CANCELLED, and every call returns at once.
   WeightLoader(const WeightSource& source, at::Device device, at::ScalarType dtype,
                std::shared_ptr<ComponentWeights> weights = nullptr, std::stop_token stop = {});

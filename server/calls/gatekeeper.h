@@ -127,7 +127,8 @@ class Gatekeeper {
   // principal's role is too low or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if
   // the principal exceeds its quota of calls per second. The quota does not apply to administrators
   // of a server that authenticates its callers, so that an operator can always act. The audit log
-  // gets an entry for every refusal; for calling too often at most one a minute for each principal.
+  // gets an entry for every refusal. The exception are callers that call too often: a principal's
+  // refusals for that make at most one entry a minute.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 

@@ -63,11 +63,11 @@ class Http2Guard {
   // The clock must outlive the guard.
   Http2Guard(const Http2Limits& limits, Clock& clock);
 
-  // Reads the next bytes that the caller sent. After a violation, do not pass these bytes to gRPC,
-  // and do not call FromCaller again.
+  // Reads the next bytes that the remote client has sent. If it returns a violation, do not pass
+  // these bytes to gRPC, and do not call FromCaller again.
   std::optional<Http2Violation> FromCaller(std::string_view bytes);
   // Reads the next bytes that gRPC sent; may be called even after a violation. Returns a violation
-  // if the caller has committed one; pass the bytes to the caller in any case.
+  // if the remote client has committed one; pass the bytes to that client in any case.
   std::optional<Http2Violation> FromServer(std::string_view bytes);
 
   // Number of streams whose answer has not ended.

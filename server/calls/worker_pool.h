@@ -41,8 +41,8 @@ struct WorkLimits {
 class WorkerPool {
  public:
   // A task receives OK if it must do its work, CANCELLED if its caller has gone, and UNAVAILABLE
-  // (SERVER_STOPPING) after Stop. In the last two cases the task must only end its call with that
-  // status.
+  // (SERVER_STOPPING) after Stop. In the last two cases the task must end its call with that status
+  // and do nothing else.
   using Task = std::function<void(const absl::Status& turn)>;
 
   explicit WorkerPool(const WorkLimits& limits);

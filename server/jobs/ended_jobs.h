@@ -83,8 +83,9 @@ class EndedJobs {
   // the database, or refused to remove the files. Call it periodically.
   void RemoveLeftFiles();
 
-  // Reserves the room for removals on a full disk (Parts::keep_room), as far as disk space is free.
-  // Call it periodically, on a thread that may block.
+  // Fills up the room that is kept so that jobs can be removed once the disk is full
+  // (Parts::keep_room). Takes what it needs of the disk space that is free now. Call it
+  // periodically, on a thread that may block.
   void KeepRoom();
 
  private:

@@ -34,11 +34,9 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   MemoryWalk walk;
   const auto rotary = walk.Take(tokens * head_dim * kFp32);
   const auto index = walk.Take(all * 4);
-  const auto own_rotary = walk.Take((tokens + ranks - 1) / ranks * head_dim * kFp32);
   const auto own_index = walk.Take(own * 4);
   const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto time = walk.Take(2 * config.dim * kFp32);
-  const auto time_modulation = walk.Take(modulation);
   const auto latents = walk.Take(all * config.in_channels * patch * kFp32);  // this rank's copy of
                                                                              // the latents
   auto patches = walk.Take(all * config.in_channels * patch * kFp32);
@@ -49,8 +47,10 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const auto narrow = walk.Take(own * config.dim * element_bytes);
   const auto wide = walk.Take(std::max(
       own * std::max(3 * config.dim, config.ffn_dim) * element_bytes, own * config.dim * kFp32));
-  const auto table = walk.Take(2 * modulation);
   {
+    const auto own_rotary = walk.Take((tokens + ranks - 1) / ranks * head_dim * kFp32);
+    const auto time_modulation = walk.Take(modulation);
+    const auto table = walk.Take(2 * modulation);
     const auto results = walk.Take(own * config.dim * element_bytes);
     const int64_t pieces = ExchangePieces(tokens, fewest_overlapped);
     const int64_t head_bytes = head_dim * element_bytes;

@@ -122,15 +122,15 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   const auto index = walk.Take(rows * 4);
   const auto sinusoids = walk.Take(2 * config.freq_dim * kFp32);
   const auto time = walk.Take(2 * config.dim * kFp32);
-  const auto time_modulation = walk.Take(modulation);
   auto patches = walk.Take(rows * config.in_channels * patch * kFp32);
   const auto residual = walk.Take(rows * config.dim * kFp32);
   patches.Free();
   const auto narrow = walk.Take(rows * config.dim * element_bytes);
   const auto wide = walk.Take(std::max(
       rows * std::max(3 * config.dim, config.ffn_dim) * element_bytes, rows * config.dim * kFp32));
-  const auto table = walk.Take(2 * modulation);  // modulation of one block and the next
   {
+    const auto time_modulation = walk.Take(modulation);
+    const auto table = walk.Take(2 * modulation);  // modulation of one block and the next
     // The attention's result. A long attention runs in parts and copies each part's result there.
     const auto attended = walk.Take(rows * config.dim * element_bytes);
     const int64_t queries = QueriesAtATime(config, tokens);

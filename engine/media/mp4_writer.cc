@@ -76,7 +76,13 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& pa
       .color_transfer = AVCOL_TRC_BT709,
       .color_range = AVCOL_RANGE_MPEG,
       .seconds_per_keyframe = 2,
-      .encoder_options = {{"crf", std::to_string(format.h264.crf)}, {"preset", format.h264.preset}},
+      // With cpu-independent, x264 takes only those routines that give the same result on every
+      // processor. It also leaves out the macroblock tree of AVX-512, which reads uninitialised
+      // memory after rows whose number of macroblocks is not a multiple of eight: equal frames then
+      // gave different files.
+      .encoder_options = {{"crf", std::to_string(format.h264.crf)},
+                          {"preset", format.h264.preset},
+                          {"x264-params", "cpu-independent=1"}},
       .container_options = {IndexOption(format)},
       .threads = H264Threads(format.height),
   };

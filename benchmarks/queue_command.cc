@@ -64,7 +64,7 @@ class Bench {
   absl::Status Open() {
     engine_ = std::make_unique<fakes::FakeEngine>();
     engine_->Hold("T5_Encoding");
-    auto opened = server::JobService::Open(options_, *engine_, SystemClock());
+    auto opened = server::JobService::Open(options_, {engine_.get()}, SystemClock());
     if (!opened.ok()) return opened.status();
     service_ = *std::move(opened);
     absl::Notification loaded;

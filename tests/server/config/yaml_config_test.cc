@@ -68,7 +68,6 @@ groups:
   - {device: "cuda:2,3"}
 dtype: fp32
 quality: high
-quality: fast
 eight_bit_weights: [transformers, text_encoder]
 vae_precision: bf16
 record_forwards: false

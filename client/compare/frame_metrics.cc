@@ -49,10 +49,11 @@ Plane Halved(const Plane& plane) {
 
 Window Gaussian() {
   constexpr double kSigma = 1.5;
+  constexpr int kCentre = kSsimWindow / 2;
   Window window;
   double sum = 0;
   for (int i = 0; i < kSsimWindow; ++i) {
-    const double distance = i - kSsimWindow / 2;
+    const double distance = i - kCentre;
     window[i] = std::exp(-distance * distance / (2 * kSigma * kSigma));
     sum += window[i];
   }

@@ -223,6 +223,26 @@ Drawing Draw(const TimelineChart& chart) {
   return drawing;
 }
 
+// Draws the marks as lines from above `head` down to `base`. Texts that would meet stand in two
+// rows.
+std::string Marks(const SequenceChart& chart, double begin, double pitch, double head,
+                  double base) {
+  std::string marks;
+  double free_from = begin;
+  bool raised = false;
+  for (const SequenceChart::Mark& mark : chart.marks) {
+    const double x = begin + (mark.item + (chart.lines ? 0.5 : 0)) * pitch;
+    marks += Line(x, head - 16, x, base, "mark");
+    const double width = 6.6 * static_cast<double>(mark.text.size());
+    raised = x < free_from && !raised;
+    const bool left = x + 5 + width > kWidth - kRight;
+    marks += Text(left ? x - 5 : x + 5, head - (raised ? 20 : 7), mark.text, left ? "end" : "start",
+                  "mark");
+    free_from = x + 10 + width;
+  }
+  return marks;
+}
+
 Drawing Draw(const SequenceChart& chart) {
   constexpr double kLeft = 64, kPlot = 230;
   Drawing drawing{"", 0};
@@ -278,18 +298,7 @@ Drawing Draw(const SequenceChart& chart) {
                       "\"/>\n");
     }
   }
-  double free_from = kLeft;
-  bool raised = false;
-  for (const SequenceChart::Mark& mark : chart.marks) {
-    const double x = kLeft + (mark.item + (chart.lines ? 0.5 : 0)) * pitch;
-    drawing.body += Line(x, head - 16, x, base, "mark");
-    const double width = 6.6 * static_cast<double>(mark.text.size());
-    raised = x < free_from && !raised;
-    const bool left = x + 5 + width > kWidth - kRight;
-    drawing.body += Text(left ? x - 5 : x + 5, head - (raised ? 20 : 7), mark.text,
-                         left ? "end" : "start", "mark");
-    free_from = x + 10 + width;
-  }
+  drawing.body += Marks(chart, kLeft, pitch, head, base);
   drawing.body += Line(kLeft, base, kWidth - kRight, base, "axis");
   drawing.body += Text(kWidth - kRight, base + 33, chart.item, "end", "dim");
   drawing.body += Text(12, head + 12, chart.unit, "start", "dim");

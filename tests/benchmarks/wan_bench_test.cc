@@ -182,7 +182,7 @@ TEST_F(WanBenchTest, ComponentsHaveRows) {
             1u);
   // On a CPU there is one kernel, in fp32.
   const auto errors = Rows({"attention", "--device", "cpu", "--tokens", "64", "--errors"});
-  ASSERT_EQ(errors.size(), 3u) << "normal inputs, outlier channels, wide logits";
+  ASSERT_EQ(errors.size(), 13u) << "normal inputs, outlier channels, wide logits; ten widths";
   for (const json& row : errors) {
     EXPECT_LT(row["figures"]["error"], 1e-5) << row;
     EXPECT_FALSE(row["figures"].contains("cudnn_error")) << row;

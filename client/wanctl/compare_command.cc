@@ -6,7 +6,6 @@
 #include <string>
 #include <system_error>
 #include <utility>
-#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"

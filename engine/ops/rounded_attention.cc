@@ -10,7 +10,6 @@
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 
-#include <algorithm>
 #include <cmath>
 #include <vector>
 

@@ -166,6 +166,24 @@ SettingValues GetResidency(const ServerConfig& config) {
   return values;
 }
 
+Setting QualitySetting() {
+  return ChoiceSetting<std::optional<Quality>>(
+      "quality", "exact|high|fast",
+      "how exactly videos are computed, unless a request states it; high: "
+      "8 bits in products and attention; fast: also reused steps; unset: exact, or high where "
+      "eight_bit_weights names transformers",
+      Setting::Form::kText, &EngineOptions::quality,
+      {{"exact", Quality::kExact}, {"high", Quality::kHigh}, {"fast", Quality::kFast}});
+}
+
+Setting VaePrecisionSetting() {
+  return ChoiceSetting<std::optional<VaePrecision>>(
+      "vae_precision", "fp32|tf32|fp16|bf16",
+      "precision in which the video autoencoder computes, unless a request states one; "
+      "unset: fp32 with dtype fp32, else fp16",
+      Setting::Form::kText, &EngineOptions::vae_precision, VaePrecisionWords());
+}
+
 }  // namespace
 
 std::vector<Setting> EngineSettings() {
@@ -189,13 +207,7 @@ std::vector<Setting> EngineSettings() {
       TextSetting("dtype", "fp32|bf16",
                   "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &E::dtype,
                   CheckDtype),
-      ChoiceSetting<std::optional<Quality>>(
-          "quality", "exact|high|fast",
-          "how exactly videos are computed, unless a request states it; high: "
-          "8 bits in products and attention; fast: also reused steps; unset: exact, or high where "
-          "eight_bit_weights names transformers",
-          Setting::Form::kText, &E::quality,
-          {{"exact", Quality::kExact}, {"high", Quality::kHigh}, {"fast", Quality::kFast}}),
+      QualitySetting(),
       RatioSetting("guidance_until",
                    "share of its steps after which a fast video runs without guidance, in half the "
                    "time a step; 1: never",
@@ -204,11 +216,7 @@ std::vector<Setting> EngineSettings() {
        "weights that are kept in 8 bits, in about half of the memory: transformers (only for "
        "videos of quality high or fast), text_encoder",
        Setting::Form::kTexts, SetEightBitWeights, GetEightBitWeights},
-      ChoiceSetting<std::optional<VaePrecision>>(
-          "vae_precision", "fp32|tf32|fp16|bf16",
-          "precision in which the video autoencoder computes, unless a request states one; "
-          "unset: fp32 with dtype fp32, else fp16",
-          Setting::Form::kText, &E::vae_precision, VaePrecisionWords()),
+      VaePrecisionSetting(),
       SwitchSetting("record_forwards",
                     "replay recorded forwards of videos that are so small that a GPU waits for "
                     "launches; the results have the same bits",

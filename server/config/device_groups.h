@@ -29,8 +29,8 @@ std::string ToString(const DeviceGroup& group);
 // Returns the group's devices as text, without its models: "cuda:0,1".
 std::string DevicesText(const DeviceGroup& group);
 
-// Checks that all groups have devices of one kind and no GPU is in two groups. As with
-// ParseDeviceGroup, the message of INVALID_ARGUMENT continues a sentence.
+// Checks that either all groups consist of GPUs or all of the CPU, and that no GPU is in two
+// groups. As with ParseDeviceGroup, the message of INVALID_ARGUMENT continues a sentence.
 absl::Status CheckDeviceGroups(const std::vector<DeviceGroup>& groups);
 
 // Whether the group `groups[index]` may load the model: its list names the model, or it has no list

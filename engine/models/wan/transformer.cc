@@ -1,9 +1,7 @@
 #include "engine/models/wan/transformer.h"
 
 #include <ATen/ops/add.h>
-#include <ATen/ops/div.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/linalg_vector_norm.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/silu.h>
 #include <ATen/ops/sub.h>
@@ -11,20 +9,19 @@
 #include <ATen/ops/zeros.h>
 
 #include <algorithm>
-#include <atomic>
-#include <optional>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/costs/wan/transformer_cost.h"
+#include "engine/models/wan/activations.h"
 #include "engine/models/wan/block_gate.h"
 #include "engine/models/wan/forward_graphs.h"
 #include "engine/models/wan/patches.h"
 #include "engine/models/wan/shared_tokens.h"
 #include "engine/models/wan/timestep_rows.h"
 #include "engine/models/wan/transformer_weights.h"
+#include "engine/models/wan/wan_text.h"
 #include "engine/ops/attention.h"
 #include "engine/ops/gate_residual_norm.h"
 #include "engine/ops/layer_norm_modulate.h"
@@ -50,121 +47,6 @@ struct Modulation {
 // factor and gate.
 Modulation ModulationAt(const at::Tensor& table, int64_t k) {
   return {table.select(1, 3 * k), table.select(1, 3 * k + 1), table.select(1, 3 * k + 2)};
-}
-
-// Tables that depend on a video's tokens but not on the step. The job's texts own these tables,
-// which are freed with the texts.
-struct TokenTables {
-  TokenGrid grid{};
-  at::Tensor rotary;
-  std::vector<int32_t> index_rows;
-  at::Tensor index;
-};
-
-class WanTextConditioning final : public TextConditioning {
- public:
-  WanTextConditioning(const VideoTransformer* owner, int64_t batch,
-                      std::shared_ptr<TokenTables> tables)
-      : owner_(owner), id_(NextId()), batch_(batch), tables_(std::move(tables)) {}
-
-  int64_t batch() const override { return batch_; }
-
-  int64_t Bytes() const override {
-    return static_cast<int64_t>(layers.nbytes()) +
-           (change.defined() ? static_cast<int64_t>(change.nbytes()) : 0);
-  }
-
-  std::optional<double> ChangeRatio() const override {
-    if (!change.defined()) return std::nullopt;
-    const at::Tensor norms = at::linalg_vector_norm(change, 2, {-1});
-    const at::Tensor before = std::exchange(norms_, norms);
-    if (!before.defined()) return std::nullopt;
-    return at::div(norms, before).mean().item<double>();
-  }
-
-  const VideoTransformer* owner() const { return owner_; }
-  // Unique among all prepared texts.
-  uint64_t id() const { return id_; }
-  TokenTables& tables() const { return *tables_; }
-
-  // Keys and values of all blocks: [blocks, B, text_len, 2, heads, head_dim].
-  at::Tensor layers;
-  // The sum that all blocks added to the residual stream in the last forward that kept it: fp32
-  // [rows, dim]. Only one forward at a time changes this tensor.
-  mutable at::Tensor change;
-
- private:
-  static uint64_t NextId() {
-    static std::atomic<uint64_t> last = 0;
-    return ++last;
-  }
-
-  const VideoTransformer* const owner_;
-  const uint64_t id_;
-  const int64_t batch_;
-  const std::shared_ptr<TokenTables> tables_;
-  // The L2 norm of each row of `change` at the last ChangeRatio.
-  mutable at::Tensor norms_;
-};
-
-// The activations of one forward. Each tensor takes hundreds of megabytes for a long video, so all
-// blocks reuse them.
-struct Activations {
-  at::Tensor residual;  // fp32, shape [rows, dim]
-  at::Tensor narrow;    // shape [rows, dim]: the input of a block part, then its output
-  at::Tensor wide;      // memory for the widest tensor inside a block part
-  // The input of a part that takes 8 bits. The codes lie in the memory of `narrow`.
-  RoundedRows rounded;
-  bool rounds = false;
-};
-
-// Adds the last part's output to the residual stream, and normalises the stream for the next part.
-void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& factor,
-               const at::Tensor& shift, const at::Tensor& index, double eps) {
-  if (acts.rounds) {
-    GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.rounded);
-  } else {
-    GateResidualNorm(acts.narrow, gate, acts.residual, factor, shift, index, eps, acts.narrow);
-  }
-}
-
-// Returns the weight in 8 bits, which is rounded here if it is not kept so.
-RoundedRows Rounded(const LinearWeights& linear) {
-  if (linear.rounded.defined()) return linear.rounded;
-  const at::Tensor& weight = linear.weight;
-  RoundedRows result = MakeRounded(weight.size(0), weight.size(1), weight.device());
-  RoundRows(weight, result);
-  return result;
-}
-
-// Multiplies a part's input, which NextInput has made.
-void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activation activation,
-                   at::Tensor& out) {
-  if (acts.rounds) {
-    RoundedLinear(acts.rounded, Rounded(linear), linear.bias, activation, out);
-  } else if (activation == Activation::kGeluTanh) {
-    LinearGelu(acts.narrow, linear.weight, linear.bias, out);
-  } else {
-    Linear(acts.narrow, linear.weight, linear.bias, out);
-  }
-}
-
-// Multiplies a value inside a part and leaves the result in acts.narrow. If the block computes with
-// 8 bits, the rounded values overwrite `x`.
-void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts) {
-  if (!acts.rounds) {
-    Linear(x, linear.weight, linear.bias, acts.narrow);
-    return;
-  }
-  const RoundedRows rounded = RoundedIn(x, x.size(1));
-  RoundRows(x, rounded);
-  RoundedLinear(rounded, Rounded(linear), linear.bias, Activation::kNone, acts.narrow);
-}
-
-// Returns the first rows * columns elements of `memory` as a matrix.
-at::Tensor Carve(const at::Tensor& memory, int64_t rows, int64_t columns, at::ScalarType dtype) {
-  const int64_t bytes = rows * columns * static_cast<int64_t>(at::elementSize(dtype));
-  return memory.narrow(0, 0, bytes).view(dtype).view({rows, columns});
 }
 
 void End(BlockStep step, BlockMarks* marks) {

@@ -390,6 +390,7 @@ TEST_F(JobServiceTest, SinksOfTheCallerSeeEverySpanWithItsContext) {
       [&](const SinkContext& context) { return std::make_unique<Sink>(seen, context); }};
   Open();
   RunToEnd(Create());
+  Close();
   absl::MutexLock lock(&seen.mutex);
   EXPECT_EQ(seen.lines.front(), "m - 0 Model_Initialization");
   EXPECT_EQ(seen.lines.back(), "m job 1 Total_Execution");

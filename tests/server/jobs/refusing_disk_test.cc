@@ -105,8 +105,8 @@ TEST_F(RefusingDiskTest, ACancelThatIsNotStoredIsNotTold) {
   const fs::path killed = folder_.path() / "killed";
   CopyFolder(options_.data_dir, killed);
   // It ends by itself once the disk takes writes.
-  AdvanceUntil([&] { return Get(waiting).state() == JOB_STATE_CANCELLED; });
-  EXPECT_EQ(Seen(waiting).back(), "cancelled CancelJob");
+  AdvanceUntil([&] { return Seen(waiting).back() == "cancelled CancelJob"; });
+  EXPECT_EQ(Get(waiting).state(), JOB_STATE_CANCELLED);
   EXPECT_TRUE(calls().Cancel(waiting, "again").ok());
   Close();
   engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
@@ -125,8 +125,8 @@ TEST_F(RefusingDiskTest, ACancelOfARunningJobThatIsNotStoredIsNotTold) {
     EXPECT_EQ(Get(running).state(), JOB_STATE_RUNNING);
     EXPECT_THAT(Seen(running), Not(Contains("cancelled CancelJob")));
   }
-  AdvanceUntil([&] { return Get(running).state() == JOB_STATE_CANCELLED; });
-  EXPECT_EQ(Seen(running).back(), "cancelled CancelJob");
+  AdvanceUntil([&] { return Seen(running).back() == "cancelled CancelJob"; });
+  EXPECT_EQ(Get(running).state(), JOB_STATE_CANCELLED);
 }
 
 // The job has not stopped when the process dies, but its caller was told that it is cancelled.
@@ -170,8 +170,8 @@ TEST_F(RefusingDiskTest, AJobIsCompletedOnceThatIsStored) {
   filler.Free();
   const fs::path killed = folder_.path() / "killed";
   CopyFolder(options_.data_dir, killed);
-  AdvanceUntil([&] { return Get(job).state() == JOB_STATE_COMPLETED; });
-  EXPECT_EQ(Seen(job).back(), "completed");
+  AdvanceUntil([&] { return Seen(job).back() == "completed"; });
+  EXPECT_EQ(Get(job).state(), JOB_STATE_COMPLETED);
   EXPECT_TRUE(service_->OpenArtifact(job + "/artifacts/video.mp4", 0).ok());
   EXPECT_THAT(engine_->Generated(), SizeIs(1));
   Close();
@@ -180,6 +180,7 @@ TEST_F(RefusingDiskTest, AJobIsCompletedOnceThatIsStored) {
   OpenIn(killed);
   EXPECT_EQ(Brief(RunToEnd(job).back()), "completed");
   EXPECT_THAT(engine_->Generated(), SizeIs(1));
+  Close();  // tells `filler` until then
 }
 
 // A disk that hangs in a sync.

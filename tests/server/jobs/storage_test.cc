@@ -8,6 +8,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <system_error>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -183,14 +184,17 @@ TEST_F(StorageTest, AFolderThatIsGoneAtStartAndComesBackWithItsJobs) {
   engine_->Release("T5_Encoding");
   // A volume that is not mounted: nothing can be made in its place.
   const fs::path mount = folder_.path() / "mount";
-  std::ofstream(mount) << "no folder";
+  fs::create_symlink(folder_.path() / "no_volume", mount);
   OpenIn(mount / "data");
   EXPECT_EQ(ReasonOf(service_->Get(done).status()), kReasonStorageUnavailable);
   EXPECT_EQ(ReasonOf(calls().List({}).status()), kReasonStorageUnavailable);
   ExpectRefused();
-  fs::remove(mount);
-  fs::create_directory(mount);
-  CopyFolder(copy, mount / "data");
+  // It comes back whole, at one moment: the server looks at it all the time.
+  const fs::path volume = folder_.path() / "volume";
+  fs::create_directory(volume);
+  CopyFolder(copy, volume / "data");
+  fs::create_symlink(volume, folder_.path() / "mounted");
+  fs::rename(folder_.path() / "mounted", mount);
   AwaitTold(2);
   EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
   EXPECT_TRUE(service_->OpenArtifact(done + "/artifacts/video.mp4", 0).ok());
@@ -206,8 +210,11 @@ TEST_F(StorageTest, AFolderThatGoesWhileItRunsTakesNothingThatWouldBeLost) {
   fs::rename(options_.data_dir, away);
   ExpectRefused();
   EXPECT_EQ(Get(done).state(), JOB_STATE_COMPLETED);
-  fs::remove_all(options_.data_dir);  // what the probes made in its place
-  fs::rename(away, options_.data_dir);
+  std::error_code error;
+  do {
+    fs::remove_all(options_.data_dir);  // what the probes made in its place
+    fs::rename(away, options_.data_dir, error);
+  } while (error);
   AwaitTold(2);
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
 }

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Makes the table of docs/operate/hardware.md from rows that `wan_bench memory` has measured: every card, every video.
+"""Makes the table of docs/operate/hardware.md from rows that `wan_bench memory` has measured: a line for each card.
 
-A card that was not measured, but whose plan is that of a smaller card that was, needs no row: the same blocks under a wider
-limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each. Needs wan_inspect in the
+A card's video that was not measured, but whose plan is that of a smaller card that was, needs no row: the same blocks under a
+wider limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each video. Needs wan_inspect in the
 PATH (or beside --inspect). Ends with 1 if a measured row is wrong.
 """
 import argparse
@@ -18,6 +18,7 @@ TABLE = {
     "t2v-a14b": ["832x480x81", "1280x720x81"],
     "i2v-a14b": ["832x480x81", "1280x720x81"],
 }
+SHAPES = list(dict.fromkeys(shape for shapes in TABLE.values() for shape in shapes))
 GIB = 1 << 30
 
 
@@ -61,8 +62,30 @@ def find_row(rows, model, shape, limit, plan):
     return (max(smaller, key=lambda row: row["limit_gib"]), False) if smaller else (None, False)
 
 
-def gib(value):
-    return f"{value / GIB:.2f}"
+def problem_of(row, plan):
+    if "failed" in row:
+        return "FAILED: " + row["failed"]
+    if "peak_bytes" not in row or not row["right"]:
+        return "WRONG"
+    return "" if same_plan(row, plan) else "STALE: the plan has changed since"
+
+
+def spread(values, form, unit=""):
+    low, high = form.format(min(values)), form.format(max(values))
+    return (low if low == high else f"{low} to {high}") + unit
+
+
+def line_of(card, limit, measured):
+    """The card's line: of every video the stage whose estimate is furthest above its peak, and the last step, because kernels
+    and clocks are cold in a process' first."""
+    off = [max(100 * (stage["estimate_bytes"] / stage["peak_bytes"] - 1) for stage in row["stages"])
+           for row in measured]
+    most = max(row["process_bytes"] for row in measured) / GIB
+    steps = []
+    for shape in SHAPES:
+        seconds = [row["step_seconds"][-1] for row in measured if row["shape"] == shape]
+        steps.append(spread(seconds, "{:.2f}") if seconds else "")
+    return f"| {card} | {len(measured)} | {spread(off, '{:.1f}', ' %')} | {most:.2f} of {limit:g} | {' | '.join(steps)} |"
 
 
 def main():
@@ -73,49 +96,35 @@ def main():
     parser.add_argument("--inspect", default="wan_inspect")
     args = parser.parse_args()
     rows = read_rows(args.results)
-    lines = ["| card | video | estimate, GiB | peak | off by | device without | s a step | |",
-             "| --- | --- | --- | --- | --- | --- | --- | --- |"]
+    heads = ["card", "videos", "estimate above the peak", "missing from the device, GiB", *(f"{shape}, s a step" for shape in SHAPES)]
+    lines = [f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|"]
     entries = []
-    shown = set()
-    wrong = 0
+    problems = []
+    missing = []
     for card in CARDS:
         limit = limit_of(card)
+        if limit in [entry["limit_gib"] for entry in entries]:
+            continue  # the second card with this limit
+        measured = []
         for model in TABLE:
             plans = plans_of(args.inspect, model, limit)
             for shape in TABLE[model]:
                 plan = plans[shape]
                 row, is_own = find_row(rows, model, shape, limit, plan)
-                entry = {"card": card, "limit_gib": limit, "model": model, "shape": shape, "plan": plan, "row": row,
-                         "own": is_own}
-                entries.append(entry)
-                start = f"| {card} | {model} {shape} | {gib(plan['peak_bytes'])} | " if plan["fits"] else \
-                    f"| {card} | {model} {shape} | refused | "
-                if (limit, model, shape) in shown:
-                    continue
-                if row is None or "peak_bytes" not in row:
-                    shown.add((limit, model, shape))
-                    lines.append(start + " | | | | not measured |")
-                    continue
-                if not is_own:
-                    continue
-                shown.add((limit, model, shape))
-                note = ""
-                if "failed" in row:
-                    note = "FAILED: " + row["failed"]
-                elif not row["right"]:
-                    note = "WRONG"
-                elif not same_plan(row, plan):
-                    note = "STALE: the plan has changed since"
-                wrong += note.startswith(("FAILED", "WRONG", "STALE"))
-                # Leave out the first step of a process, because kernels and clocks are cold then.
-                steps = row["step_seconds"]
-                off = max((s["estimate_bytes"] / s["peak_bytes"] - 1 for s in row["stages"]), default=0)
-                lines.append(start + " | ".join([
-                    gib(row["peak_bytes"]), f"{off:.1%}", gib(row["process_bytes"]), f"{steps[-1]:.2f}" if steps else "", note]) +
-                    " |")
-    pathlib.Path(args.markdown).write_text("\n".join(lines) + "\n")
+                entries.append({"card": card, "limit_gib": limit, "model": model, "shape": shape, "plan": plan, "row": row,
+                                "own": is_own})
+                name = f"{card} {model} {shape}"
+                if row is None:
+                    missing.append(f"* {name}: not measured")
+                elif is_own and (problem := problem_of(row, plan)):
+                    problems.append(f"* {name}: {problem}")
+                elif is_own:
+                    measured.append(row)
+        if measured:
+            lines.append(line_of(card, limit, measured))
+    pathlib.Path(args.markdown).write_text("\n".join(lines + [""] * bool(problems + missing) + problems + missing) + "\n")
     pathlib.Path(args.json).write_text(json.dumps(entries, indent=1) + "\n")
-    return 1 if wrong else 0
+    return 1 if problems else 0
 
 
 if __name__ == "__main__":

@@ -10,13 +10,16 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <nlohmann/json.hpp>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_join.h"
 #include "engine/inspect/memory_report.h"
 #include "server/config/complete_config.h"
 #include "server/config/yaml_config.h"
@@ -172,50 +175,80 @@ std::string CheckAdvice(const server::ServerConfig& config, const std::string& m
   return text;
 }
 
-std::string RefusalTable() {
-  std::string table = "| card | model | refused | fits instead |\n| --- | --- | --- | --- |\n";
+// A table with a row for each card; neighbours whose cells are equal share one.
+std::string CardTable(const std::vector<std::string>& heads,
+                      const std::function<std::vector<std::string>(server::ServerConfig)>& cells) {
+  std::string table = absl::StrCat("| card | ", absl::StrJoin(heads, " | "), " |\n|");
+  for (size_t i = 0; i <= heads.size(); ++i) table += " --- |";
+  table += "\n";
+  std::string names;
+  std::string row;
   for (const Card& card : kCards) {
-    const server::ServerConfig config = ReadProfile(card.profile);
+    std::string next = absl::StrJoin(cells(ReadProfile(card.profile)), " | ");
+    if (!names.empty() && next != row) {
+      absl::StrAppend(&table, "| ", names, " | ", row, " |\n");
+      names.clear();
+    }
+    absl::StrAppend(&names, names.empty() ? "" : ", ", card.name);
+    row = std::move(next);
+  }
+  absl::StrAppend(&table, "| ", names, " | ", row, " |\n");
+  return table;
+}
+
+std::string RefusalTable() {
+  std::vector<std::string> heads;
+  for (const Row& row : Beyond()) {
+    heads.push_back(absl::StrCat(row.model, ": refused"));
+    heads.emplace_back("fits instead");
+  }
+  return CardTable(heads, [](const server::ServerConfig& config) {
+    std::vector<std::string> cells;
     for (const Row& row : Beyond()) {
       const Json report = Plan(config, row.model, row.shapes);
       for (size_t i = 0; i < row.shapes.size(); ++i) {
         const Json& video = report["videos"][i];
         if (video["fits"].get<bool>()) continue;
-        absl::StrAppend(
-            &table, "| ", card.name, " | ", row.model, " | ", video["shape"].get<std::string>(),
-            " | ",
-            CheckAdvice(config, row.model, row.shapes[i], video["message"].get<std::string>()),
-            " |\n");
+        cells.push_back(video["shape"].get<std::string>());
+        cells.push_back(
+            CheckAdvice(config, row.model, row.shapes[i], video["message"].get<std::string>()));
         break;
       }
     }
-  }
-  return table;
+    return cells;
+  });
 }
 
-// With `eight_bit_weights` of both kinds the videos are of quality high.
+// The peak of each video, and the policies of the components that are not resident. With
+// `eight_bit_weights` of both kinds the videos are of quality high.
 std::string PolicyTable(const EightBitWeights& eight_bit_weights) {
-  std::string table =
-      "| card | model | video | text encoder | transformer | transformer_2 | VAE | peak, GiB |\n"
-      "| --- | --- | --- | --- | --- | --- | --- | --- |\n";
-  for (const Card& card : kCards) {
-    server::ServerConfig config = ReadProfile(card.profile);
+  std::vector<std::string> heads;
+  for (const Row& row : Table()) {
+    for (const VideoShape& shape : row.shapes) {
+      heads.push_back(
+          absl::StrFormat("%s %dx%dx%d", row.model, shape.width, shape.height, shape.num_frames));
+    }
+  }
+  return CardTable(heads, [&](server::ServerConfig config) {
     config.engine.eight_bit_weights = eight_bit_weights;
+    std::vector<std::string> cells;
     for (const Row& row : Table()) {
       const Json report = Plan(config, row.model, row.shapes);
       for (const Json& video : report["videos"]) {
-        const Json& policies = video["policies"];
-        absl::StrAppend(&table, "| ", card.name, " | ", row.model, " | ",
-                        video["shape"].get<std::string>());
+        std::string cell = GiB(video["peak_bytes"]);
+        const char* separator = ": ";
         for (const char* const component :
              {"text_encoder", "transformer", "transformer_2", "vae"}) {
-          absl::StrAppend(&table, " | ", policies.value(component, std::string()));
+          const std::string policy = video["policies"].value(component, std::string("resident"));
+          if (policy == "resident") continue;
+          absl::StrAppend(&cell, separator, component, " ", policy);
+          separator = ", ";
         }
-        absl::StrAppend(&table, " | ", GiB(video["peak_bytes"]), " |\n");
+        cells.push_back(std::move(cell));
       }
     }
-  }
-  return table;
+    return cells;
+  });
 }
 
 // The chart (deploy/helm/wanserve) gives a pod the host memory that its models need on the card.

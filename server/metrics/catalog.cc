@@ -287,8 +287,7 @@ std::string MetricTables() {
   std::string page;
   for (const MetricSection& section : kSections) {
     absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
-                    "\n\n| metric | type | unit | labels | meaning |\n| --- | --- | --- | --- | "
-                    "--- |\n");
+                    "\n\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n");
     for (const MetricRow& row : section.rows) {
       std::string labels;
       if (!row.labels.empty()) {
@@ -297,8 +296,8 @@ std::string MetricTables() {
         labels = absl::StrCat("`", absl::StrJoin(names, "`, `"), "`");
       }
       absl::StrAppend(&page, "| `", std::string(row.name), "` | ", std::string(NameOf(row.type)),
-                      " | ", std::string(row.unit), " | ", labels, " | ", std::string(row.help),
-                      " |\n");
+                      row.unit.empty() ? "" : ", ", std::string(row.unit), " | ", labels, " | ",
+                      std::string(row.help), " |\n");
     }
   }
   return page;

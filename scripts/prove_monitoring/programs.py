@@ -106,7 +106,7 @@ class Card(threading.Thread):
         super().__init__(daemon=True)
         card, began, self.lost = self, time.monotonic(), False
         page = (REPOSITORY / 'docs' / 'operate' / 'metrics.md').read_text()
-        self.known = set(re.findall(r'^\| `wan_gpu_(\w+)`', page, re.M))
+        self.known = set(re.findall(r'^\| `wan_gpu_(\w+)', page, re.M))
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def do_GET(self):

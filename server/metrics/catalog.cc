@@ -4,8 +4,7 @@
 #include <cstdlib>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
+#include "absl/strings/str_replace.h"
 
 namespace wan::server {
 namespace {
@@ -287,17 +286,16 @@ std::string MetricTables() {
   std::string page;
   for (const MetricSection& section : kSections) {
     absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
-                    "\n\n| metric | type | labels | meaning |\n| --- | --- | --- | --- |\n");
+                    "\n\n| metric | type | meaning |\n| --- | --- | --- |\n");
     for (const MetricRow& row : section.rows) {
       std::string labels;
       if (!row.labels.empty()) {
-        const std::vector<std::string> names =
-            absl::StrSplit(std::string(row.labels), absl::string_view(", "));
-        labels = absl::StrCat("`", absl::StrJoin(names, "`, `"), "`");
+        labels =
+            absl::StrCat("{", absl::StrReplaceAll(std::string(row.labels), {{", ", ","}}), "}");
       }
-      absl::StrAppend(&page, "| `", std::string(row.name), "` | ", std::string(NameOf(row.type)),
-                      row.unit.empty() ? "" : ", ", std::string(row.unit), " | ", labels, " | ",
-                      std::string(row.help), " |\n");
+      absl::StrAppend(&page, "| `", std::string(row.name), labels, "` | ",
+                      std::string(NameOf(row.type)), row.unit.empty() ? "" : ", ",
+                      std::string(row.unit), " | ", std::string(row.help), " |\n");
     }
   }
   return page;

@@ -25,7 +25,10 @@ struct FuzzTarget {
 // All targets, by name.
 std::span<const FuzzTarget> FuzzTargets();
 
-// The targets. docs/operate/reliability.md says what each of them reads.
+// The targets, by who writes what they read. A checkpoint's publisher: Safetensors,
+// SafetensorsIndex, TorchArchive, Pickle, Json. Callers: Image, Exif, Prompt, Request, JobFilter,
+// PageToken, HttpForm, Http2. The server itself: Store (a row of the database: a job, an event, a
+// report), Savepoint. The operator: Config, TokenFile.
 void FuzzConfig(FuzzInput input);
 void FuzzExif(FuzzInput input);
 void FuzzHttp2(FuzzInput input);

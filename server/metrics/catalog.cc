@@ -14,9 +14,8 @@ using enum MetricType;
 constexpr MetricRow kJobRows[] = {
     {"wan_active_jobs", kGauge, "", "state", "Jobs that wait (queued) or run (running) now."},
     {"wan_jobs_total", kCounter, "", "model, quality, state",
-     "Jobs that ended since the server started, by final state: completed, failed, cancelled."},
-    {"wan_jobs_rejected_total", kCounter, "", "reason",
-     "Jobs that were refused, by the error's reason."},
+     "Jobs that ended, by final state: completed, failed, cancelled."},
+    {"wan_jobs_rejected_total", kCounter, "", "reason", "Refused jobs, by the error's reason."},
     {"wan_job_failures_total", kCounter, "", "model, reason",
      "Jobs that ended as FAILED, by the error's reason."},
     {"wan_job_cancels_total", kCounter, "", "model, reason",
@@ -24,45 +23,43 @@ constexpr MetricRow kJobRows[] = {
      "because their caller went away (caller_gone)."},
     {"wan_job_requeues_total", kCounter, "", "model, reason",
      "Running jobs that went back to the queue: the server stopped (stopped), another job took "
-     "over (preempted), the process or the device was lost (lost), or the data folder took no "
-     "writes (storage)."},
+     "over (preempted), process or device was lost (lost), or the data folder took no writes "
+     "(storage)."},
     {"wan_job_seconds", kHistogram, "seconds", "model, quality, state",
-     "Wall seconds from a job's acceptance to its end, by final state. Qualities other than exact "
-     "exist from their first job on."},
+     "Seconds from a job's acceptance to its end. Qualities other than exact exist from their "
+     "first job on."},
     {"wan_stop_seconds", kHistogram, "seconds", "model",
-     "Seconds from the request that stopped a running job (cancel, deadline, shutdown, preemption) "
-     "until its device was free; the goal is 0.5 at most."},
+     "Seconds from a cancel, deadline, shutdown or preemption until the running job's device was "
+     "free; the goal is 0.5 at most."},
     {"wan_eta_ratio", kHistogram, "ratio", "estimate, model",
      "Time that a completed job took, divided by the estimate when it began: p50 is the median "
      "estimate, p90 the one that nine of ten jobs should not exceed."},
     {"wan_savepoint_seconds", kHistogram, "seconds", "model",
      "Seconds to write a job's savepoint, beside its steps."},
     {"wan_webhook_attempts_total", kCounter, "", "result",
-     "Attempts to report a job's end to a webhook, by result: delivered, retried, given_up."},
+     "Attempts to report a job's end to a webhook: delivered, retried, given_up."},
     {"wan_trace_spans_total", kCounter, "", "result",
-     "Spans of jobs, by result: exported; failed, because the collector refused them or could "
-     "not be reached; dropped, because too many waited for it."},
+     "Spans of jobs: exported; failed, because the collector refused them or could not be reached; "
+     "dropped, because too many waited."},
 };
 
 constexpr MetricRow kQueueRows[] = {
-    {"wan_queue_length", kGauge, "", "model", "Waiting jobs, by model."},
+    {"wan_queue_length", kGauge, "", "model", "Waiting jobs."},
     {"wan_queue_capacity", kGauge, "", "", "Most jobs that may wait."},
     {"wan_queue_oldest_seconds", kGauge, "seconds", "model",
-     "Seconds since the acceptance of the job that has waited longest; 0 if none waits."},
+     "Seconds that the oldest waiting job has waited; 0 if none waits."},
     {"wan_queued_seconds", kGauge, "seconds", "model",
-     "Estimated seconds of execution of the waiting jobs; absent while none of them can be "
-     "estimated."},
+     "Estimated seconds of execution of the waiting jobs; absent while none can be estimated."},
     {"wan_queue_unestimated", kGauge, "", "model",
-     "Waiting jobs that wan_queued_seconds leaves out, because their plans are not known yet: "
-     "jobs of an earlier process until their model is ready."},
+     "Waiting jobs that wan_queued_seconds leaves out: those of an earlier process, until their "
+     "model is ready."},
     {"wan_draining", kGauge, "", "",
-     "1 if the server is being drained or stopped: no job is accepted or begun."},
+     "1 while the server drains or stops: no job is accepted or begun."},
 };
 
 constexpr MetricRow kRunRows[] = {
-    {"wan_inflight_step", kGauge, "", "group, model",
-     "Denoising steps that the running job has done."},
-    {"wan_inflight_steps", kGauge, "", "group, model", "Denoising steps of the running job."},
+    {"wan_inflight_step", kGauge, "", "group, model", "Steps that the running job has done."},
+    {"wan_inflight_steps", kGauge, "", "group, model", "Steps of the running job."},
     {"wan_inflight_elapsed_seconds", kGauge, "seconds", "group, model",
      "Seconds since the running attempt began."},
     {"wan_inflight_remaining_seconds", kGauge, "seconds", "estimate, group, model",
@@ -74,20 +71,19 @@ constexpr MetricRow kRunRows[] = {
     {"wan_inflight_stage_seconds", kGauge, "seconds", "group, model, quality, stage",
      "Seconds since the running job's current stage began."},
     {"wan_execution_seconds_total", kCounter, "seconds", "model, quality, stage",
-     "Seconds of attempts by stage, failed and stopped ones included. Every moment counts for "
-     "one stage, so the stages add up to Total_Execution: where stages overlap, for the one "
-     "that computes; between stages, for Other."},
+     "Seconds of attempts by stage, failed and stopped ones included. Every moment counts for one "
+     "stage: where stages overlap, for the one that computes; between stages, for Other."},
     {"wan_attempt_seconds_total", kCounter, "seconds", "model, outcome",
-     "The same seconds by the attempt's outcome: completed, failed, stopped (cancelled or put "
-     "back into the queue)."},
+     "Seconds of attempts by outcome: completed, failed, stopped (cancelled or put back into the "
+     "queue)."},
     {"wan_stage_seconds", kHistogram, "seconds", "model, quality, stage",
-     "Wall seconds of stages that succeeded, without the step's number in the name. Stages may "
-     "overlap; wan_execution_seconds_total adds up. quality is empty for Model_Initialization."},
+     "Seconds of stages that succeeded, without the step's number in the name. Stages may overlap; "
+     "wan_execution_seconds_total adds up."},
     {"wan_step_seconds", kHistogram, "seconds", "expert, model, quality, shape",
-     "Wall seconds of one denoising step. shape is WIDTHxHEIGHTxFRAMES; the first 32 shapes of a "
-     "process have their own, later ones are 'other'."},
+     "Seconds of one denoising step. shape is WIDTHxHEIGHTxFRAMES; beyond the first 32 of a "
+     "process it is 'other'."},
     {"wan_stage_flops_total", kCounter, "operations", "model, quality, stage",
-     "Floating-point operations of stages that succeeded, as the plan counts them."},
+     "Planned floating-point operations of stages that succeeded."},
     {"wan_step_flops_total", kCounter, "operations", "expert, model, quality, shape",
      "Floating-point operations of the steps that wan_step_seconds counts."},
 };
@@ -103,52 +99,51 @@ constexpr MetricRow kStorageRows[] = {
      "1 if the data folder takes writes; at 0 no job is accepted or begun."},
     {"wan_disk_free_bytes", kGauge, "bytes", "", "Free bytes of the data folder's disk."},
     {"wan_disk_reserved_bytes", kGauge, "bytes", "",
-     "Bytes that must be free for the accepted jobs and disk_reserve; while fewer are free, "
-     "new jobs are refused and health says NOT_SERVING."},
+     "Bytes that must be free for the accepted jobs and disk_reserve; while fewer are free, jobs "
+     "are refused and health says NOT_SERVING."},
     {"wan_artifact_bytes", kGauge, "bytes", "", "Bytes of the files of ended jobs."},
     {"wan_database_bytes", kGauge, "bytes", "", "Bytes of the job database and its log."},
     {"wan_store_write_seconds", kHistogram, "seconds", "operation",
      "Seconds of a synced transaction of the job database: insert (new jobs), apply (their "
      "changes), remove, vacuum, webhook, check (a probe whether it takes writes)."},
     {"wan_retention_removed_total", kCounter, "", "reason, what",
-     "Ended jobs removed by retention (jobs), or only their files (files), by limit: age, "
-     "bytes, count."},
+     "Ended jobs (jobs) or only their files (files) that retention removed, by limit: age, bytes, "
+     "count."},
     {"wan_retention_removed_bytes_total", kCounter, "bytes", "reason, what",
-     "Bytes removed by retention, by limit."},
+     "Bytes that retention removed, by limit."},
 };
 
 constexpr MetricRow kWireRows[] = {
     {"wan_grpc_calls_total", kCounter, "", "code, method",
-     "gRPC calls that have ended, by method (SERVICE/METHOD) and status code; every code of "
-     "every method exists from the start. Calls of unknown methods are not counted."},
+     "Ended gRPC calls, by SERVICE/METHOD and status code; all exist from the start. Unknown "
+     "methods are not counted."},
     {"wan_http_requests_total", kCounter, "", "code, route",
-     "Answered requests of the OpenAI video API, by route and HTTP code, which exist from the "
-     "start; 'other' is every unknown path."},
+     "Answered requests of the OpenAI video API, by route and HTTP code; all exist from the start. "
+     "'other' is every unknown path."},
     {"wan_grpc_call_seconds", kHistogram, "seconds", "code, method",
-     "Seconds of the calls that wan_grpc_calls_total counts; a stream counts when it ends. "
-     "Codes other than OK exist from their first call on."},
+     "Seconds of gRPC calls; a stream counts when it ends. Codes other than OK exist from their "
+     "first call on."},
     {"wan_http_request_seconds", kHistogram, "seconds", "code, route",
-     "Seconds until the requests that wan_http_requests_total counts were answered. Codes "
-     "other than 200 exist from their first answer on."},
+     "Seconds until requests of the OpenAI video API were answered. Codes other than 200 exist "
+     "from their first "
+     "answer on."},
     {"wan_job_watchers", kGauge, "", "", "Callers that follow a job's events now."},
     {"wan_grpc_connections", kGauge, "", "", "Open connections of the gRPC port."},
-    {"wan_grpc_connections_limit", kGauge, "", "",
-     "Most open connections of the gRPC port: max_connections."},
+    {"wan_grpc_connections_limit", kGauge, "", "", "Most open connections of the gRPC port."},
     {"wan_grpc_refused_connections_total", kCounter, "", "reason",
-     "Connections that were closed at once: too many from one address (address), too many in all "
-     "(total), no descriptor left (descriptors)."},
+     "Connections that were closed at once: too many from one address (address) or in all (total), "
+     "no descriptor left (descriptors)."},
     {"wan_grpc_misused_connections_total", kCounter, "", "reason",
-     "Connections that were closed because their caller broke a rule: not HTTP/2 (protocol), "
-     "headers of a call too large (header_block), too many open calls (streams), too many "
-     "reset calls (resets), or too many of either over all connections of an address "
-     "(address)."},
+     "Connections whose caller broke a rule: not HTTP/2 (protocol), headers of a call too large "
+     "(header_block), too many open calls (streams) or reset calls (resets), or too many of either "
+     "from one address (address)."},
     {"wan_grpc_request_bytes", kGauge, "bytes", "",
-     "Bytes of the requests over 64 KiB that the server reads or works on, over gRPC and HTTP."},
+     "Bytes of requests over 64 KiB in work, over gRPC and HTTP."},
     {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",
-     "Most bytes of requests over 64 KiB that the server reads or works on."},
+     "Most bytes of requests over 64 KiB in work."},
     {"wan_grpc_answer_bytes", kGauge, "bytes", "",
-     "Bytes of answers and stream messages over 16 KiB that callers have not taken yet, over "
-     "gRPC and HTTP."},
+     "Bytes of answers and stream messages over 16 KiB that callers have not taken yet, over gRPC "
+     "and HTTP."},
     {"wan_grpc_answer_bytes_limit", kGauge, "bytes", "",
      "Most bytes of answers and messages over 16 KiB that callers have not taken yet."},
     {"wan_grpc_streams", kGauge, "", "", "Open streams of every kind."},
@@ -156,66 +151,58 @@ constexpr MetricRow kWireRows[] = {
     {"wan_grpc_downloads", kGauge, "", "", "Open downloads."},
     {"wan_grpc_downloads_limit", kGauge, "", "", "Most open downloads."},
     {"wan_grpc_refused_calls_total", kCounter, "", "reason",
-     "Calls that were refused because the server was too busy (SERVER_BUSY) or their caller "
-     "held its share: requests and their bytes (requests), bytes of answers (answers), "
-     "streams, downloads, or any of these for calls without credentials (public)."},
+     "Refused calls: the server was too busy (SERVER_BUSY), or the caller held its share of "
+     "requests and their bytes (requests), bytes of answers (answers), streams, downloads, or of "
+     "what calls without credentials may have (public)."},
 };
 
 constexpr MetricRow kGpuRows[] = {
     {"wan_gpu_sm_activity_percent", kGauge, "percent", "UUID, device, name",
-     "SM activity of the GPU within the last second, 0 to 100 (GPM where the card has it, else "
-     "NVML "
-     "utilisation)."},
+     "SM activity within the last second (GPM where the card has it, else NVML utilisation)."},
     {"wan_gpu_sm_occupancy_percent", kGauge, "percent", "UUID, device, name",
-     "Resident warps of the SMs, as a share of the most possible, within the last second; from "
-     "GPM, like the next two."},
+     "Share of the most possible resident warps within the last second; from GPM, like the next "
+     "two."},
     {"wan_gpu_tensor_activity_percent", kGauge, "percent", "UUID, device, name",
      "Share of the last second in which tensor cores computed."},
     {"wan_gpu_dram_bandwidth_percent", kGauge, "percent", "UUID, device, name",
-     "Used share of the GPU memory's highest bandwidth within the last second."},
+     "Used share of the memory's highest bandwidth within the last second."},
     {"wan_gpu_busy_seconds_total", kCounter, "seconds", "UUID, device, name",
-     "Integral of the SM activity: rate() gives its mean over any interval, as a share."},
+     "Integral of the SM activity: rate() gives its mean as a share."},
     {"wan_gpu_tensor_seconds_total", kCounter, "seconds", "UUID, device, name",
-     "Integral of the tensor activity: rate() gives its mean as a share; from GPM, like the "
-     "next one."},
+     "Integral of the tensor activity; from GPM, like the next one."},
     {"wan_gpu_dram_seconds_total", kCounter, "seconds", "UUID, device, name",
-     "Integral of the used share of the memory's highest bandwidth."},
+     "Integral of the used share of the memory's bandwidth."},
     {"wan_gpu_memory_used_bytes", kGauge, "bytes", "UUID, device, name",
-     "Memory in use on the GPU, by all processes."},
+     "Memory in use, by all processes."},
     {"wan_gpu_memory_total_bytes", kGauge, "bytes", "UUID, device, name", "Memory of the GPU."},
     {"wan_gpu_allocator_bytes", kGauge, "bytes", "UUID, device, name",
-     "Memory that the engine's allocator holds on the GPU."},
-    {"wan_gpu_power_watts", kGauge, "watts", "UUID, device, name",
-     "Power that the GPU drew within the last second."},
+     "Memory that the engine's allocator holds."},
+    {"wan_gpu_power_watts", kGauge, "watts", "UUID, device, name", "Power within the last second."},
     {"wan_gpu_energy_joules_total", kCounter, "joules", "UUID, device, name",
-     "Energy that the GPU has used since the server started."},
+     "Energy since the server started."},
     {"wan_gpu_temperature_celsius", kGauge, "celsius", "UUID, device, name",
      "Temperature of the GPU."},
     {"wan_gpu_sm_clock_hertz", kGauge, "hertz", "UUID, device, name",
-     "Clock of the GPU's multiprocessors."},
-    {"wan_gpu_memory_clock_hertz", kGauge, "hertz", "UUID, device, name",
-     "Clock of the GPU's memory."},
+     "Clock of the multiprocessors."},
+    {"wan_gpu_memory_clock_hertz", kGauge, "hertz", "UUID, device, name", "Clock of the memory."},
     {"wan_gpu_throttled_seconds_total", kCounter, "seconds", "UUID, device, name, reason",
-     "Seconds in which the GPU's clocks were held down, by reason ('power cap', 'temperature' "
-     "and so on); several may hold at once."},
+     "Seconds in which the clocks were held down, by reason ('power cap', 'temperature' and so "
+     "on); several may hold at once."},
     {"wan_gpu_processes", kGauge, "", "UUID, device, name",
      "Processes with compute contexts on the GPU, the server included."},
     {"wan_device_group_serving", kGauge, "", "device, group",
-     "1 while the device group serves, 0 once one of its devices is lost. The label group is "
-     "the group's number, in the order of the settings."},
+     "1 while the device group serves, 0 once one of its devices is lost. group is its number in "
+     "the order of the settings."},
     {"wan_device_lost", kGauge, "", "cause",
-     "1 from the loss of the last group's device until the process ends, by cause: an error of "
-     "the driver (error) or a canary that failed (canary); else 0."},
+     "1 from the loss of the last group's device until the process ends, by cause: an error of the "
+     "driver (error) or a failed canary (canary); else 0."},
 };
 
 constexpr MetricRow kHostRows[] = {
-    {"wan_cpu_percent", kGauge, "percent", "",
-     "Mean use of all CPU cores of the machine, 0 to 100."},
-    {"wan_process_cpu_percent", kGauge, "percent", "",
-     "The server's part of wan_cpu_percent, 0 to 100."},
+    {"wan_cpu_percent", kGauge, "percent", "", "Mean use of all CPU cores of the machine."},
+    {"wan_process_cpu_percent", kGauge, "percent", "", "The server's part of wan_cpu_percent."},
     {"wan_system_memory_used_bytes", kGauge, "bytes", "",
-     "Memory in use on the machine; in the container, if a limit of its control group leaves "
-     "less."},
+     "Memory in use on the machine, or in the container if its limit leaves less."},
     {"wan_system_memory_total_bytes", kGauge, "bytes", "", "Memory of the machine, or that limit."},
     {"wan_process_memory_bytes", kGauge, "bytes", "", "Resident memory of the server."},
     {"wan_process_memory_peak_bytes", kGauge, "bytes", "",
@@ -233,8 +220,8 @@ constexpr MetricRow kHostRows[] = {
      "Start time of the process since unix epoch in seconds."},
     {"process_threads", kGauge, "", "", "Number of OS threads in the process."},
     {"wan_log_dropped_lines_total", kCounter, "", "log",
-     "Log lines that were dropped because their reader stood still: of stderr (server), and of "
-     "the file audit_log (audit)."},
+     "Log lines that were dropped because their reader stood still: of stderr (server), of the "
+     "file audit_log (audit)."},
     {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, revision, version",
      "Always 1; the labels show the build, the device and the dtype."},
 };

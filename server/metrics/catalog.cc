@@ -275,6 +275,7 @@ std::string MetricTables() {
     absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
                     "\n\n| metric | type | meaning |\n| --- | --- | --- |\n");
     for (const MetricRow& row : section.rows) {
+      if (row.name.starts_with("process_")) continue;  // as every client library of Prometheus has
       std::string labels;
       if (!row.labels.empty()) {
         labels =

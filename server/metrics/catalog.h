@@ -40,7 +40,7 @@ const MetricRow* FindRow(std::string_view name);
 const MetricRow& RowOf(std::string_view name);
 
 // Returns the part of docs/operate/metrics.md that is generated: a heading and a table for each
-// section.
+// section. The standard metrics whose names begin with process_ are left out.
 std::string MetricTables();
 
 }  // namespace wan::server

@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes the table of docs/operate/hardware.md from rows that `wan_bench memory` has measured: a line for each card.
+"""Makes the table of docs/operate/hardware.md from rows that `wan_bench memory` has measured: a line for each card, and
+the seconds of steps.
 
 A card's video that was not measured, but whose plan is that of a smaller card that was, needs no row: the same blocks under a
-wider limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each video. Needs wan_inspect in the
-PATH (or beside --inspect). Ends with 1 if a measured row is wrong.
+wider limit. Neither does the second of two cards with the same limit. The JSON file has an entry for each
+video. Needs wan_inspect in the PATH (or beside --inspect). Ends with 1 if a measured row is wrong.
 """
 import argparse
 import json
@@ -18,7 +19,6 @@ TABLE = {
     "t2v-a14b": ["832x480x81", "1280x720x81"],
     "i2v-a14b": ["832x480x81", "1280x720x81"],
 }
-SHAPES = list(dict.fromkeys(shape for shapes in TABLE.values() for shape in shapes))
 GIB = 1 << 30
 
 
@@ -70,22 +70,19 @@ def problem_of(row, plan):
     return "" if same_plan(row, plan) else "STALE: the plan has changed since"
 
 
-def spread(values, form, unit=""):
-    low, high = form.format(min(values)), form.format(max(values))
-    return (low if low == high else f"{low} to {high}") + unit
-
-
 def line_of(card, limit, measured):
-    """The card's line: of every video the stage whose estimate is furthest above its peak, and the last step, because kernels
-    and clocks are cold in a process' first."""
-    off = [max(100 * (stage["estimate_bytes"] / stage["peak_bytes"] - 1) for stage in row["stages"])
-           for row in measured]
+    """The card's line; of every video the stage counts whose estimate is furthest above its peak."""
+    off = [max(100 * (stage["estimate_bytes"] / stage["peak_bytes"] - 1) for stage in row["stages"]) for row in measured]
     most = max(row["process_bytes"] for row in measured) / GIB
-    steps = []
-    for shape in SHAPES:
-        seconds = [row["step_seconds"][-1] for row in measured if row["shape"] == shape]
-        steps.append(spread(seconds, "{:.2f}") if seconds else "")
-    return f"| {card} | {len(measured)} | {spread(off, '{:.1f}', ' %')} | {most:.2f} of {limit:g} | {' | '.join(steps)} |"
+    return f"| {card} | {len(measured)} | {min(off):.1f} to {max(off):.1f} % | {most:.2f} of {limit:g} |"
+
+
+def steps_of(measured):
+    """The seconds of the last steps of each shape, because kernels and clocks are cold in a process' first."""
+    seconds = {}
+    for row in measured:
+        seconds.setdefault(row["shape"], []).append(row["step_seconds"][-1])
+    return [f"{shape}: {min(times):.2f} to {max(times):.2f} s a step" for shape, times in sorted(seconds.items())]
 
 
 def main():
@@ -96,9 +93,9 @@ def main():
     parser.add_argument("--inspect", default="wan_inspect")
     args = parser.parse_args()
     rows = read_rows(args.results)
-    heads = ["card", "videos", "estimate above the peak", "missing from the device, GiB", *(f"{shape}, s a step" for shape in SHAPES)]
-    lines = [f"| {' | '.join(heads)} |", "| --- " * len(heads) + "|"]
+    lines = ["| card | videos | estimate above the peak | missing from the device, GiB |", "| --- | --- | --- | --- |"]
     entries = []
+    everything = []
     problems = []
     missing = []
     for card in CARDS:
@@ -122,7 +119,8 @@ def main():
                     measured.append(row)
         if measured:
             lines.append(line_of(card, limit, measured))
-    pathlib.Path(args.markdown).write_text("\n".join(lines + [""] * bool(problems + missing) + problems + missing) + "\n")
+            everything += measured
+    pathlib.Path(args.markdown).write_text("\n".join([*lines, "", *steps_of(everything), *problems, *missing]) + "\n")
     pathlib.Path(args.json).write_text(json.dumps(entries, indent=1) + "\n")
     return 1 if problems else 0
 

@@ -282,8 +282,7 @@ std::string MetricTables() {
             absl::StrCat("{", absl::StrReplaceAll(std::string(row.labels), {{", ", ","}}), "}");
       }
       absl::StrAppend(&page, "| `", std::string(row.name), labels, "` | ",
-                      std::string(NameOf(row.type)), row.unit.empty() ? "" : ", ",
-                      std::string(row.unit), " | ", std::string(row.help), " |\n");
+                      std::string(NameOf(row.type)), " | ", std::string(row.help), " |\n");
     }
   }
   return page;

@@ -273,7 +273,7 @@ std::string MetricTables() {
   std::string page;
   for (const MetricSection& section : kSections) {
     absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
-                    "\n\n| metric | type | meaning |\n| --- | --- | --- |\n");
+                    "\n\n| metric | meaning |\n| --- | --- |\n");
     for (const MetricRow& row : section.rows) {
       if (row.name.starts_with("process_")) continue;  // as every client library of Prometheus has
       std::string labels;
@@ -281,8 +281,10 @@ std::string MetricTables() {
         labels =
             absl::StrCat("{", absl::StrReplaceAll(std::string(row.labels), {{", ", ","}}), "}");
       }
-      absl::StrAppend(&page, "| `", std::string(row.name), labels, "` | ",
-                      std::string(NameOf(row.type)), " | ", std::string(row.help), " |\n");
+      // Counters and gauges can be told apart by their names.
+      absl::StrAppend(&page, "| `", std::string(row.name), labels, "`",
+                      row.type == kHistogram ? " (histogram) | " : " | ", std::string(row.help),
+                      " |\n");
     }
   }
   return page;

@@ -74,7 +74,7 @@ def line_of(card, limit, measured):
     """The card's line; of every video the stage counts whose estimate is furthest above its peak."""
     off = [max(100 * (stage["estimate_bytes"] / stage["peak_bytes"] - 1) for stage in row["stages"]) for row in measured]
     most = max(row["process_bytes"] for row in measured) / GIB
-    return f"| {card} | {len(measured)} | {min(off):.1f} to {max(off):.1f} % | {most:.2f} of {limit:g} |"
+    return f"| {card} | {min(off):.1f} to {max(off):.1f} % | {most:.2f} of {limit:g} |"
 
 
 def steps_of(measured):
@@ -93,7 +93,7 @@ def main():
     parser.add_argument("--inspect", default="wan_inspect")
     args = parser.parse_args()
     rows = read_rows(args.results)
-    lines = ["| card | videos | estimate above the peak | missing from the device, GiB |", "| --- | --- | --- | --- |"]
+    lines = ["| card | estimate above the peak | missing from the device, GiB |", "| --- | --- | --- |"]
     entries = []
     everything = []
     problems = []

@@ -23,7 +23,7 @@
 namespace wan {
 namespace {
 
-// How many queries count for a row of the error table in docs/measured/performance.md.
+// How many queries count for an error in docs/measured/performance.md.
 constexpr int64_t kErrorQueries = 1500;
 constexpr int64_t kErrorHeads = 2;
 

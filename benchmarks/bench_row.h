@@ -1,5 +1,6 @@
 // A measured row of a wan_bench command, printed as a line of JSON or as a row of a table.
-// docs/measured/performance.md describes the fields.
+// The JSON has the names of the members below, without those that do not apply, and
+// "least_seconds", "most_seconds", "flop_per_second", "bytes_per_second" and "ratio".
 #pragma once
 
 #include <cstdint>

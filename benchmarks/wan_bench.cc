@@ -1,6 +1,6 @@
 // Measures one component, or one job, without the server. Every command prints a table or, with
-// --json, one line of JSON per row. docs/measured/performance.md describes the fields, and how to
-// repeat the published measurements.
+// --json, one line of JSON per row, whose fields bench_row.h describes.
+// docs/measured/performance.md says how to repeat the published measurements.
 #include <c10/util/Exception.h>
 
 #include <cstdio>

@@ -90,7 +90,7 @@ constexpr Signature kSignatures[] = {
     {"version https://git-lfs"sv, 0, "is a Git LFS pointer, not the file: run git lfs pull", {}},
     {"PK\x03\x04"sv, 0, "is a zip archive or a file of torch.save (.pth, .pt)",
      FileContent::kTorchArchive},
-    {"GGUF"sv, 0, "is a GGUF file", {}},
+    {"GGUF"sv, 0, "is a GGUF file", FileContent::kGguf},
     {"\x1f\x8b"sv, 0, "is compressed with gzip: unpack it first (gunzip)", {}},
     {"\x28\xb5\x2f\xfd"sv, 0, "is compressed with Zstandard: unpack it first (unzstd)", {}},
     {"\xfd"

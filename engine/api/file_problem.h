@@ -26,6 +26,7 @@ bool IsGiven(const std::string& path);
 enum class FileContent {
   kSafetensors,
   kTorchArchive,  // a zip archive written by torch.save
+  kGguf,
   kJson,
   kYaml,
   kSentencePiece,  // a protobuf message

@@ -14,6 +14,7 @@
 #include "absl/status/statusor.h"
 #include "engine/formats/dtype.h"
 #include "engine/formats/mapped_file.h"
+#include "engine/formats/tensor_decoder.h"
 
 namespace wan {
 
@@ -23,15 +24,30 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   uint64_t bytes = 0;  // number of elements times DTypeSize
   std::string file;    // path of the file that has the tensor, for messages
+  // The form in which the file keeps the tensor, for example "BF16", "Q4_K" or "F8_E4M3 scaled". If
+  // it is not the name of `dtype`, the values are widened while they are read.
+  std::string stored_as;
 };
 
 struct TensorBytes {
-  std::span<const std::byte> bytes;   // contiguous, row-major, little endian, aligned to the dtype
+  // Contiguous, row-major, little endian, aligned to the dtype; or blocks for `decoder`.
+  std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;  // keeps the memory of `bytes` valid
   const MappedFile* file = nullptr;   // the file that `bytes` maps; null if `bytes` are a copy
+  // Makes the values of `bytes`; null: the bytes are the values.
+  std::shared_ptr<const TensorDecoder> decoder = nullptr;
+  // With a decoder: the part of the values, in bytes of bf16, that this object stands for.
+  size_t begin = 0;
+  size_t end = 0;
 
-  // Fills `out` with the bytes that begin at `offset`; there must be enough of them. Files are read
-  // with MappedFile::Read, whose errors this function returns. Any thread may call it.
+  // Returns the number of bytes of the values.
+  size_t size() const { return decoder == nullptr ? bytes.size() : end - begin; }
+  // Returns `count` bytes of the values from `offset` on; there must be enough of them.
+  TensorBytes Part(size_t offset, size_t count) const;
+
+  // Fills `out` with the bytes of the values that begin at `offset`; there must be enough of them.
+  // Files are read with MappedFile::Read, whose errors this function returns. Any thread may call
+  // it.
   absl::Status Read(size_t offset, std::span<std::byte> out) const;
 };
 
@@ -47,10 +63,11 @@ class WeightSource {
   virtual const TensorInfo* Find(std::string_view name) const = 0;
 
   // Returns the bytes of one of this source's tensors. The bytes are a view of the mapped file, or
-  // a copy if they are not aligned in the file. The bytes stay valid as long as `owner` lives, even
-  // if the source does not. Read them with TensorBytes::Read: access through the view raises SIGBUS
-  // if somebody has truncated the file. NOT_FOUND for an unknown name, FAILED_PRECONDITION if the
-  // source is synthetic.
+  // a copy if they are not aligned in the file; if they have a decoder, only TensorBytes::Read
+  // gives the values. The bytes stay valid as long as `owner` lives, even if the source does not.
+  // Read them with TensorBytes::Read: access through the view raises SIGBUS if somebody has
+  // truncated the file. NOT_FOUND for an unknown name, FAILED_PRECONDITION if the source is
+  // synthetic.
   virtual absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const = 0;
 
   // Returns whether the tensors have names, shapes and dtypes but no bytes. Loading then fills them

@@ -66,7 +66,8 @@ absl::StatusOr<StoredTensor> ReadEntry(const std::string& name, const json& entr
   const uint64_t begin = (*offsets)[0], end = (*offsets)[1];
   if (end > data.size()) {
     return damaged(absl::StrCat("ends at byte ", end, " of the data, but there are only ",
-                                data.size(), ": the file was cut or its header changed"));
+                                data.size(),
+                                ": the file was cut or its header changed; download it again"));
   }
   const std::optional<int64_t> elements = ElementCount(*shape);
   int64_t bytes = 0;
@@ -197,8 +198,9 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
                                       " bytes that are allowed; must be a safetensors file"));
   }
   if (header_length > bytes.size() - header_at) {
-    return Damaged(path, absl::StrCat("claims a header of ", header_length,
-                                      " bytes, but the file is ", bytes.size(), " bytes long"));
+    return Damaged(path,
+                   absl::StrCat("claims a header of ", header_length, " bytes, but the file is ",
+                                bytes.size(), " bytes long: it was cut; download it again"));
   }
   const absl::StatusOr<std::vector<std::byte>> header_bytes =
       (*file)->Copy(bytes.subspan(header_at, header_length));

@@ -13,6 +13,7 @@
 #include "absl/status/status.h"
 #include "engine/formats/dtype.h"
 #include "engine/formats/mapped_file.h"
+#include "engine/formats/tensor_decoder.h"
 
 namespace wan {
 
@@ -21,6 +22,9 @@ struct StoredTensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // contiguous; as many bytes as shape and dtype need
+  // Makes the values of `bytes`, which are then blocks; `dtype` is that of the values. Null: the
+  // bytes are the values.
+  std::shared_ptr<const TensorDecoder> decoder = nullptr;
 };
 
 struct TensorFile {
@@ -28,7 +32,7 @@ struct TensorFile {
   std::shared_ptr<const void> mapping;  // keeps the memory of all bytes valid
   const MappedFile* file = nullptr;     // the file that `mapping` maps
   std::vector<StoredTensor> tensors;
-  std::map<std::string, std::string> metadata;  // the header's __metadata__; safetensors only
+  std::map<std::string, std::string> metadata;  // the header's texts, if it has any
 };
 
 // The files of one component of a model. If a file has a problem, it is left out, and the problem

@@ -50,7 +50,7 @@ StagedUpload::~StagedUpload() {
 }
 
 void StagedUpload::Copy(TensorBytes source, const at::Tensor& device) {
-  if (source.bytes.empty()) return;
+  if (source.size() == 0) return;
   WeightMover::Mark after = mover_.MarkCompute();
   const absl::MutexLock lock(&mutex_);
   items_.push_back({std::move(source), device, std::move(after)});
@@ -113,7 +113,7 @@ std::optional<StagedUpload::Chunk> StagedUpload::Take() {
   mutex_.Await(absl::Condition(&is_called));
   if (ending_) return std::nullopt;
   const Item& item = items_[next_item_];
-  const auto size = static_cast<int64_t>(item.source.bytes.size());
+  const auto size = static_cast<int64_t>(item.source.size());
   const Chunk chunk = {&item, next_byte_, std::min(chunk_bytes_, size - next_byte_)};
   next_byte_ += chunk.bytes;
   if (next_byte_ == size) {

@@ -48,7 +48,7 @@ class StagedUpload {
   StagedUpload& operator=(const StagedUpload&) = delete;
 
   // Queues a copy of `source` to `device` and returns at once. `device` must be a contiguous kByte
-  // tensor, as long as `source`.
+  // tensor, as long as the values of `source`.
   void Copy(TensorBytes source, const at::Tensor& device);
 
   // Blocks until every queued copy has been read from its file and started. Work that is queued for

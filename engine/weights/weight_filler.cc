@@ -135,9 +135,9 @@ void WeightFiller::FillRows(const TensorInfo& info, int64_t first, const at::Ten
   }
   const at::ScalarType stored = ToScalarType(info.dtype);
   const size_t row_bytes = static_cast<size_t>(out.size(1)) * at::elementSize(stored);
-  bytes->bytes = bytes->bytes.subspan(static_cast<size_t>(first) * row_bytes,
-                                      static_cast<size_t>(out.size(0)) * row_bytes);
-  Write(*std::move(bytes), stored, out);
+  Write(bytes->Part(static_cast<size_t>(first) * row_bytes,
+                    static_cast<size_t>(out.size(0)) * row_bytes),
+        stored, out);
 }
 
 void WeightFiller::FillRounded(const TensorInfo& info, at::ScalarType dtype,

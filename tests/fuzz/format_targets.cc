@@ -3,14 +3,17 @@
 
 #include <array>
 #include <cstddef>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/formats/dtype.h"
+#include "engine/formats/gguf.h"
 #include "engine/formats/json_text.h"
 #include "engine/formats/pickle.h"
 #include "engine/formats/safetensors.h"
@@ -33,9 +36,18 @@ void ReadTensors(const TensorFile& file) {
   std::byte all{};
   for (const StoredTensor& tensor : file.tensors) {
     Require(names.insert(tensor.name).second, "a file's tensors have different names");
-    uint64_t bytes = DTypeSize(tensor.dtype);
-    for (const int64_t size : tensor.shape) bytes *= static_cast<uint64_t>(size);
-    Require(tensor.bytes.size() == bytes, "a tensor has the bytes of its shape");
+    uint64_t elements = 1;
+    for (const int64_t size : tensor.shape) elements *= static_cast<uint64_t>(size);
+    if (tensor.decoder != nullptr) {
+      Require(tensor.bytes.size() * tensor.decoder->block_elements() ==
+                  elements * tensor.decoder->block_bytes(),
+              "a tensor has the blocks of its shape");
+      std::vector<uint16_t> values(elements);
+      tensor.decoder->Decode(0, tensor.bytes, values);
+    } else {
+      Require(tensor.bytes.size() == elements * DTypeSize(tensor.dtype),
+              "a tensor has the bytes of its shape");
+    }
     for (const std::byte byte : tensor.bytes) all ^= byte;
   }
   volatile std::byte sink = all;
@@ -93,6 +105,13 @@ void FuzzSafetensorsIndex(FuzzInput input) {
 void FuzzTorchArchive(FuzzInput input) {
   const MemoryFile file(input);
   const absl::StatusOr<TensorFile> read = ReadTorchArchive(file.path());
+  RequireCode(read.status(), {kOk, kDataLoss, kUnimplemented});
+  if (read.ok()) ReadTensors(*read);
+}
+
+void FuzzGguf(FuzzInput input) {
+  const MemoryFile file(input);
+  const absl::StatusOr<TensorFile> read = ReadGguf(file.path());
   RequireCode(read.status(), {kOk, kDataLoss, kUnimplemented});
   if (read.ok()) ReadTensors(*read);
 }

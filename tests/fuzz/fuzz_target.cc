@@ -15,6 +15,7 @@ std::span<const FuzzTarget> FuzzTargets() {
   static constexpr FuzzTarget kTargets[] = {
       {"config", FuzzConfig},
       {"exif", FuzzExif},
+      {"gguf", FuzzGguf},
       {"http2", FuzzHttp2},
       {"http_form", FuzzHttpForm},
       {"image", FuzzImage},

@@ -31,6 +31,7 @@ std::span<const FuzzTarget> FuzzTargets();
 // report), Savepoint. The operator: Config, TokenFile.
 void FuzzConfig(FuzzInput input);
 void FuzzExif(FuzzInput input);
+void FuzzGguf(FuzzInput input);
 void FuzzHttp2(FuzzInput input);
 void FuzzHttpForm(FuzzInput input);
 void FuzzImage(FuzzInput input);

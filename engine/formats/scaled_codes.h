@@ -1,0 +1,31 @@
+// Widens matrices that files keep as codes of 8 bits with scales in fp32: value = code * scale.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "engine/formats/dtype.h"
+#include "engine/formats/tensor_decoder.h"
+
+namespace wan {
+
+// The scales of a matrix. Scale [r / rows, c / columns] belongs to element [r, c].
+struct CodeScales {
+  // The extent of the part of the matrix that has one scale: the whole matrix, a row, or a tile.
+  size_t rows = 1;
+  size_t columns = 1;
+  std::vector<float> values;  // row-major
+};
+
+// Returns whether codes of this dtype are widened: F8_E4M3, F8_E5M2 and I8 are.
+bool IsCode(DType dtype);
+
+// Makes the decoder of a tensor of `dtype`, of which IsCode is true, whose rows have `columns`
+// elements. There must be a scale for each element. `scales` is empty (no values) for codes that
+// are the values themselves.
+std::shared_ptr<const TensorDecoder> MakeCodeDecoder(DType dtype, size_t columns,
+                                                     CodeScales scales);
+
+}  // namespace wan

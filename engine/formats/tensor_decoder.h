@@ -1,0 +1,30 @@
+// How to widen a tensor that a file keeps in another form than as an array of its dtype: in blocks
+// of a few bits (GGUF), or as codes of 8 bits with scales.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+namespace wan {
+
+// Immutable and thread-safe. The values are computed in fp32 and rounded to bf16.
+class TensorDecoder {
+ public:
+  virtual ~TensorDecoder() = default;
+
+  // Returns the name of the form for reports, for example "Q4_K".
+  virtual std::string_view name() const = 0;
+  // The number of consecutive elements that are coded together, and the bytes of their code.
+  virtual size_t block_elements() const = 0;
+  virtual size_t block_bytes() const = 0;
+
+  // Widens some blocks. `first` is the index in the tensor of the first element, a multiple of
+  // block_elements(). `codes` are the blocks' bytes, and `out` has room for their elements. The
+  // codes may be any bytes, because files are not trusted.
+  virtual void Decode(size_t first, std::span<const std::byte> codes,
+                      std::span<uint16_t> out) const = 0;
+};
+
+}  // namespace wan

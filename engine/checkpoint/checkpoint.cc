@@ -17,6 +17,8 @@ std::string_view LayoutName(Layout layout) {
       return "diffusers";
     case Layout::kSynthetic:
       return "synthetic";
+    case Layout::kFiles:
+      return "files";
   }
   return "unknown";
 }
@@ -33,6 +35,8 @@ Checkpoint::Checkpoint(std::unique_ptr<const CheckpointParts> parts) : parts_(st
 Checkpoint::~Checkpoint() = default;
 
 const std::string& Checkpoint::path() const { return parts_->path; }
+
+const std::string& Checkpoint::folder() const { return parts_->folder; }
 
 Layout Checkpoint::layout() const { return *parts_->layout; }
 

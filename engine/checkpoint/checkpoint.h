@@ -4,6 +4,9 @@
 //   absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open("/models/ti2v-5b");
 //   const WeightSource& weights = (*checkpoint)->transformer();
 //
+// A checkpoint can also be put together from files of single components, whose tensors have the
+// names of upstream, diffusers, ComfyUI or llama.cpp (engine/api/model_source.h).
+//
 // There are two published layouts: upstream's (config.json, safetensors, .pth files) and diffusers'
 // (model_index.json and one folder per component). docs/operate/checkpoints.md lists the files of
 // each.
@@ -26,17 +29,17 @@ namespace wan {
 
 struct CheckpointParts;
 
-enum class Layout { kOriginal, kDiffusers, kSynthetic };
+enum class Layout { kOriginal, kDiffusers, kSynthetic, kFiles };
 
-// Returns "original", "diffusers" or "synthetic".
+// Returns "original", "diffusers", "synthetic", or "files" if parts were named.
 std::string_view LayoutName(Layout layout);
 
 // A complete and checked checkpoint: it has exactly the tensors that its dimensions require, with
 // the right shapes and a floating-point dtype. Immutable and thread-safe.
 class Checkpoint {
  public:
-  // Opens the folder of a checkpoint. "synthetic:NAME" stands for a model without stored weights
-  // (synthetic_models.h lists the names).
+  // Opens the folder of a checkpoint, or the parts that `path` names. "synthetic:NAME" stands for a
+  // model without stored weights (synthetic_models.h lists the names).
   //
   // The call takes milliseconds, because it maps the files and does not read them. DATA_LOSS if the
   // checkpoint is damaged or incomplete, NOT_FOUND if a file or tensor is missing, UNIMPLEMENTED if
@@ -49,6 +52,8 @@ class Checkpoint {
   Checkpoint& operator=(const Checkpoint&) = delete;
 
   const std::string& path() const;
+  // Returns the folder; empty if all parts were named.
+  const std::string& folder() const;
   Layout layout() const;
   FamilyId family() const;
 

@@ -10,10 +10,14 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/file_problem.h"
+#include "engine/api/model_source.h"
+#include "engine/checkpoint/component_assembly.h"
+#include "engine/checkpoint/component_files.h"
 #include "engine/checkpoint/config_reader.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/few_step_config.h"
 #include "engine/checkpoint/generation_defaults.h"
+#include "engine/checkpoint/put_together.h"
 #include "engine/checkpoint/step_ratios_file.h"
 #include "engine/checkpoint/synthetic_models.h"
 #include "engine/checkpoint/weight_tables.h"
@@ -59,22 +63,28 @@ std::string Instead(const fs::path& path) {
   return "";
 }
 
-void AddFile(CheckpointParts& parts, const std::string& path, const FileVersion& version) {
-  parts.files.push_back(
-      {fs::path(path).lexically_relative(parts.path).generic_string(), path, version});
+// `part` is the name of the file's part of the model.
+void AddFile(CheckpointParts& parts, std::string_view part, const std::string& path,
+             const FileVersion& version) {
+  std::string name =
+      parts.folder.empty() ? "" : fs::path(path).lexically_relative(parts.folder).generic_string();
+  if (name.empty() || name.starts_with("..")) {
+    name = absl::StrCat(std::string(part), "/", fs::path(path).filename().string());
+  }
+  parts.files.push_back({std::move(name), path, version});
 }
 
 // Records the version of the file. Call it before the file is read, so that a later change of the
 // file is noticed. A missing file is ignored here, because the code that reads it reports it.
 void NoteFile(CheckpointParts& parts, const fs::path& path) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
-  if (version.ok()) AddFile(parts, path.string(), *version);
+  if (version.ok()) AddFile(parts, "", path.string(), *version);
 }
 
 template <typename Config>
 void AddWeights(CheckpointParts& parts, const Component<Config>& component) {
   for (const TensorFile& file : component.files.files) {
-    AddFile(parts, file.path, file.file->version());
+    AddFile(parts, component.name, file.path, file.file->version());
   }
 }
 
@@ -87,22 +97,6 @@ void CompleteFiles(CheckpointParts& parts) {
   AddWeights(parts, parts.vae);
   std::sort(parts.files.begin(), parts.files.end(),
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
-}
-
-// Builds a component. `read_config` makes its config from the files; if files and config are sound,
-// the weights are added.
-template <typename Config, typename ReadConfig>
-Component<Config> Assemble(std::string name, std::string where, TensorFiles files, Naming naming,
-                           ReadConfig read_config) {
-  Component<Config> component{.name = std::move(name), .where = std::move(where)};
-  component.files = std::move(files);
-  component.problems = component.files.problems;
-  component.config = read_config(component.files, component.where, component.problems);
-  if (component.config.has_value() && component.files.problems.empty()) {
-    component.weights = MakeFileWeights(component.files, ExpectedTensors(*component.config), naming,
-                                        component.where, component.problems);
-  }
-  return component;
 }
 
 TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
@@ -128,9 +122,12 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts
   return {whole, OneFile(ReadSafetensors(whole))};
 }
 
+// Sets the path of the tokenizer, unless it is set.
 void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
+  if (!parts.tokenizer_path.empty()) return;
   parts.tokenizer_path = path.string();
-  NoteFile(parts, path);
+  const absl::StatusOr<FileVersion> version = FileVersion::Of(parts.tokenizer_path);
+  if (version.ok()) AddFile(parts, NameOf(ModelPart::kTokenizer), parts.tokenizer_path, *version);
   absl::Status readable = CheckPath(parts.tokenizer_path, PathKind::kFile);
   if (!readable.ok()) parts.problems.push_back(std::move(readable));
 }
@@ -166,7 +163,7 @@ VaeKind UpstreamVaeKind(const CheckpointParts& parts) {
 }
 
 void ReadOriginal(CheckpointParts& parts) {
-  const fs::path root = parts.path;
+  const fs::path root = parts.folder;
   parts.layout = Layout::kOriginal;
   const bool single = Exists(root / "config.json");
   const std::vector<fs::path> folders =
@@ -286,7 +283,7 @@ ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, Checkp
 }
 
 void ReadDiffusers(CheckpointParts& parts) {
-  const fs::path root = parts.path;
+  const fs::path root = parts.folder;
   const std::string index_path = (root / "model_index.json").string();
   parts.layout = Layout::kDiffusers;
   for (const char* const file :
@@ -409,16 +406,29 @@ void CheckTogether(CheckpointParts& parts) {
   }
 }
 
-}  // namespace
+// Returns what a file is that stands where the folder of a checkpoint should.
+absl::Status DescribeFile(const std::string& path) {
+  TensorFiles files = ReadComponentFiles(path);
+  if (!files.problems.empty()) return files.problems.front();
+  const absl::StatusOr<Recognised> recognised = RecogniseComponent(path, files);
+  if (!recognised.ok()) return recognised.status();
+  return absl::FailedPreconditionError(absl::StrCat(
+      path, ": is only the ", std::string(NameOf(recognised->kind)),
+      " of a model; name all parts, for example transformer.high=FILE,transformer.low=FILE,"
+      "text_encoder=FILE,vae=FILE,tokenizer=FILE, or a folder and what replaces its parts, for "
+      "example path=FOLDER,vae=FILE"));
+}
 
-CheckpointParts ReadCheckpointParts(const std::string& path) {
-  CheckpointParts parts;
-  parts.path = path;
+// Reads the checkpoint in parts.folder.
+void ReadFolder(CheckpointParts& parts) {
+  const std::string& path = parts.folder;
   const fs::path root = path;
   absl::Status folder;
   if (std::string_view name = path; name.starts_with(kSyntheticScheme)) {
     name.remove_prefix(kSyntheticScheme.size());
     ReadSynthetic(parts, name);
+  } else if (IsTensorFile(path) && !LooksLikeCheckpoint(root.parent_path())) {
+    parts.problems.push_back(DescribeFile(path));
   } else if (folder = CheckPath(path, PathKind::kFolder); !folder.ok()) {
     parts.problems.push_back(
         absl::Status(folder.code(), absl::StrCat(folder.message(), Instead(root))));
@@ -433,7 +443,27 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
                                     "that of diffusers (model_index.json)" +
                                         Instead(root)));
   }
-  if (parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers) {
+}
+
+}  // namespace
+
+CheckpointParts ReadCheckpointParts(const std::string& path) {
+  CheckpointParts parts;
+  parts.path = path;
+  const absl::StatusOr<ModelSource> source = ParseModelSource(path);
+  if (!source.ok()) {
+    parts.problems.push_back(source.status());
+    return parts;
+  }
+  parts.folder = source->base;
+  if (const std::string tokenizer = TokenizerPath(*source); !tokenizer.empty()) {
+    SetTokenizer(parts, tokenizer);
+  }
+  if (!source->base.empty()) ReadFolder(parts);
+  const bool has_folder = parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers;
+  if (!source->parts.empty()) PutTogether(*source, parts);
+  if (has_folder) {
+    const fs::path root = parts.folder;
     NoteFile(parts, root / "generation_defaults.json");
     parts.generation_defaults =
         ReadGenerationDefaults((root / "generation_defaults.json").string(), parts.problems);

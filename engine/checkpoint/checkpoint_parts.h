@@ -29,7 +29,8 @@ struct Component {
 };
 
 struct CheckpointParts {
-  std::string path;
+  std::string path;    // the folder, or the text that names parts (engine/api/model_source.h)
+  std::string folder;  // the folder with the files that are not named; empty if there is none
   std::optional<Layout> layout;
   std::optional<FamilyId> family;  // null if the model's family could not be determined
   std::optional<double> expert_boundary;

@@ -15,6 +15,7 @@
 
 #include "absl/status/status.h"
 #include "engine/checkpoint/model_config.h"
+#include "engine/checkpoint/weight_tables.h"
 #include "engine/formats/tensor_file.h"
 
 namespace wan {
@@ -31,6 +32,17 @@ std::optional<TextEncoderConfig> ReadOriginalTextEncoder(const TensorFiles& file
 std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where,
                                          std::vector<absl::Status>& problems);
+
+// Read the dimensions from the shapes of tensors alone, which have the names of either layout.
+// Whatever the shapes do not show is as in the published models, or as in `like` if that is set and
+// as wide. model_type is that of `like`, or empty.
+std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const TensorFiles& files,
+                                                       const std::string& where,
+                                                       const std::optional<TransformerConfig>& like,
+                                                       std::vector<absl::Status>& problems);
+std::optional<VaeConfig> ReadVaeShapes(Naming naming, const TensorFiles& files,
+                                       const std::string& where,
+                                       std::vector<absl::Status>& problems);
 
 // model_type stays empty, because diffusers' files do not have it.
 std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& config_path,

@@ -1,4 +1,4 @@
-// Implements config_reader.h for upstream's layout.
+// Implements config_reader.h for upstream's layout and for files without a config.
 #include <algorithm>
 #include <charconv>
 #include <map>
@@ -15,6 +15,11 @@ namespace wan {
 namespace {
 
 using Problems = std::vector<absl::Status>;
+
+// What the published models have in common and the shapes of tensors do not show.
+constexpr int64_t kPublishedHeadWidth = 128;
+constexpr int64_t kPublishedTextLength = 512;
+constexpr double kPublishedEps = 1e-6;
 
 // Reads dimensions from the shapes of tensors, by their names. If a tensor is missing, the result
 // is 0, and the object remembers that the shapes are not sufficient.
@@ -134,6 +139,83 @@ std::optional<TextEncoderConfig> ReadOriginalTextEncoder(const TensorFiles& file
   if (!shapes.sufficient()) return std::nullopt;
   config.head_dim = config.num_heads > 0 ? attention_dim / config.num_heads : 0;
   return Checked(config, where, problems);
+}
+
+std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const TensorFiles& files,
+                                                       const std::string& where,
+                                                       const std::optional<TransformerConfig>& like,
+                                                       Problems& problems) {
+  const bool upstream = naming == Naming::kUpstream;
+  const auto named = [&](const char* name, const char* diffusers) {
+    return upstream ? name : diffusers;
+  };
+  TransformerConfig config;
+  Shapes shapes(files, where, problems);
+  constexpr std::string_view kPatches = "patch_embedding.weight";
+  config.dim = shapes.Extent(kPatches, 5, 0);
+  config.in_channels = shapes.Extent(kPatches, 5, 1);
+  for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
+    config.patch_size[axis] = shapes.Extent(kPatches, 5, 2 + axis);
+  }
+  config.ffn_dim =
+      shapes.Extent(named("blocks.0.ffn.0.weight", "blocks.0.ffn.net.0.proj.weight"), 2, 0);
+  config.freq_dim = shapes.Extent(
+      named("time_embedding.0.weight", "condition_embedder.time_embedder.linear_1.weight"), 2, 1);
+  config.text_dim = shapes.Extent(
+      named("text_embedding.0.weight", "condition_embedder.text_embedder.linear_1.weight"), 2, 1);
+  config.num_layers = shapes.Blocks();
+  const int64_t outputs = shapes.Extent(named("head.head.weight", "proj_out.weight"), 2, 0);
+  if (!shapes.sufficient()) return std::nullopt;
+  // The product cannot overflow: Contradictions() refuses larger patches.
+  int64_t patch = 1;
+  for (const int64_t extent : config.patch_size) patch *= std::min(extent, kMaxPatch + 1);
+  config.out_channels = patch > 0 ? outputs / patch : 0;
+  config.text_len = kPublishedTextLength;
+  config.eps = kPublishedEps;
+  if (like.has_value() && like->dim == config.dim) {
+    config.num_heads = like->num_heads;
+    config.text_len = like->text_len;
+    config.eps = like->eps;
+    config.cross_attn_norm = like->cross_attn_norm;
+    config.qk_norm = like->qk_norm;
+    config.model_type = like->model_type;
+  } else if (config.dim % kPublishedHeadWidth != 0) {
+    problems.push_back(
+        Unsupported(where, absl::StrCat("has the width ", config.dim,
+                                        ", which is not a multiple of the ", kPublishedHeadWidth,
+                                        " of a head; name a folder whose config.json has "
+                                        "the number of heads as well (path=FOLDER)")));
+    return std::nullopt;
+  } else {
+    config.num_heads = config.dim / kPublishedHeadWidth;
+  }
+  return Checked(config, where, problems);
+}
+
+std::optional<VaeConfig> ReadVaeShapes(Naming naming, const TensorFiles& files,
+                                       const std::string& where, Problems& problems) {
+  const bool upstream = naming == Naming::kUpstream;
+  Shapes shapes(files, where, problems);
+  const int64_t channels =
+      shapes.Extent(upstream ? "conv2.weight" : "post_quant_conv.weight", 5, 0);
+  const int64_t width =
+      shapes.Extent(upstream ? "encoder.conv1.weight" : "encoder.conv_in.weight", 5, 0);
+  const int64_t decoder_width =
+      shapes.Extent(upstream ? "decoder.head.0.gamma" : "decoder.norm_out.gamma", 4, 0);
+  if (!shapes.sufficient()) return std::nullopt;
+  for (const VaeKind kind : {VaeKind::kWan21, VaeKind::kWan22}) {
+    VaeConfig config = UpstreamVae(kind);
+    if (static_cast<int64_t>(config.latents_mean.size()) != channels) continue;
+    config.z_dim = channels;
+    config.base_dim = width;
+    config.decoder_base_dim = decoder_width / config.dim_mult.front();
+    SetStrides(config);
+    return Checked(config, where, problems);
+  }
+  problems.push_back(Unsupported(where, absl::StrCat("is a VAE with ", channels,
+                                                     " latent channels; must have 16 (Wan2.1) or "
+                                                     "48 (Wan2.2)")));
+  return std::nullopt;
 }
 
 std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,

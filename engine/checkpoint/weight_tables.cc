@@ -7,7 +7,9 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/scaled_weights.h"
 #include "engine/formats/file_errors.h"
+#include "engine/formats/scaled_codes.h"
 
 namespace wan {
 namespace {
@@ -46,7 +48,7 @@ class FileWeights final : public NamedTensors {
     }
     const TensorBytes& mapped = found->second;
     const auto address = reinterpret_cast<uintptr_t>(mapped.bytes.data());
-    if (address % DTypeSize(tensor.dtype) == 0) return mapped;
+    if (mapped.decoder != nullptr || address % DTypeSize(tensor.dtype) == 0) return mapped;
     return Aligned(mapped);
   }
 
@@ -79,15 +81,8 @@ class SyntheticWeights final : public NamedTensors {
   const uint64_t seed_;
 };
 
-struct Located {
-  const TensorFile* file = nullptr;
-  const StoredTensor* tensor = nullptr;
-};
-
-using Stored = std::map<std::string_view, Located>;
-
-Stored IndexByName(const TensorFiles& files, Naming naming) {
-  Stored stored;
+StoredTensors IndexByName(const TensorFiles& files, Naming naming) {
+  StoredTensors stored;
   for (const TensorFile& file : files.files) {
     for (const StoredTensor& tensor : file.tensors) {
       stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor});
@@ -108,42 +103,68 @@ bool IsComputable(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
 
+// Adds the problems of one stored tensor, which must become the tensor `spec`.
+void CheckStored(const Located& values, const TensorSpec& spec, const std::string& name,
+                 std::vector<absl::Status>& problems) {
+  const StoredTensor& tensor = *values.tensor;
+  const std::string alias = name == spec.name ? "" : absl::StrCat(" (", spec.name, ")");
+  if (tensor.shape != spec.shape) {
+    problems.push_back(
+        Damaged(values.file->path,
+                absl::StrCat("tensor ", name, alias, " has shape ", ShapeText(tensor.shape),
+                             ", expected ", ShapeText(spec.shape))));
+  }
+  if (!IsComputable(tensor.dtype) && !IsCode(tensor.dtype)) {
+    problems.push_back(Unsupported(
+        values.file->path,
+        absl::StrCat("tensor ", name, alias, " has dtype ", std::string(DTypeName(tensor.dtype)),
+                     ", expected F32, F16, BF16, F8_E4M3, F8_E5M2 or I8")));
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems) {
-  Stored stored = IndexByName(files, naming);
+  StoredTensors stored = IndexByName(files, naming);
+  const bool scaled = TakeMarks(stored);
   std::vector<TensorInfo> tensors;
   FileWeights::Contents contents;
   for (const TensorSpec& spec : specs) {
     const std::string& name = naming == Naming::kUpstream ? spec.name : spec.diffusers_name;
-    const std::string alias = name == spec.name ? "" : absl::StrCat(" (", spec.name, ")");
-    const auto node = stored.extract(name);
-    if (node.empty()) {
+    const Located values = TakeValues(stored, name);
+    if (values.tensor == nullptr) {
+      const std::string alias = name == spec.name ? "" : absl::StrCat(" (", spec.name, ")");
       problems.push_back(Absent(
           where, absl::StrCat("tensor ", name, alias, " ", ShapeText(spec.shape), " is missing")));
       continue;
     }
-    const auto& [file, tensor] = node.mapped();
-    if (tensor->shape != spec.shape) {
-      problems.push_back(Damaged(
-          file->path, absl::StrCat("tensor ", name, alias, " has shape ", ShapeText(tensor->shape),
-                                   ", expected ", ShapeText(spec.shape))));
+    CheckStored(values, spec, name, problems);
+    absl::StatusOr<std::shared_ptr<const TensorDecoder>> decoder =
+        TakeDecoder(stored, name, values, scaled);
+    if (!decoder.ok()) {
+      problems.push_back(decoder.status());
+      continue;
     }
-    if (!IsComputable(tensor->dtype)) {
-      problems.push_back(Unsupported(file->path, absl::StrCat("tensor ", name, alias, " has dtype ",
-                                                              std::string(DTypeName(tensor->dtype)),
-                                                              ", expected F32, F16 or BF16")));
+    const StoredTensor& tensor = *values.tensor;
+    TensorBytes bytes{.bytes = tensor.bytes,
+                      .owner = values.file->mapping,
+                      .file = values.file->file,
+                      .decoder = *decoder};
+    const bool widened = *decoder != nullptr;
+    const DType dtype = widened ? DType::kBFloat16 : tensor.dtype;
+    if (widened) {
+      bytes.end = static_cast<size_t>(ElementCount(tensor.shape).value_or(0)) * DTypeSize(dtype);
     }
     tensors.push_back({.name = spec.name,
-                       .dtype = tensor->dtype,
-                       .shape = tensor->shape,
-                       .bytes = tensor->bytes.size(),
-                       .file = file->path});
-    contents.emplace(
-        spec.name, TensorBytes{.bytes = tensor->bytes, .owner = file->mapping, .file = file->file});
+                       .dtype = dtype,
+                       .shape = tensor.shape,
+                       .bytes = bytes.size(),
+                       .file = values.file->path,
+                       .stored_as = std::string(widened ? (*decoder)->name() : DTypeName(dtype))});
+    contents.emplace(spec.name, std::move(bytes));
   }
   for (const auto& [name, located] : stored) {
     problems.push_back(Damaged(located.file->path, absl::StrCat("tensor ", Printable(name),
@@ -163,7 +184,8 @@ std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>
                        .dtype = dtype,
                        .shape = spec.shape,
                        .bytes = elements * DTypeSize(dtype),
-                       .file = where});
+                       .file = where,
+                       .stored_as = std::string(DTypeName(dtype))});
   }
   return std::make_unique<SyntheticWeights>(std::move(tensors), seed);
 }

@@ -15,10 +15,12 @@ namespace wan {
 
 enum class Naming { kUpstream, kDiffusers };
 
-// Makes a source for the tensors of `files`, under their canonical names. Appends a problem for
-// each tensor of `specs` that is missing, has a wrong shape, or has a dtype other than F32, F16 and
-// BF16. Also appends one for each tensor of the files that `specs` does not list. Messages call the
-// component's file `where`.
+// Makes a source for the tensors of `files`, under their canonical names. Tensors in blocks (GGUF)
+// and codes of 8 bits, with their scales (scaled_weights.h), are widened to BF16 when they are
+// read. Appends a problem for each tensor of `specs` that is missing, has a wrong shape, or has a
+// dtype that is neither F32, F16 or BF16 nor a code. Also appends one for each tensor of the files
+// that neither `specs` lists nor a matrix of codes needs. Messages call the component's file
+// `where`.
 std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,

@@ -10,6 +10,8 @@
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "engine/checkpoint/checkpoint_parts.h"
+#include "engine/checkpoint/component_files.h"
+#include "engine/checkpoint/put_together.h"
 
 namespace wan {
 namespace {
@@ -91,11 +93,10 @@ Json Messages(const std::vector<absl::Status>& problems) {
 
 class Totals {
  public:
-  void Add(DType dtype, const std::vector<int64_t>& shape, uint64_t bytes) {
+  void Add(const std::string& name, const std::vector<int64_t>& shape, uint64_t bytes) {
     ++tensors_;
     parameters_ += ElementCount(shape).value_or(0);
     bytes_ += bytes;
-    std::string name(DTypeName(dtype));
     dtypes_[name] = dtypes_.value(name, 0) + 1;
   }
 
@@ -113,6 +114,11 @@ class Totals {
   Json dtypes_ = Json::object();
 };
 
+// Returns the form in which a file keeps the tensor: a dtype, or the name of its blocks.
+std::string FormOf(const StoredTensor& tensor) {
+  return std::string(tensor.decoder != nullptr ? tensor.decoder->name() : DTypeName(tensor.dtype));
+}
+
 template <typename Config>
 Json Describe(const Component<Config>& component) {
   Totals totals;
@@ -120,12 +126,12 @@ Json Describe(const Component<Config>& component) {
   for (const TensorFile& file : component.files.files) {
     files.push_back(file.path);
     for (const StoredTensor& tensor : file.tensors) {
-      totals.Add(tensor.dtype, tensor.shape, tensor.bytes.size());
+      totals.Add(FormOf(tensor), tensor.shape, tensor.bytes.size());
     }
   }
   if (component.files.files.empty() && component.weights != nullptr) {  // synthetic component
     for (const TensorInfo& tensor : component.weights->Tensors()) {
-      totals.Add(tensor.dtype, tensor.shape, tensor.bytes);
+      totals.Add(tensor.stored_as, tensor.shape, tensor.bytes);
     }
   }
   Json description = {{"name", component.name},
@@ -195,7 +201,8 @@ void AppendComponent(std::string& text, const Json& component) {
 }  // namespace
 
 Json InspectCheckpoint(const std::string& path) {
-  const CheckpointParts parts = ReadCheckpointParts(path);
+  const CheckpointParts parts =
+      IsTensorFile(path) ? ReadComponentParts(path) : ReadCheckpointParts(path);
   Json report = {{"path", parts.path},
                  {"ok", AllProblems(parts).empty()},
                  {"layout", nullptr},
@@ -224,11 +231,12 @@ Json InspectCheckpoint(const std::string& path) {
     report["components"].push_back(Describe(transformer));
   }
   // If there is no transformer, either the layout is unknown, or an index is missing and nothing
-  // was read.
-  if (!parts.transformers.empty()) {
+  // was read, or the path is that of one component.
+  const bool whole = !parts.transformers.empty() && !IsTensorFile(path);
+  if (whole || !parts.text_encoder.where.empty()) {
     report["components"].push_back(Describe(parts.text_encoder));
-    report["components"].push_back(Describe(parts.vae));
   }
+  if (whole || !parts.vae.where.empty()) report["components"].push_back(Describe(parts.vae));
   return report;
 }
 

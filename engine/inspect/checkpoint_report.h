@@ -8,7 +8,8 @@ namespace wan {
 
 // Returns an object with these members:
 //   "path", "ok" (true if there are no problems)
-//   "layout"           "original", "diffusers", "synthetic", or null for any other folder
+//   "layout"           "original", "diffusers", "synthetic", "files" (parts were named, or the
+//                      path is that of one component), or null for any other folder
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised
 //   "expert_boundary"  fraction of the schedule, or null
 //   "few_step"         if distilled {"timesteps", "shift", "boundary_step_index" if set}, or null
@@ -17,7 +18,8 @@ namespace wan {
 //                      "guidance_scale"}, or null
 //   "tokenizer"        the path of the SentencePiece model, or null
 //   "components"       array of {"name", "file", "files", "tensors", "parameters", "bytes",
-//                      "dtypes": {name: tensors}, "dimensions": object or null, "problems"}
+//                      "dtypes": {name or form in the file: tensors}, "dimensions": object or null,
+//                      "problems"}
 //   "problems"         array of texts: problems that belong to no single component
 // Tensors are counted in the files that could be read. Never fails, because problems are part of
 // the result. Thread-safe.

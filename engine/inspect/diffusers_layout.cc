@@ -45,6 +45,11 @@ absl::Status WriteComponent(const fs::path& folder, const char* stem,
     if (info == nullptr) return absl::InternalError(absl::StrCat("no tensor ", spec.name));
     const absl::StatusOr<TensorBytes> bytes = weights.Read(*info);
     if (!bytes.ok()) return bytes.status();
+    if (bytes->decoder != nullptr) {
+      return absl::FailedPreconditionError(absl::StrCat(
+          info->file, ": tensor ", info->name, " is stored as ", info->stored_as,
+          "; only tensors in F32, F16 and BF16 can be copied to the layout of diffusers"));
+    }
     tensors.push_back(
         {spec.diffusers_name, std::string(DTypeName(info->dtype)), info->shape, bytes->bytes});
     owners.push_back(bytes->owner);
@@ -175,12 +180,12 @@ absl::Status WriteSmallFiles(const Checkpoint& checkpoint, const fs::path& root)
   if (status.ok()) {
     status = CopyFile(checkpoint.tokenizer_path(), root / "tokenizer" / "spiece.model");
   }
-  const fs::path defaults = fs::path(checkpoint.path()) / "generation_defaults.json";
+  const fs::path defaults = fs::path(checkpoint.folder()) / "generation_defaults.json";
   if (status.ok() && checkpoint.generation_defaults().has_value()) {
     status = CopyFile(defaults, root / defaults.filename());
   }
   if (status.ok() && checkpoint.step_ratios().has_value()) {
-    status = CopyFile(fs::path(checkpoint.path()) / kStepRatiosFile, root / kStepRatiosFile);
+    status = CopyFile(fs::path(checkpoint.folder()) / kStepRatiosFile, root / kStepRatiosFile);
   }
   if (!status.ok()) return status;
   // Write this file last, because a folder that contains it counts as a checkpoint.

@@ -132,7 +132,10 @@ int main(int argc, char** argv) {
   CLI::App* const checkpoint = app.add_subcommand(
       "checkpoint",
       "Prints layout, model, components, dimensions, dtypes, bytes and every problem");
-  checkpoint->add_option("PATH", path, "Folder of the checkpoint, or synthetic:NAME")->required();
+  checkpoint
+      ->add_option("PATH", path,
+                   "Folder of the checkpoint, a component's file, KEY=FILE,..., or synthetic:NAME")
+      ->required();
   checkpoint->add_flag("--json", as_json, "One JSON object in place of the text");
   CLI::App* const tokens = app.add_subcommand("tokens",
                                               "Reads lines {\"text\": ...} from stdin; answers "

@@ -47,7 +47,7 @@ absl::Status CheckDefaults(const Checkpoint& checkpoint, const PlannedModel& pla
   const absl::StatusOr<GenerationPlan> plan = PlanDefaults(planned, {});
   if (plan.ok()) return absl::OkStatus();
   return absl::DataLossError(
-      absl::StrCat(checkpoint.path(), "/generation_defaults.json: ", plan.status().message()));
+      absl::StrCat(checkpoint.folder(), "/generation_defaults.json: ", plan.status().message()));
 }
 
 // Divides the experts between the devices if a job of the model's default shape fits only with one

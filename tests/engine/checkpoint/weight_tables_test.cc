@@ -98,7 +98,8 @@ TEST_F(WeightTablesTest, ReadRefusesTensorsOfOtherSources) {
 TEST_F(WeightTablesTest, EveryProblemIsReported) {
   Make({Stored("x", 0, DType::kInt32), Stored("extra\n"), Stored("blocks", 0)}, Naming::kDiffusers);
   EXPECT_THAT(Texts(), ElementsAre("index: tensor shared.weight (b) [1] is missing",
-                                   "w.bin: tensor x (a) has dtype I32, expected F32, F16 or BF16",
+                                   "w.bin: tensor x (a) has dtype I32, expected F32, F16, BF16, "
+                                   "F8_E4M3, F8_E5M2 or I8",
                                    "w.bin: tensor blocks is not a part of this model",
                                    "w.bin: tensor extra\\n is not a part of this model"));
   Make({Stored("a", 0, DType::kFloat32, {1, 1}), Stored("b")});

@@ -109,6 +109,26 @@ TEST(CheckpointReportTest, DescribesSyntheticModelsWithTwoExperts) {
   EXPECT_EQ(report["components"][3]["dimensions"]["kind"], "2.1");
 }
 
+TEST(CheckpointReportTest, DescribesOneFile) {
+  const Json report = InspectCheckpoint(WAN_CHECKPOINT_DIR "/../packed/wide/high.gguf");
+  EXPECT_EQ(report["ok"], true) << report.dump();
+  EXPECT_EQ(report["layout"], "files");
+  ASSERT_EQ(report["components"].size(), 1u);
+  EXPECT_EQ(report["components"][0]["dimensions"]["num_heads"], 2);
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr(" Q4_K"), HasSubstr(" Q6_K"), HasSubstr("complete")));
+}
+
+TEST(CheckpointReportTest, DescribesNamedParts) {
+  const Json report =
+      InspectCheckpoint(WAN_CHECKPOINT_DIR "/t2v-a14b/original,text_encoder=" WAN_CHECKPOINT_DIR
+                                           "/../packed/fp8/umt5.safetensors");
+  EXPECT_EQ(report["ok"], true) << report.dump();
+  EXPECT_EQ(report["model"], "t2v-a14b");
+  EXPECT_EQ(report["components"].size(), 4u);
+  EXPECT_THAT(report["components"][2]["file"].get<std::string>(), HasSubstr("fp8/umt5"));
+}
+
 TEST(CheckpointReportTest, DescribesSyntheticModels) {
   const Json report = InspectCheckpoint("synthetic:ti2v-5b");
   EXPECT_EQ(report["ok"], true);

@@ -74,6 +74,15 @@ TEST_F(DiffusersLayoutTest, KeepsFewStepsAndDefaults) {
   EXPECT_EQ((*got)->generation_defaults()->fps, 8);
 }
 
+TEST_F(DiffusersLayoutTest, CopiesNoWidenedWeights) {
+  const absl::Status status = WriteDiffusersLayout(
+      WAN_CHECKPOINT_DIR "/t2v-a14b/original,transformer.high=" WAN_CHECKPOINT_DIR
+                         "/../packed/gguf/high.gguf",
+      To());
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("is stored as Q8_0; only tensors in F32"));
+}
+
 TEST_F(DiffusersLayoutTest, SaysWhatIsInTheWay) {
   EXPECT_EQ(WriteDiffusersLayout((folder_ / "absent").string(), To()).code(),
             absl::StatusCode::kNotFound);

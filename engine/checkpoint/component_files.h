@@ -1,0 +1,41 @@
+// Recognises the component of a model that some files hold, from the names of their tensors.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "engine/checkpoint/weight_tables.h"
+#include "engine/formats/tensor_file.h"
+
+namespace wan {
+
+enum class ComponentKind { kTransformer, kTextEncoder, kVae };
+
+// Returns "transformer", "text encoder" or "VAE".
+std::string_view NameOf(ComponentKind kind);
+
+struct Recognised {
+  ComponentKind kind = ComponentKind::kTransformer;
+  Naming naming = Naming::kUpstream;
+};
+
+// Whether `path` is a file whose name ends as that of a file with tensors, or of an index of
+// shards. Thread-safe.
+bool IsTensorFile(const std::string& path);
+
+// Reads the files of one component. `path` is a safetensors, GGUF or torch file, the index of
+// shards ("*.safetensors.index.json"), or a folder with the safetensors of one component.
+// Thread-safe.
+TensorFiles ReadComponentFiles(const std::string& path);
+
+// Returns which component of a Wan model the files hold, and how its tensors are named.
+// Beforehand, changes the names to those of upstream or diffusers: removes the prefix of ComfyUI's
+// files, and translates the names that other programs give to the tensors of the text encoder.
+//
+// If the files are something else, returns UNIMPLEMENTED. Its message, which begins with `path`,
+// says in one sentence what they are and what helps.
+absl::StatusOr<Recognised> RecogniseComponent(const std::string& path, TensorFiles& files);
+
+}  // namespace wan

@@ -1,0 +1,15 @@
+// Knows files of other models, and of parts that are not components, by the names of their tensors.
+#pragma once
+
+#include <functional>
+#include <set>
+#include <string>
+
+namespace wan {
+
+// Returns what a file with tensors of these names is, and what helps, if it is known and is not a
+// component that the engine runs: "is a LoRA; register it with --lora". Empty otherwise.
+// Thread-safe.
+std::string NameForeignModel(const std::set<std::string, std::less<>>& names);
+
+}  // namespace wan

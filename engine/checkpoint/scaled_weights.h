@@ -1,0 +1,41 @@
+// Finds out how matrices that a checkpoint keeps as codes of 8 bits become values. The scales are
+// tensors of their own, and each program that writes such files has its own names for them;
+// docs/operate/checkpoints.md lists the forms.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "engine/formats/tensor_decoder.h"
+#include "engine/formats/tensor_file.h"
+
+namespace wan {
+
+// A tensor and the file that has it.
+struct Located {
+  const TensorFile* file = nullptr;
+  const StoredTensor* tensor = nullptr;
+};
+
+// The tensors of a component that are not used yet, by their names. Whoever uses one removes it.
+using StoredTensors = std::map<std::string_view, Located>;
+
+// Removes the tensor with the values, or the codes, of the tensor `name`; returns an empty Located
+// if there is none. Of a matrix of codes, its companions that are not needed go as well.
+Located TakeValues(StoredTensors& stored, std::string_view name);
+
+// Removes the tensors that only say that matrices are scaled or with what texts were made into
+// tokens, and returns whether one of them says that 8-bit floats are scaled.
+bool TakeMarks(StoredTensors& stored);
+
+// Returns the decoder of `values`, which are those of the tensor `name`; null if they are a plain
+// array. Removes the tensor with the scales. `scaled` is what TakeMarks has returned. DATA_LOSS or
+// UNIMPLEMENTED, naming file and tensor, if the scales are missing or do not fit.
+absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& stored,
+                                                                 std::string_view name,
+                                                                 const Located& values,
+                                                                 bool scaled);
+
+}  // namespace wan

@@ -203,7 +203,10 @@ ExitCode Run(Session& session, const CalibrateCommand& command) {
     return kExitFailed;
   }
   session.Say(absl::StrCat("put it on the server as ",
-                           model->path().empty() ? "" : absl::StrCat(Printable(model->path()), "/"),
+                           // The path of a model whose parts are named is no folder.
+                           model->layout() == "files" ? "FOLDER/"
+                           : model->path().empty()    ? ""
+                                                      : absl::StrCat(Printable(model->path()), "/"),
                            "step_ratios.json and load the model again"));
   return kExitDone;
 }

@@ -303,6 +303,7 @@ void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
 
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
+  std::string widened_text;
   std::string loras_text;
   std::string errors;
   for (const wan::v1::Model& model : models) {
@@ -321,6 +322,9 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
       bytes += component.bytes();
       add_devices(component);
       add(dtypes, component.dtype());
+      if (component.stored_as().empty()) continue;
+      absl::StrAppend(&widened_text, Printable(model.name()), " ", Printable(component.name()),
+                      ": widened from ", Printable(component.stored_as()), "\n");
     }
     for (const wan::v1::ModelPlacement& placement : model.placements()) {
       for (const wan::v1::ModelComponent& component : placement.components()) {
@@ -362,7 +366,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                       {"Quality", Align::kLeft, nullptr, kExact},
                       {"Path"}},
                      rows, colours) +
-         loras_text + errors;
+         widened_text + loras_text + errors;
 }
 
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {

@@ -27,7 +27,8 @@ namespace wan {
 // A model that the server is configured to serve.
 struct ModelSpec {
   std::string name;  // the name that requests use
-  std::string path;  // directory of a checkpoint, or "synthetic:ti2v-5b"
+  // Directory of a checkpoint, "synthetic:ti2v-5b", or the files of parts (model_source.h).
+  std::string path;
   std::vector<LoraSource> loras = {};
 };
 
@@ -37,6 +38,9 @@ struct ComponentDescription {
   uint64_t parameters = 0;
   std::string device;  // for example "cuda:0"
   std::string dtype;   // dtype of the weights in memory: "fp32" or "bf16"
+  // The forms from which weights were widened, the one of most tensors first, for example
+  // "Q4_K, Q6_K"; empty if none were.
+  std::string stored_as = {};
 };
 
 // Describes a resident model and the defaults for its requests.
@@ -44,7 +48,7 @@ struct ModelDescription {
   std::string name;
   std::string path;
   FamilyId family = FamilyId::kTi2v5b;
-  std::string layout;  // "original", "diffusers" or "synthetic"
+  std::string layout;  // "original", "diffusers", "synthetic" or "files"
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
   // The files of the checkpoint and of the LoRAs, sorted by name, without duplicates; empty for a

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <iterator>
+#include <map>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/runtime/replica_loading.h"
 
 namespace wan {
@@ -22,10 +24,24 @@ uint64_t CountParameters(const WeightSource& source) {
   return count;
 }
 
+// Returns the forms that are widened while the source is read, the one of most tensors first.
+std::string WidenedForms(const WeightSource& source) {
+  std::map<std::string, int> tensors_of;
+  for (const TensorInfo& tensor : source.Tensors()) {
+    if (tensor.stored_as != DTypeName(tensor.dtype)) ++tensors_of[tensor.stored_as];
+  }
+  std::vector<std::pair<int, std::string>> forms;
+  for (const auto& [form, tensors] : tensors_of) forms.emplace_back(-tensors, form);
+  std::sort(forms.begin(), forms.end());
+  std::vector<std::string> names;
+  for (const auto& [order, form] : forms) names.push_back(form);
+  return absl::StrJoin(names, ", ");
+}
+
 ComponentDescription DescribeComponent(ModelComponent component, const WeightSource& source,
                                        int64_t bytes, c10::Device device, std::string dtype) {
-  return {component, static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
-          std::move(dtype)};
+  return {component,        static_cast<uint64_t>(bytes), CountParameters(source), device.str(),
+          std::move(dtype), WidenedForms(source)};
 }
 
 // Returns the dtype of most weights.

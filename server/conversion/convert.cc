@@ -328,6 +328,7 @@ wan::v1::Model ToProto(const ModelDescription& description) {
     added.set_parameters(component.parameters);
     added.set_device(component.device);
     added.set_dtype(component.dtype);
+    added.set_stored_as(component.stored_as);
   }
   for (const LoraDescription& lora : description.loras) *model.add_loras() = ToProto(lora);
   for (const VideoShape& shape : description.warm_shapes) {

@@ -194,6 +194,14 @@ void ActivityLog::OnModelState(const wan::v1::Model& model) {
   }
   logger_.Log(LogLevel::kInfo, "model",
               {{"model", model.name()}, {"state", state}, {"path", model.path()}});
+  for (const wan::v1::ModelComponent& component : model.components()) {
+    if (component.stored_as().empty()) continue;
+    logger_.Log(LogLevel::kInfo, "widened weights",
+                {{"model", model.name()},
+                 {"component", component.name()},
+                 {"stored_as", component.stored_as()},
+                 {"dtype", component.dtype()}});
+  }
   for (const wan::v1::Lora& lora : model.loras()) {
     for (const wan::v1::Lora::Part& part : lora.parts()) LogLora(logger_, model, lora, part);
   }

@@ -207,6 +207,15 @@ TEST(ListingsTest, WhatLorasAreMergedWith) {
           "models/5b LoRA norms@low: 2 tensors, /l/n\n"));
 }
 
+TEST(ListingsTest, WidenedWeightsAreNamed) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/a" state: MODEL_STATE_READY
+               components { name: "transformer" dtype: "bf16" stored_as: "Q4_K, Q6_K" }
+               components { name: "vae" dtype: "fp32" } })");
+  EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
+              testing::EndsWith("\nmodels/a transformer: widened from Q4_K, Q6_K\n"));
+}
+
 TEST(ListingsTest, WhereAModelIs) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/5b" state: MODEL_STATE_READY

@@ -319,7 +319,7 @@ TEST(ConvertTest, ModelDescription) {
   ModelDescription description;
   description.name = "m";
   description.family = FamilyId::kTi2v5b;
-  description.components = {{ModelComponent::kVae, 12, 6, "cpu", "fp32"}};
+  description.components = {{ModelComponent::kVae, 12, 6, "cpu", "fp32", "Q8_0"}};
   description.warm_shapes = {{64, 32, 5}};
   description.defaults.steps = 50;
   description.accepts_image = true;
@@ -331,6 +331,7 @@ TEST(ConvertTest, ModelDescription) {
   EXPECT_EQ(model.components(0).name(), "vae");
   EXPECT_EQ(model.components(0).bytes(), 12);
   EXPECT_EQ(model.components(0).parameters(), 6);
+  EXPECT_EQ(model.components(0).stored_as(), "Q8_0");
   EXPECT_EQ(model.warm_shapes(0).num_frames(), 5);
   EXPECT_EQ(model.defaults().steps(), 50);
   EXPECT_TRUE(model.accepts_image());

@@ -112,6 +112,24 @@ TEST_F(LoggerTest, ALoadedModelsAttentionIsOneEntry) {
                                         HasSubstr("cross=\"cudnn\""), HasSubstr("model=\"m\""))));
 }
 
+TEST_F(LoggerTest, WidenedWeightsAreOneEntryAComponent) {
+  Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
+  ActivityLog activity(logger);
+  wan::v1::Model model;
+  model.set_name("models/m");
+  model.set_state(wan::v1::MODEL_STATE_READY);
+  model.add_components()->set_name("vae");
+  wan::v1::ModelComponent& transformer = *model.add_components();
+  transformer.set_name("transformer");
+  transformer.set_stored_as("Q4_K, Q6_K");
+  transformer.set_dtype("bf16");
+  activity.OnModelState(model);
+  ASSERT_EQ(lines_.size(), 2u);
+  EXPECT_THAT(lines_.back(), AllOf(HasSubstr("INFO widened weights model=\"models/m\""),
+                                   HasSubstr("component=\"transformer\" stored_as=\"Q4_K, Q6_K\""),
+                                   HasSubstr("dtype=\"bf16\"")));
+}
+
 TEST_F(LoggerTest, ACompletedJobHasItsFigures) {
   Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
   ActivityLog activity(logger);

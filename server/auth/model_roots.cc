@@ -14,13 +14,13 @@
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
+#include "engine/api/model_source.h"
 
 namespace wan::server {
 namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::string_view kSynthetic = "synthetic:";
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
@@ -61,13 +61,31 @@ std::string Normal(const std::string& path) {
   return normal;
 }
 
-// Calls `visit` with every path of the spec and the name of the field that holds the path.
+// Calls `visit` with every path of the spec, the name of the field that holds the path, and what
+// the path is called in that field (empty if it is alone there). The result replaces the path.
 void ForEachPath(ModelSpec& spec,
-                 const std::function<void(const std::string& field, std::string& path)>& visit) {
-  if (!spec.path.starts_with(kSynthetic)) visit("path", spec.path);
+                 const std::function<std::string(const std::string& field, std::string_view key,
+                                                 const std::string& path)>& visit) {
+  const auto change = [&](std::string_view key, const std::string& path) {
+    return visit("path", key, path);
+  };
+  // A text that names parts wrongly is checked as if it were one path.
+  spec.path = ParseModelSource(spec.path).ok() ? ChangePaths(spec.path, change)
+                                               : visit("path", "", spec.path);
   for (size_t i = 0; i < spec.loras.size(); ++i) {
-    visit(absl::StrCat("loras[", i, "].path"), spec.loras[i].path);
+    spec.loras[i].path = visit(absl::StrCat("loras[", i, "].path"), "", spec.loras[i].path);
   }
+}
+
+// Whether the text stands for this one path. Another text would name other files, once it is read
+// again.
+bool IsOnePath(const std::string& path) {
+  const absl::StatusOr<ModelSource> source = ParseModelSource(path);
+  return source.ok() && source->parts.empty() && source->base == path;
+}
+
+FieldViolation Violation(const std::string& field, std::string_view key, std::string_view problem) {
+  return {field, absl::StrCat(std::string(key), key.empty() ? "" : ": ", std::string(problem))};
 }
 
 }  // namespace
@@ -93,20 +111,22 @@ std::vector<FieldViolation> ModelRoots::Check(const ModelSpec& spec) const {
   std::vector<FieldViolation> violations;
   if (anywhere_) return violations;
   ModelSpec looked_at = spec;
-  ForEachPath(looked_at, [&](const std::string& field, const std::string& path) {
-    if (!Contain(Normal(path))) violations.push_back({field, kOutside});
-  });
+  ForEachPath(looked_at,
+              [&](const std::string& field, std::string_view key, const std::string& path) {
+                if (!Contain(Normal(path))) violations.push_back(Violation(field, key, kOutside));
+                return path;
+              });
   return violations;
 }
 
 absl::StatusOr<ModelSpec> ModelRoots::Resolve(ModelSpec spec) const {
   if (anywhere_) return spec;
   std::vector<FieldViolation> violations;
-  ForEachPath(spec, [&](const std::string& field, std::string& path) {
+  ForEachPath(spec, [&](const std::string& field, std::string_view key, const std::string& path) {
     std::string real;
     const std::optional<std::string> problem = ResolvePath(path, &real);
-    if (problem.has_value()) violations.push_back({field, *problem});
-    path = std::move(real);
+    if (problem.has_value()) violations.push_back(Violation(field, key, *problem));
+    return real;
   });
   if (!violations.empty()) return InvalidFields(violations);
   return spec;
@@ -119,20 +139,27 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   *real = RealPathOf(path, &facts);
   if (real->empty()) return ProblemOf(path);
   if (!Contain(*real)) return kOutside;
-  if (S_ISREG(facts.st_mode)) return std::nullopt;
-  if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
+  if (!IsOnePath(*real)) {
+    return "is a link to a path in which a comma and KEY= follow; such a path would name other "
+           "files";
+  }
+  // An index names other files of its folder.
+  const bool index = S_ISREG(facts.st_mode) && real->ends_with(".json");
+  if (S_ISREG(facts.st_mode) && !index) return std::nullopt;
+  if (!S_ISDIR(facts.st_mode) && !index) return "must be a folder or a regular file";
+  const std::string folder = index ? fs::path(*real).parent_path().string() : *real;
   int entries = 0;
   std::error_code error;
   // The iterator does not follow links to folders, so it cannot loop; the code below checks that
   // the targets of links are below a root.
-  for (fs::recursive_directory_iterator entry(*real, error), end; !error && entry != end;
+  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
        entry.increment(error)) {
     if (++entries > kMostEntries) {
       return absl::StrCat("is a folder with more than ", kMostEntries,
                           " entries, which no checkpoint has");
     }
     const std::string target = RealPathOf(entry->path().string(), &facts);
-    const std::string name = entry->path().lexically_relative(*real).string();
+    const std::string name = entry->path().lexically_relative(folder).string();
     if (target.empty()) continue;  // ignore a dangling link: the engine's error names it
     if (!Contain(target)) {
       return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");

@@ -7,6 +7,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/model_source.h"
 #include "server/config/setting_kinds.h"
 
 namespace wan::server {
@@ -80,7 +81,13 @@ absl::Status SetModels(const SettingValues& values, ServerConfig& config) {
     if (!IsName(model.name) || model.path.empty()) {
       return MustBe(value,
                     "NAME=PATH with a name of 1 to 63 letters, digits, '.', '_' and '-', and a "
-                    "checkpoint's folder or synthetic:ti2v-5b");
+                    "checkpoint's folder, files of its parts (transformer.high=FILE,"
+                    "transformer.low=FILE,text_encoder=FILE,vae=FILE,tokenizer=FILE) or "
+                    "synthetic:ti2v-5b");
+    }
+    if (const auto source = ParseModelSource(model.path); !source.ok()) {
+      return absl::InvalidArgumentError(
+          absl::StrCat(model.name, ": ", std::string(source.status().message())));
     }
     if (!names.insert(model.name).second) {
       return absl::InvalidArgumentError(
@@ -190,8 +197,8 @@ std::vector<Setting> EngineSettings() {
   using E = EngineOptions;
   return {
       {"models", "NAME=PATH",
-       "models to load: the name that requests use, and a checkpoint's folder or "
-       "synthetic:ti2v-5b; unset: the demo model",
+       "models to load: the name that requests use, and a checkpoint's folder, files of its parts "
+       "(transformer.high=FILE,vae=FILE,...) or synthetic:ti2v-5b; unset: the demo model",
        Setting::Form::kMap, SetModels, GetModels},
       {"loras", "[MODEL/]NAME[@EXPERT]=PATH",
        "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "

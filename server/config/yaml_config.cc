@@ -170,6 +170,11 @@ class Reader {
       }
       const bool pair = setting.form == Setting::Form::kMap;
       const YAML::Node value = pair ? item.second : static_cast<const YAML::Node&>(item);
+      if (const std::optional<std::string> parts = PartsOf(setting, value);
+          pair && parts.has_value() && item.first.IsScalar()) {
+        values.push_back(absl::StrCat(item.first.Scalar(), "=", *parts));
+        continue;
+      }
       if (!value.IsScalar() || (pair && !item.first.IsScalar())) {
         Problem(pair ? item.first : value, setting.key,
                 absl::StrCat("has an entry that is ", KindOf(value), "; every entry must be ",
@@ -180,6 +185,18 @@ class Reader {
                             : value.Scalar());
     }
     return values;
+  }
+
+  // Converts the mapping of a model's parts to the text that stands for its path; nullopt if the
+  // setting has no such entries, or if the entry is none.
+  static std::optional<std::string> PartsOf(const Setting& setting, const YAML::Node& node) {
+    if (setting.key != "models" || !node.IsMap() || node.size() == 0) return std::nullopt;
+    Values parts;
+    for (const auto& part : node) {
+      if (!part.first.IsScalar() || !part.second.IsScalar()) return std::nullopt;
+      parts.push_back(absl::StrCat(part.first.Scalar(), "=", part.second.Scalar()));
+    }
+    return absl::StrJoin(parts, ",");
   }
 
   // Converts an entry of `groups` to a text in the form that ParseDeviceGroup reads.

@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <filesystem>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "engine/api/model_source.h"
 
 namespace wan::server {
 namespace {
@@ -48,7 +50,12 @@ absl::Status CheckSpec(const ModelSpec& spec) {
   }
   std::vector<FieldViolation> violations;
   CheckName("name", spec.name, violations);
-  CheckPath("path", spec.path, "a checkpoint's folder or 'synthetic:FAMILY'", violations);
+  CheckPath("path", spec.path,
+            "a checkpoint's folder, files of its parts (KEY=FILE,...) or 'synthetic:FAMILY'",
+            violations);
+  if (const auto source = ParseModelSource(spec.path); !spec.path.empty() && !source.ok()) {
+    violations.push_back({"path", std::string(source.status().message())});
+  }
   for (size_t i = 0; i < spec.loras.size(); ++i) {
     const std::string field = absl::StrCat("loras[", i, "]");
     CheckName(field + ".name", spec.loras[i].name, violations);
@@ -59,13 +66,14 @@ absl::Status CheckSpec(const ModelSpec& spec) {
 }
 
 void MakeAbsolute(ModelSpec& spec) {
-  const auto make = [](std::string& path) {
+  const auto absolute = [](const std::string& path) {
     std::error_code error;
-    const std::filesystem::path absolute = std::filesystem::absolute(path, error);
-    if (!path.empty() && !error) path = absolute.lexically_normal().string();
+    const std::filesystem::path full = std::filesystem::absolute(path, error);
+    return path.empty() || error ? path : full.lexically_normal().string();
   };
-  if (!spec.path.starts_with("synthetic:")) make(spec.path);
-  for (LoraSource& lora : spec.loras) make(lora.path);
+  spec.path = ChangePaths(
+      spec.path, [&](std::string_view, const std::string& path) { return absolute(path); });
+  for (LoraSource& lora : spec.loras) lora.path = absolute(lora.path);
 }
 
 }  // namespace wan::server

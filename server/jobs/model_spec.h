@@ -14,11 +14,13 @@ inline constexpr size_t kMaxPathBytes = 4096;
 
 // Checks only the form of the spec and reads no file. Fails with INVALID_ARGUMENT and a violation
 // for each field that is wrong: a name must be 1 to 63 letters, digits, '.', '_' and '-', a path
-// must have 1 to kMaxPathBytes bytes and no NUL.
+// must have 1 to kMaxPathBytes bytes and no NUL, and the model's must be one that ParseModelSource
+// reads.
 absl::Status CheckSpec(const ModelSpec& spec);
 
 // Makes relative paths absolute, starting from the process's working directory, so that error
-// messages show where a file was sought. "synthetic:FAMILY" and empty paths stay as they are.
+// messages show where a file was sought; also those of a model's parts. "synthetic:FAMILY" and empty
+// paths stay as they are.
 void MakeAbsolute(ModelSpec& spec);
 
 }  // namespace wan::server

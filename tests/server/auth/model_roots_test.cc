@@ -59,6 +59,37 @@ TEST_F(ModelRootsTest, WhatLiesBelowIsResolved) {
   EXPECT_EQ(Problem("synthetic:ti2v-5b"), "");
 }
 
+// A model that is put together is as far below the roots as each of its parts.
+TEST_F(ModelRootsTest, EveryPartOfAModelIsChecked) {
+  const std::string inside = folder_.Path("models/m/model.safetensors");
+  const auto resolved = roots_.Resolve(
+      {"m", "path=" + folder_.Path("models/./m") + ",vae=" + folder_.Path("models/m/vae")});
+  ASSERT_TRUE(resolved.ok()) << resolved.status();
+  EXPECT_EQ(resolved->path, "path=" + fs::canonical(folder_.Path("models/m")).string() +
+                                ",vae=" + fs::canonical(folder_.Path("models/m/vae")).string());
+  EXPECT_THAT(Problem("transformer=" + inside + ",vae=/etc/passwd"),
+              StartsWith("vae: is not below"));
+  EXPECT_THAT(roots_.Check({"m", "transformer=/etc/passwd,vae=/etc/passwd"}), SizeIs(2));
+  EXPECT_THAT(roots_.Check({"m", "what=/etc/passwd"}), SizeIs(1));
+}
+
+// The resolved text is read again, so no real path may contain the name of a part.
+TEST_F(ModelRootsTest, ALinkCannotNameAnotherPart) {
+  fs::create_directories(folder_.Path("models/x,vae=/etc"));
+  folder_.Write("models/x,vae=/etc/passwd", "x");
+  fs::create_symlink(folder_.Path("models/x,vae=/etc/passwd"), folder_.Path("models/link"));
+  EXPECT_THAT(Problem(folder_.Path("models/link")), HasSubstr("would name other files"));
+}
+
+// The shards of an index lie beside it.
+TEST_F(ModelRootsTest, TheFolderOfAnIndexIsChecked) {
+  folder_.Write("models/m/model.safetensors.index.json", "{}");
+  const std::string index = "vae=" + folder_.Path("models/m/model.safetensors.index.json");
+  EXPECT_EQ(Problem(index), "");
+  fs::create_symlink(folder_.Path("elsewhere/secret"), folder_.Path("models/m/shard.safetensors"));
+  EXPECT_THAT(Problem(index), HasSubstr("shard.safetensors, which leads out"));
+}
+
 TEST_F(ModelRootsTest, OutsideEveryPathGetsTheSameWords) {
   const std::string outside = Problem("/etc/passwd");
   EXPECT_THAT(outside, HasSubstr("model_roots"));

@@ -58,6 +58,9 @@ retain_artifacts: 500MiB
 models:
   ti2v-5b: /models/Wan2.2-TI2V-5B
   small: "synthetic:ti2v-5b"
+  files:
+    transformer.high: /models/high.gguf
+    path: /models/base
 loras:
   ti2v-5b/style: /loras/style.safetensors
   small/light@low: /loras/light
@@ -129,7 +132,8 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.retention.failed.count, 1000);
   EXPECT_EQ(config.retention.cancelled.age, absl::Hours(12));
   EXPECT_EQ(config.retention.artifacts.bytes, int64_t{500} << 20);
-  ASSERT_EQ(config.models.size(), 2u);
+  ASSERT_EQ(config.models.size(), 3u);
+  EXPECT_EQ(config.models[2].path, "transformer.high=/models/high.gguf,path=/models/base");
   EXPECT_EQ(config.models[0].name, "ti2v-5b");
   EXPECT_EQ(config.models[0].path, "/models/Wan2.2-TI2V-5B");
   EXPECT_EQ(config.models[1].name, "small");
@@ -228,7 +232,9 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"models: a=b", "wan.yaml:1: models is 'a=b'; must be a mapping"},
       {"models:\n  a:\n",
        "wan.yaml:2: models has an entry that is empty; every entry must be NAME: PATH"},
-      {"models:\n  a: {path: b}\n", "wan.yaml:2: models has an entry that is a mapping"},
+      {"models:\n  a: {path: [b]}\n", "wan.yaml:2: models has an entry that is a mapping"},
+      {"models:\n  a: {unet: b}\n",
+       "models a: unet: is not a part of a model; must be path, transformer,"},
       {"models:\n  a: /x\n  a: /y\n", "models names 'a' twice"},
       {"models:\n  'a/b': /x\n", "models is 'a/b=/x'; must be NAME=PATH"},
       {"loras:\n  a b: /x\n", "loras is 'a b=/x'; must be [MODEL/]NAME[@EXPERT]=PATH"},

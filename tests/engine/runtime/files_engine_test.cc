@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "tests/engine/runtime/residency_fixture.h"
 
@@ -29,7 +30,8 @@ class FilesEngineTest : public ResidencyTest {
   }
 
   static std::string StoredAs(Engine& engine, ModelComponent component) {
-    for (const ComponentDescription& description : engine.Models().at(0).components) {
+    const std::vector<ModelDescription> models = engine.Models();
+    for (const ComponentDescription& description : models.at(0).components) {
       if (description.component == component) return description.stored_as;
     }
     return "no such component";

@@ -19,6 +19,7 @@ Examples:
   demo_evaluate run --server gpu1:50051 --model demo --scenes demo/evaluate/scenes.jsonl \
       --mode both --steps 20 --output runs/plain
   demo_evaluate compare runs/plain/report.json runs/half-the-steps/report.json
+  demo_evaluate columns runs/exact runs/high runs/fast
   demo_evaluate detect --scenes scenes.jsonl --clips clips.safetensors)";
 
 // Turns one of wanctl's parsers into a check in CLI11's form.
@@ -41,6 +42,7 @@ class CommandLine {
     AddDetect();
     AddRun();
     AddCompare();
+    AddColumns();
   }
 
   int Execute(std::vector<std::string> args, const Environment& environment) {
@@ -108,6 +110,8 @@ class CommandLine {
     app.add_option("--shift", run_.shift, "Time shift of the noise (default: the model's)");
     app.add_option("--solver", solver_, "unipc, dpm++ or euler (default: the model's)")
         ->check(Is(client::ParseSolver, ""));
+    app.add_option("--quality", quality_, "exact, high or fast (default: the server's)")
+        ->check(Is(client::ParseQuality, ""));
     app.add_option("--seed", run_.seed,
                    "Seed of the first scene; each further scene has the next one")
         ->check(Is(client::ParseFixedSeed, ""))
@@ -127,6 +131,7 @@ class CommandLine {
         }
       }
       if (!solver_.empty()) run_.solver = *client::ParseSolver(solver_);
+      if (!quality_.empty()) run_.quality = *client::ParseQuality(quality_);
       if (!size_.empty()) {
         const absl::StatusOr<wan::v1::Shape> size = client::ParseSize(size_);
         run_.width = size->width();
@@ -146,13 +151,27 @@ class CommandLine {
     });
   }
 
+  void AddColumns() {
+    CLI::App& app = *app_.add_subcommand(
+        "columns",
+        "Show runs as the columns of one table, with the PSNR to the first one's videos");
+    app.add_option("RUN", columns_.runs, "Folders of runs of the same scenes")
+        ->required()
+        ->expected(2, -1);
+    app.callback([this] {
+      chosen_ = [this](const Environment& environment) { return Columns(columns_, environment); };
+    });
+  }
+
   CLI::App app_{"Measures how well videos of the demo's world show what their captions ask for."};
   DetectOptions detect_;
   RunOptions run_;
   std::string mode_ = "text";
   std::string size_;
   std::string solver_;
+  std::string quality_;
   CompareOptions compare_;
+  ColumnsOptions columns_;
   std::function<int(const Environment&)> chosen_;
 };
 

@@ -36,9 +36,14 @@ struct CompareOptions {
   std::string b;
 };
 
+struct ColumnsOptions {
+  std::vector<std::string> runs;  // folders of runs; the first one is what PSNR compares with
+};
+
 int Detect(const DetectOptions& options, const Environment& environment);
 int Run(const RunOptions& options, const Environment& environment);
 int Compare(const CompareOptions& options, const Environment& environment);
+int Columns(const ColumnsOptions& options, const Environment& environment);
 
 // Runs a whole command line; `args` are the arguments without the program's name.
 int RunDemoEvaluate(const std::vector<std::string>& args, const Environment& environment);

@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
 #include <utility>
 
+#include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "demo/evaluate/scores.h"
@@ -112,6 +114,9 @@ Json SettingsOf(const RunOptions& options, const std::string& scenes_sha256) {
   if (options.solver != wan::v1::SOLVER_UNSPECIFIED) {
     settings["solver"] = wan::v1::Solver_Name(options.solver);
   }
+  if (options.quality != wan::v1::QUALITY_UNSPECIFIED) {
+    settings["quality"] = wan::v1::Quality_Name(options.quality);
+  }
   if (options.priority != 0) settings["priority"] = options.priority;
   if (!options.note.empty()) settings["note"] = options.note;
   return settings;
@@ -154,6 +159,14 @@ Json MakeReport(const Json& settings, const std::vector<VideoOutcome>& outcomes)
   }
   report["failed"] = std::move(failed);
   return report;
+}
+
+absl::StatusOr<Json> ReadReport(const std::string& path) {
+  std::ifstream file(path);
+  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
+  Json report = Json::parse(file, nullptr, /*allow_exceptions=*/false);
+  if (report.is_object() && report.contains("clips")) return report;
+  return absl::InvalidArgumentError(absl::StrCat(path, " is no report of demo_evaluate"));
 }
 
 std::string ReportTable(const Json& report) {

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/statusor.h"
 #include "demo/evaluate/run_plan.h"
 #include "demo/evaluate/runner.h"
 
@@ -22,6 +23,10 @@ nlohmann::ordered_json SettingsOf(const RunOptions& options, const std::string& 
 // videos.
 nlohmann::ordered_json MakeReport(const nlohmann::ordered_json& settings,
                                   const std::vector<VideoOutcome>& outcomes);
+
+// Reads such a report, or what `detect --json` has written. Errors name the file: NOT_FOUND if it
+// cannot be opened, INVALID_ARGUMENT if it is no report.
+absl::StatusOr<nlohmann::ordered_json> ReadReport(const std::string& path);
 
 // Returns the table of such a report, in Markdown.
 std::string ReportTable(const nlohmann::ordered_json& report);

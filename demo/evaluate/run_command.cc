@@ -1,4 +1,3 @@
-#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "absl/status/status.h"
@@ -32,14 +31,6 @@ int Fail(const absl::Status& status, const RunOptions& options, const Environmen
                                 "goes on with what is in ",
                                 options.output));
   return code;
-}
-
-absl::StatusOr<Json> ReadReport(const std::string& path) {
-  std::ifstream file(path);
-  if (!file) return absl::NotFoundError(absl::StrCat("cannot open ", path));
-  Json report = Json::parse(file, nullptr, /*allow_exceptions=*/false);
-  if (report.is_object() && report.contains("clips")) return report;
-  return absl::InvalidArgumentError(absl::StrCat(path, " is no report of demo_evaluate"));
 }
 
 }  // namespace

@@ -117,8 +117,8 @@ std::string RunFolder::RequestId(const std::string& key) const {
   return absl::StrCat("demo-evaluate-", id_, "-", key);
 }
 
-fs::path RunFolder::VideoPath(const std::string& key) const {
-  return path_ / "videos" / (key + ".mkv");
+fs::path RunFolder::VideoIn(const fs::path& folder, const std::string& key) {
+  return folder / "videos" / (key + ".mkv");
 }
 
 std::optional<VideoResult> RunFolder::Load(const std::string& key) const {

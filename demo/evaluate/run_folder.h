@@ -43,7 +43,9 @@ class RunFolder {
   // run.
   std::string RequestId(const std::string& key) const;
 
-  std::filesystem::path VideoPath(const std::string& key) const;
+  std::filesystem::path VideoPath(const std::string& key) const { return VideoIn(path_, key); }
+  // Returns where the folder of a run has this video.
+  static std::filesystem::path VideoIn(const std::filesystem::path& folder, const std::string& key);
 
   // Returns nothing if there is no result, or only a part of one.
   std::optional<VideoResult> Load(const std::string& key) const;

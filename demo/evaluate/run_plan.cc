@@ -45,6 +45,7 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
   if (const int frames = options.frames.value_or(scene.frames)) request.set_num_frames(frames);
   if (options.shift) request.set_shift(*options.shift);
   request.set_solver(options.solver);
+  request.set_quality(options.quality);
   request.set_priority(options.priority);
   request.set_seed(options.seed + number);
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
@@ -55,6 +56,10 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
 
 const char* NameOf(VideoMode mode) { return mode == VideoMode::kTextToVideo ? "text" : "image"; }
 
+std::string VideoKey(std::string_view mode, std::string_view scene) {
+  return absl::StrCat(mode, "-", scene);
+}
+
 absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,
                                                      const RunOptions& options) {
   std::vector<PlannedVideo> videos;
@@ -62,7 +67,7 @@ absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& s
     for (size_t i = 0; i < scenes.size(); ++i) {
       const Scene& scene = scenes[i];
       PlannedVideo& video = videos.emplace_back();
-      video.key = absl::StrCat(NameOf(mode), "-", scene.id);
+      video.key = VideoKey(NameOf(mode), scene.id);
       video.mode = mode;
       video.scene = &scene;
       video.request = RequestFor(scene, options, static_cast<int64_t>(i));
@@ -85,6 +90,7 @@ nlohmann::ordered_json ResolvedJson(const wan::v1::GenerationRequest& request) {
           {"guidance", std::move(guidance)},
           {"shift", request.shift()},
           {"solver", wan::v1::Solver_Name(request.solver())},
+          {"quality", wan::v1::Quality_Name(request.quality())},
           {"seed", request.seed()}};
 }
 

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -17,6 +18,9 @@ enum class VideoMode { kTextToVideo, kImageToVideo };
 
 // Returns "text" or "image".
 const char* NameOf(VideoMode mode);
+
+// Returns the key of the video of a scene, for example "text-SCENE". `mode` is one of the names.
+std::string VideoKey(std::string_view mode, std::string_view scene);
 
 struct RunOptions {
   std::string server;
@@ -35,6 +39,7 @@ struct RunOptions {
   std::optional<int> frames;
   std::optional<double> shift;
   wan::v1::Solver solver = wan::v1::SOLVER_UNSPECIFIED;
+  wan::v1::Quality quality = wan::v1::QUALITY_UNSPECIFIED;
   int priority = 0;
   int64_t seed = 1;  // seed of the first scene; each further scene has the next one, in both modes
   // What else the server was told, apart from the requests; it is copied into the report.
@@ -44,7 +49,7 @@ struct RunOptions {
 };
 
 struct PlannedVideo {
-  std::string key;  // unique in the run, for example "text-SCENE"
+  std::string key;  // VideoKey; unique in the run
   VideoMode mode = VideoMode::kTextToVideo;
   const Scene* scene = nullptr;
   wan::v1::GenerationRequest request;  // the request, with its image and without a request_id
@@ -57,7 +62,7 @@ absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& s
                                                      const RunOptions& options);
 
 // Returns the request as a server has resolved it: {"width", "height", "frames", "steps",
-// "guidance": [...], "shift", "solver", "seed"}.
+// "guidance": [...], "shift", "solver", "quality", "seed"}.
 nlohmann::ordered_json ResolvedJson(const wan::v1::GenerationRequest& request);
 
 }  // namespace wan::demo

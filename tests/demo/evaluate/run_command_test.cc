@@ -293,5 +293,26 @@ TEST_F(RunCommandTest, ComparesTwoRuns) {
   EXPECT_THAT(err_, HasSubstr("cannot open " + Path("none.json")));
 }
 
+TEST_F(RunCommandTest, ShowsRunsAsColumnsWithThePsnrOfTheirVideos) {
+  ASSERT_EQ(Run({"--quality", "exact"}, "exact"), client::kExitDone) << err_;
+  EXPECT_EQ(server_.requests().back().quality(), wan::v1::QUALITY_EXACT);
+  PaintedObject larger = kRedSquare;
+  larger.radius += 4;
+  server_.Paint("caption a", {.objects = {larger}});
+  ASSERT_EQ(Run({"--quality", "high"}, "high"), client::kExitDone) << err_;
+  EXPECT_EQ(server_.requests().back().quality(), wan::v1::QUALITY_HIGH);
+  EXPECT_EQ(Report("high")["settings"]["quality"], "QUALITY_HIGH");
+
+  ASSERT_EQ(Execute({"columns", Path("exact") + "/", Path("high")}), client::kExitDone) << err_;
+  EXPECT_THAT(out_, HasSubstr("| measure | exact | high |\n"));
+  EXPECT_THAT(out_, HasSubstr("| text: shape | 50.0 % (1 of 2) | 50.0 % (1 of 2) |\n"));
+  // Video b is the same in both; 100 dB stand for equal pixels, so the worst is that of video a.
+  EXPECT_THAT(out_, ContainsRegex("PSNR to exact \\|  \\| [5-7][0-9].* dB, worst [1-4][0-9]"));
+
+  EXPECT_EQ(Execute({"columns", Path("exact")}), client::kExitUsage);
+  EXPECT_EQ(Execute({"columns", Path("exact"), Path("none")}), client::kExitUsage);
+  EXPECT_THAT(err_, HasSubstr("cannot open " + Path("none") + "/report.json"));
+}
+
 }  // namespace
 }  // namespace wan::demo

@@ -17,7 +17,7 @@ namespace wan {
 enum class WeightDtype {
   kFp32,     // fp32 whatever the compute dtype
   kCompute,  // the component's compute dtype
-  kRounded,  // a matrix in 8 bits: e4m3, with scales in memory of their own (engine/ops/rounding.h)
+  kRounded,  // a matrix in 8 bits, with scales in memory of their own (engine/ops/rounding.h)
 };
 
 // One block of device memory, with one or several tensors of the checkpoint.

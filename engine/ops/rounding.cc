@@ -19,7 +19,7 @@ RoundedRows RoundedRows::Rows(int64_t first, int64_t count) const {
 
 RoundedRows RoundedRows::Select(const at::Tensor& index) const {
   // Not all devices select from e4m3.
-  return {codes.view(at::kByte).index_select(0, index).view(at::kFloat8_e4m3fn),
+  return {codes.view(at::kByte).index_select(0, index).view(codes.scalar_type()),
           scales.index_select(0, index)};
 }
 
@@ -30,15 +30,15 @@ RoundedRows RoundedIn(const at::Tensor& memory, int64_t columns) {
           at::empty({memory.size(0)}, memory.options().dtype(at::kFloat))};
 }
 
-RoundedRows MakeRounded(int64_t rows, int64_t columns, at::Device device) {
+RoundedRows MakeRounded(int64_t rows, int64_t columns, at::Device device, at::ScalarType code) {
   const at::TensorOptions options(device);
-  return {at::empty({rows, columns}, options.dtype(at::kFloat8_e4m3fn)),
+  return {at::empty({rows, columns}, options.dtype(code)),
           at::empty({rows}, options.dtype(at::kFloat))};
 }
 
 void RoundRows(const at::Tensor& x, const RoundedRows& out) {
   RECORD_USER_SCOPE_WITH_INPUTS("wan::round_rows", (std::vector<c10::IValue>{x}));
-  if (x.is_cuda()) {
+  if (x.is_cuda() && out.codes.scalar_type() == at::kFloat8_e4m3fn) {
     const auto kernel = GetCudaOps().round_rows;
     if (kernel != nullptr && kernel(x, out)) return;
   }
@@ -56,20 +56,23 @@ void RestoreRows(const RoundedRows& x, at::Tensor& out) {
     const int64_t count = std::min(step, rows - first);
     const RoundedRows part = x.Rows(first, count);
     const at::Tensor values = out.narrow(0, first, count);
-    values.copy_(part.codes);  // exact: bf16 has all values of e4m3
+    values.copy_(part.codes);  // exact: bf16 has all values of e4m3 and of int8
     values.mul_(part.scales.unsqueeze(1));
   }
 }
 
 void RoundRowsReference(const at::Tensor& x, const RoundedRows& out) {
+  const bool whole = out.codes.scalar_type() == at::kChar;
+  const double most = whole ? kLargestInt8 : kLargestE4m3;
   const at::Tensor wide = x.to(at::kFloat);
   const at::Tensor largest = wide.abs().amax(1);
-  const at::Tensor inverse =
-      at::where(largest == 0, at::zeros_like(largest), kLargestE4m3 / largest);
-  // Values beyond the range would become NaN.
-  const at::Tensor scaled =
-      (wide * inverse.unsqueeze(1)).clamp(-kLargestE4m3, kLargestE4m3).to(at::kFloat8_e4m3fn);
-  out.scales.copy_(largest / kLargestE4m3);
+  const at::Tensor inverse = at::where(largest == 0, at::zeros_like(largest), most / largest);
+  // Values beyond the range of e4m3 would become NaN.
+  at::Tensor scaled = (wide * inverse.unsqueeze(1)).clamp(-most, most);
+  if (whole) scaled.round_();
+  // The codes may overwrite x, so they are complete before they are copied.
+  scaled = scaled.to(out.codes.scalar_type());
+  out.scales.copy_(largest / most);
   out.codes.copy_(scaled);
 }
 

@@ -45,8 +45,9 @@ ComponentDescription DescribeComponent(ModelComponent component, const WeightSou
 }
 
 // Returns the dtype of most weights.
-std::string WeightsLabel(bool eight_bits, const LoadOptions& options) {
-  return eight_bits ? "e4m3" : DTypeLabel(options.dtype);
+// `code` is the name of the 8-bit dtype (engine/ops/rounding.h).
+std::string WeightsLabel(bool eight_bits, const char* code, const LoadOptions& options) {
+  return eight_bits ? code : DTypeLabel(options.dtype);
 }
 
 // Adds the peers' names to a description. The description's bytes already count all replicas.
@@ -63,16 +64,18 @@ std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoin
                                                      const LoadOptions& options) {
   std::vector<ComponentDescription> components = {DescribeComponent(
       ModelComponent::kTextEncoder, checkpoint.text_encoder(), model.text_encoder->WeightBytes(),
-      encoder_device, WeightsLabel(options.engine.eight_bit_weights.text_encoder, options))};
+      encoder_device,
+      WeightsLabel(options.engine.eight_bit_weights.text_encoder, "int8", options))};
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
     const Expert& expert = model.experts[i];
     std::vector<c10::Device> replicas;
     for (const ExpertReplica& replica : expert.replicas) replicas.push_back(replica.device);
-    components.push_back(WithPeers(
-        DescribeComponent(expert.component, checkpoint.transformer(i),
-                          expert.transformer->WeightBytes(), expert.device,
-                          WeightsLabel(options.engine.eight_bit_weights.transformers, options)),
-        replicas));
+    components.push_back(
+        WithPeers(DescribeComponent(
+                      expert.component, checkpoint.transformer(i),
+                      expert.transformer->WeightBytes(), expert.device,
+                      WeightsLabel(options.engine.eight_bit_weights.transformers, "e4m3", options)),
+                  replicas));
   }
   components.push_back(
       WithPeers(DescribeComponent(ModelComponent::kVae, checkpoint.vae(), model.vae->WeightBytes(),

@@ -16,10 +16,10 @@ namespace {
 // The most bytes that may wait on the device, in the file's dtype or order, until they are
 // converted.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
-// Elements of a matrix that wait at a time, in the compute dtype, for their rounding. A CPU rounds
-// in four copies in fp32.
+// Elements of a matrix that wait at a time, in the compute dtype, for their rounding.
 constexpr int64_t kRoundedElements = int64_t{1} << 25;
-constexpr int64_t kRoundedOnHost = int64_t{1} << 20;
+// Elements that are rounded at a time where four copies in fp32 are made: on a CPU, and to int8.
+constexpr int64_t kRoundedInCopies = int64_t{1} << 20;
 // The number of elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
 // On a CPU, larger synthetic tensors repeat this many random numbers, because drawing all numbers
@@ -147,9 +147,11 @@ void WeightFiller::FillRounded(const TensorInfo& info, at::ScalarType dtype,
   const auto rows_of = [columns](int64_t elements) {
     return std::max<int64_t>(elements / std::max<int64_t>(columns, 1), 1);
   };
-  const int64_t rounded = rows_of(mover_.DeviceIsHost() ? kRoundedOnHost : kRoundedElements);
+  const int64_t waiting = mover_.DeviceIsHost() ? kRoundedInCopies : kRoundedElements;
+  const bool copies = mover_.DeviceIsHost() || out.codes.scalar_type() == at::kChar;
+  const int64_t rounded = rows_of(copies ? kRoundedInCopies : waiting);
   // A synthetic source would draw the whole tensor for every part.
-  const int64_t filled = source_.IsSynthetic() ? std::max<int64_t>(rows, 1) : rounded;
+  const int64_t filled = source_.IsSynthetic() ? std::max<int64_t>(rows, 1) : rows_of(waiting);
   for (int64_t first = 0; first < rows && status_.ok(); first += filled) {
     const int64_t count = std::min(filled, rows - first);
     const at::Tensor part = at::empty({count, columns}, out.codes.options().dtype(dtype));

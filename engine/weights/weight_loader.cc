@@ -80,16 +80,17 @@ at::Tensor WeightLoader::GetKernel(std::string_view name, at::IntArrayRef expect
   return kernel;
 }
 
-RoundedRows WeightLoader::GetRounded(std::string_view name, at::IntArrayRef expected_shape) {
+RoundedRows WeightLoader::GetRounded(std::string_view name, at::IntArrayRef expected_shape,
+                                     at::ScalarType code) {
   const std::string only(name);
-  return GetRoundedStacked({&only, 1}, expected_shape);
+  return GetRoundedStacked({&only, 1}, expected_shape, code);
 }
 
 RoundedRows WeightLoader::GetRoundedStacked(std::span<const std::string> names,
-                                            at::IntArrayRef expected_shape) {
+                                            at::IntArrayRef expected_shape, at::ScalarType code) {
   const int64_t rows = expected_shape[0];
   const int64_t all = rows * static_cast<int64_t>(names.size());
-  const RoundedRows stacked = {Allocate({all, expected_shape[1]}, at::kFloat8_e4m3fn),
+  const RoundedRows stacked = {Allocate({all, expected_shape[1]}, code),
                                Allocate({all}, at::kFloat)};
   for (size_t i = 0; i < names.size(); ++i) {
     Fill(names[i], stacked.Rows(static_cast<int64_t>(i) * rows, rows));

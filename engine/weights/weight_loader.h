@@ -54,10 +54,12 @@ class WeightLoader {
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
-  // Load matrices that are kept in 8 bits: converted to the loader's dtype, then rounded
-  // (engine/ops/rounding.h). Otherwise as Get() and GetStacked().
-  RoundedRows GetRounded(std::string_view name, at::IntArrayRef expected_shape);
-  RoundedRows GetRoundedStacked(std::span<const std::string> names, at::IntArrayRef expected_shape);
+  // Load matrices that are kept in 8 bits: converted to the loader's dtype, then rounded to codes
+  // of dtype `code` (engine/ops/rounding.h). Otherwise as Get() and GetStacked().
+  RoundedRows GetRounded(std::string_view name, at::IntArrayRef expected_shape,
+                         at::ScalarType code = at::kFloat8_e4m3fn);
+  RoundedRows GetRoundedStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,
+                                at::ScalarType code = at::kFloat8_e4m3fn);
 
   // Calls `change` once the values of all tensors that were loaded before have arrived. `change`
   // modifies some of these values in place.

@@ -105,7 +105,8 @@ Matrix Umt5::LoadMatrix(WeightLoader& loader, std::span<const std::string> names
                         int64_t in) const {
   Matrix matrix;
   if (eight_bits_) {
-    matrix.rounded = loader.GetRoundedStacked(names, {out, in});
+    // Each matrix is restored before its product, so the codes with the least error are the best.
+    matrix.rounded = loader.GetRoundedStacked(names, {out, in}, at::kChar);
   } else {
     matrix.weight = loader.GetStacked(names, {out, in}, dtype_);
   }

@@ -27,8 +27,8 @@ constexpr double kLargestError = 1.0 / 16;
 // The root mean square of the rounding error of normal numbers.
 constexpr double kUsualError = 2.65e-2;
 
-RoundedRows Round(const at::Tensor& x) {
-  RoundedRows out = MakeRounded(x.size(0), x.size(1), x.device());
+RoundedRows Round(const at::Tensor& x, at::ScalarType code = at::kFloat8_e4m3fn) {
+  RoundedRows out = MakeRounded(x.size(0), x.size(1), x.device(), code);
   RoundRows(x, out);
   return out;
 }
@@ -55,6 +55,26 @@ TEST(RoundingTest, LosesAtMostASixteenthOfAValue) {
   }
 }
 
+TEST(RoundingTest, ScalesEachRowToTheWholeRangeOfInt8) {
+  const at::Tensor x = at::tensor({1.0, -2.0, 0.51, 0.0, 1000.0, 496.0}, at::kFloat).view({2, 3});
+  const RoundedRows rounded = Round(x, at::kChar);
+  EXPECT_TRUE(at::equal(rounded.scales, at::tensor({2.0 / 127, 1000.0 / 127}, at::kFloat)));
+  EXPECT_TRUE(
+      at::equal(rounded.codes.to(at::kFloat),
+                at::tensor({64.0, -127.0, 32.0, 0.0, 127.0, 63.0}, at::kFloat).view({2, 3})));
+}
+
+TEST(RoundingTest, Int8LosesAtMostHalfAStepOfItsRow) {
+  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+    const at::Tensor x = RandomTensor({40, 4096}, 1, dtype);
+    const at::Tensor back = Round(x, at::kChar).ToFloat();
+    const at::Tensor wide = x.to(at::kFloat);
+    const at::Tensor allowed = wide.abs().amax(1, true) * (1.0001 / 254);
+    EXPECT_TRUE(((back - wide).abs() <= allowed).all().item().toBool());
+    EXPECT_LT(RelativeError(back, wide), 1e-2);
+  }
+}
+
 TEST(RoundingTest, RoundsWhereAMatrixStands) {
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     const at::Tensor x = RandomTensor({9, 64}, 2, dtype);
@@ -67,16 +87,19 @@ TEST(RoundingTest, RoundsWhereAMatrixStands) {
 }
 
 TEST(RoundingTest, RestoresRowsInTheirDtype) {
-  // More rows than a CPU restores at a time.
-  const RoundedRows rounded = Round(RandomTensor({1100, 1000}, 12));
-  for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
-    at::Tensor restored = at::empty({1100, 1000}, at::TensorOptions().dtype(dtype));
-    RestoreRows(rounded, restored);
-    EXPECT_TRUE(at::equal(restored, rounded.ToFloat().to(dtype)));
+  for (const at::ScalarType code : {at::kFloat8_e4m3fn, at::kChar}) {
+    // More rows than a CPU restores at a time.
+    const RoundedRows rounded = Round(RandomTensor({1100, 1000}, 12), code);
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      at::Tensor restored = at::empty({1100, 1000}, at::TensorOptions().dtype(dtype));
+      RestoreRows(rounded, restored);
+      EXPECT_TRUE(at::equal(restored, rounded.ToFloat().to(dtype)));
+    }
+    const at::Tensor index = at::tensor({7, 1099, 7}, at::kLong);
+    const at::Tensor selected = rounded.Select(index).ToFloat();
+    EXPECT_TRUE(at::equal(selected, rounded.ToFloat().index_select(0, index)));
+    EXPECT_TRUE(at::equal(rounded.Rows(3, 4).ToFloat(), rounded.ToFloat().narrow(0, 3, 4)));
   }
-  const at::Tensor index = at::tensor({7, 1099, 7}, at::kLong);
-  EXPECT_TRUE(at::equal(rounded.Select(index).ToFloat(), rounded.ToFloat().index_select(0, index)));
-  EXPECT_TRUE(at::equal(rounded.Rows(3, 4).ToFloat(), rounded.ToFloat().narrow(0, 3, 4)));
 }
 
 TEST(RoundingTest, KeepsZerosAndShowsWhatIsNotFinite) {

@@ -268,6 +268,20 @@ TEST(WeightLoaderTest, KeepsTheBitsOfRoundingAConvertedMatrix) {
   }
 }
 
+TEST(WeightLoaderTest, RoundsToTheCodesThatAreAskedFor) {
+  const InMemoryWeights source = MixedWeights();
+  WeightLoader plain(source, at::kCPU, at::kBFloat16);
+  const at::Tensor matrix = plain.Get("same", {300, 70});
+  const RoundedRows expected = MakeRounded(300, 70, at::kCPU, at::kChar);
+  RoundRows(matrix, expected);
+  WeightLoader loader(source, at::kCPU, at::kBFloat16);
+  const RoundedRows got = loader.GetRounded("same", {300, 70}, at::kChar);
+  loader.Finish();
+  ASSERT_TRUE(loader.status().ok()) << loader.status();
+  EXPECT_EQ(got.codes.scalar_type(), at::kChar);
+  ExpectEqual({got}, {expected});
+}
+
 // The plan counts on 32 MiB for reading weights on a CPU.
 TEST(WeightLoaderTest, LittleOfAMatrixWaitsForItsRounding) {
   InMemoryWeights source;

@@ -71,7 +71,7 @@ class Comparison {
     return SameBits("a gate changes the results");
   }
 
-  absl::Status Quality() {
+  absl::Status Quality(const std::string& name) {
     benched_.weights->BringUp();
     const absl::StatusOr<Text> text = benched_.PrepareTexts(1, kTextRows);
     if (!text.ok()) return text.status();
@@ -94,7 +94,7 @@ class Comparison {
           Time(**text, 1, {}, rounded,
                {.eight_bits = true, .first_rounded = block, .end_rounded = block + 1});
       if (!seconds.ok()) return seconds.status();
-      BenchRow row{.name = absl::StrCat("8 bits in block ", block, " alone")};
+      BenchRow row{.name = absl::StrCat(name, ", 8 bits in block ", block, " alone")};
       row.figures = {{"apart_by", Distance(exact, rounded)}};
       if (absl::Status status = session_.Add(std::move(row)); !status.ok()) return status;
     }
@@ -196,7 +196,7 @@ absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string&
   Comparison comparison(benched, rounds, session);
   absl::Status status = what == "streaming" ? comparison.Streaming()
                         : what == "gate"    ? comparison.Gate()
-                        : what == "quality" ? comparison.Quality()
+                        : what == "quality" ? comparison.Quality(name)
                                             : comparison.Guidance();
   if (!status.ok()) return status;
   status = session.Add(comparison.Row(absl::StrCat(name, ", ", what)));

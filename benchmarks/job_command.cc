@@ -3,6 +3,7 @@
 //
 //   wan_bench job --model demo/model --device cuda:0 --repeats 5
 //   wan_bench job --model synthetic:ti2v-5b --shape 1280x704x121 --steps 3 --guidance 1
+//   wan_bench job --model synthetic:ti2v-5b --shape 1280x704x121 --quality fast
 #include <algorithm>
 #include <cmath>
 #include <cstdlib>
@@ -35,6 +36,7 @@ struct JobSettings {
   int steps = 0;      // 0: the model's default number
   double guidance = 0;
   std::string vae_precision;  // empty: the engine's default precision
+  std::string quality = "exact";
   int repeats = 5;
   int warmup = 1;
   std::string warmup_shape;  // empty: the shape of the jobs that are measured
@@ -89,6 +91,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const
   if (settings.guidance > 0) request->guidance_scale = {settings.guidance};
   if (settings.latents_only) request->outputs = {OutputKind::kLatents};
   request->vae_precision = ParseVaePrecision(settings.vae_precision);
+  request->quality = ParseQuality(settings.quality);
   return request;
 }
 
@@ -174,12 +177,17 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   std::string name = absl::StrCat(settings.model, " ", plan->shape.width, "x", plan->shape.height,
                                   "x", plan->shape.num_frames, ", ", plan->steps.size(), " steps");
   if (!plan->guided) name += " without guidance";
+  if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
   if (settings.latents_only) name += ", latents only";
   if (!settings.vae_precision.empty()) absl::StrAppend(&name, ", VAE ", settings.vae_precision);
   if (settings.devices.size() > 1)
     absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
   BenchRow whole_job{
       .name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
+  const auto reuses = [](const StepPlan& step) { return step.reuses_blocks; };
+  if (const auto reused = std::count_if(plan->steps.begin(), plan->steps.end(), reuses)) {
+    whole_job.figures.push_back({"reused_steps", static_cast<double>(reused)});
+  }
   for (const StagePlan& stage : plan->stages) {
     const auto found = stages.find(stage.stage);
     if (found == stages.end()) continue;
@@ -219,6 +227,9 @@ BenchCommand AddJob(CLI::App& app) {
   app.add_option("--vae-precision", settings->vae_precision,
                  "fp32, tf32, fp16 or bf16; without it the engine's default")
       ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}));
+  app.add_option("--quality", settings->quality, "high computes with 8 bits, fast reuses steps too")
+      ->check(CLI::IsMember({"exact", "high", "fast"}))
+      ->capture_default_str();
   AddRepeatsFlag(app, settings->repeats);
   AddWarmupFlag(app, settings->warmup);
   app.add_option("--warmup-shape", settings->warmup_shape,

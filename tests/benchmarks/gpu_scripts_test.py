@@ -92,6 +92,35 @@ class RegressionsTest(unittest.TestCase):
         run[-1]["seconds"] = 6.1
         self.assertEqual(self.run_script(stored, run).returncode, 1)
 
+    def test_a_larger_error_fails_and_is_named(self):
+        def with_errors(apart_by, error):
+            return rows() + [row("forward", "5b, quality", 0.6, figures={"apart_by": apart_by, "without_seconds": 0.8}),
+                             {"command": "forward", "name": "5b, 8 bits in block 0 alone", "device": "NVIDIA H200",
+                              "figures": {"apart_by": apart_by / 4}},
+                             row("attention", "of 8 bits", 0.14, figures={"error": error, "queries": 75600})]
+        stored = with_errors(0.042, 0.0125)
+        result = self.run_script(stored, with_errors(0.043, 0.0128))
+        self.assertEqual(result.returncode, 0, result.stdout + result.stderr)
+        self.assertIn("3 errors judged, 0 worse", result.stdout)
+        result = self.run_script(stored, with_errors(0.042, 0.015))
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"attention: of 8 bits: error .*\+20\.0 % \| WORSE")
+        result = self.run_script(stored, with_errors(0.05, 0.0125))
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stdout, r"forward: 5b, 8 bits in block 0 alone: apart_by .* WORSE")
+        self.assertEqual(self.run_script(stored, with_errors(0.05, 0.0125), "--error-percent", "25").returncode, 0)
+
+    def test_the_stored_rows_are_those_of_the_runs_card(self):
+        for path in sorted((ROOT / "benchmarks/rows").glob("*.jsonl")):
+            result = subprocess.run([sys.executable, str(ROOT / "scripts/gpu/regressions"), str(path)], capture_output=True,
+                                    text=True, check=False)
+            self.assertEqual(result.returncode, 0, f"{path}: {result.stdout}{result.stderr}")
+            self.assertIn("; 0 stored rows were not measured", result.stdout)
+        result = subprocess.run([sys.executable, str(ROOT / "scripts/gpu/regressions"),
+                                 self.write("run", rows(device="NVIDIA L40S"))], capture_output=True, text=True, check=False)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("no rows of NVIDIA L40S", result.stderr)
+
     def test_another_card_cannot_be_compared(self):
         result = self.run_script(rows(), rows(device="NVIDIA L40S"))
         self.assertEqual(result.returncode, 2)

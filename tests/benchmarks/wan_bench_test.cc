@@ -156,6 +156,27 @@ TEST_F(WanBenchTest, AJobsPartsAreHeldToTheCeilingsOfTheirPrecision) {
   }
 }
 
+TEST_F(WanBenchTest, QualityHasTheErrorOfAForwardAndOfEachBlock) {
+  const auto rows = Rows({"forward", "--device", "cpu", "--dtype", "fp32", "--model", kTiny,
+                          "--shape", "64x64x5", "--compare", "quality", "--repeats", "1"});
+  const std::string name = std::string(kTiny) + " 64x64x5 fp32, ";
+  ASSERT_GE(rows.size(), 2u);
+  for (size_t block = 0; block + 1 < rows.size(); ++block) {
+    EXPECT_EQ(rows[block]["name"], absl::StrCat(name, "8 bits in block ", block, " alone"));
+    EXPECT_GT(rows[block]["figures"]["apart_by"], 0);
+  }
+  EXPECT_EQ(rows.back()["name"], name + "quality");
+  EXPECT_GT(rows.back()["figures"]["apart_by"], rows[0]["figures"]["apart_by"]);
+  EXPECT_GT(rows.back()["seconds"], 0);
+}
+
+TEST_F(WanBenchTest, AFastJobSaysHowManyStepsItReused) {
+  const auto rows = Rows({"job", "--device", "cpu", "--model", WAN_DEMO_MODEL, "--shape", "64x64x5",
+                          "--quality", "fast", "--repeats", "1", "--warmup", "0"});
+  EXPECT_THAT(rows.back()["name"], HasSubstr("20 steps, fast: whole job"));
+  EXPECT_GE(rows.back()["figures"]["reused_steps"], 1);
+}
+
 TEST_F(WanBenchTest, AMeasurementMayLastAsLongAsIsAsked) {
   const auto rows = Rows({"forward", "--device", "cpu", "--dtype", "fp32", "--model", kTiny,
                           "--shape", "64x64x5", "--repeats", "1", "--seconds", "0.3"});

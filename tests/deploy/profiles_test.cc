@@ -12,6 +12,7 @@
 #include <fstream>
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -82,12 +83,13 @@ server::ServerConfig ReadProfile(const std::string& name) {
 }
 
 Json Plan(const server::ServerConfig& config, const std::string& model,
-          const std::vector<VideoShape>& shapes) {
+          const std::vector<VideoShape>& shapes, std::optional<Quality> quality = std::nullopt) {
   const auto report = MemoryReport({.path = "synthetic:" + model,
                                     .device_memory_limit = config.engine.device_memory_limit,
                                     .residency = config.engine.residency,
                                     .eight_bit_weights = config.engine.eight_bit_weights,
-                                    .shapes = shapes});
+                                    .shapes = shapes,
+                                    .quality = quality});
   EXPECT_TRUE(report.ok()) << report.status();
   return report.ok() ? *report : Json::object();
 }
@@ -293,6 +295,25 @@ TEST(ProfilesTest, VideosThatThePageDoesNotShowNeedHardlyMore) {
       ExpectAlike(videos[0][0], videos[0][1], 0.6);  // 161 frames of TI2V-5B beside 121
       ExpectAlike(videos[1][0], videos[2][0], 0.3);  // I2V-A14B beside T2V-A14B
       ExpectAlike(videos[1][1], videos[2][1], 0.3);
+    }
+  }
+}
+
+TEST(ProfilesTest, HighNeedsHardlyMoreAndFastKeepsWhatBlocksHaveAdded) {
+  for (const Card& card : kCards) {
+    const server::ServerConfig config = ReadProfile(card.profile);
+    for (const Row& row : Table()) {
+      SCOPED_TRACE(absl::StrCat(card.profile, " ", row.model));
+      const auto videos_of = [&](Quality quality) {
+        return Plan(config, row.model, row.shapes, quality)["videos"];
+      };
+      const Json exact = videos_of(Quality::kExact);
+      const Json high = videos_of(Quality::kHigh);
+      const Json fast = videos_of(Quality::kFast);
+      for (size_t i = 0; i < row.shapes.size(); ++i) {
+        ExpectAlike(exact[i], high[i], 0.1);
+        ExpectAlike(exact[i], fast[i], 3.1);
+      }
     }
   }
 }

@@ -1,6 +1,5 @@
 #include "demo/evaluate/columns.h"
 
-#include <algorithm>
 #include <array>
 
 #include "absl/status/status.h"

@@ -18,6 +18,7 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;

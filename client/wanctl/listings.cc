@@ -304,6 +304,7 @@ void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
   std::string widened_text;
+  std::string recognised;
   std::string loras_text;
   std::string errors;
   for (const wan::v1::Model& model : models) {
@@ -344,6 +345,10 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
         AppendLora(model, lora, part, loras_text);
       }
     }
+    if (!model.distillation().empty()) {
+      absl::StrAppend(&recognised, Printable(model.name()), ": recognised as ",
+                      Printable(model.distillation()), "\n");
+    }
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
@@ -366,7 +371,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
                       {"Quality", Align::kLeft, nullptr, kExact},
                       {"Path"}},
                      rows, colours) +
-         widened_text + loras_text + errors;
+         recognised + widened_text + loras_text + errors;
 }
 
 std::string DeviceTable(const wan::v1::WatchDevicesResponse& samples, bool colours) {

@@ -49,6 +49,9 @@ struct ModelDescription {
   std::string path;
   FamilyId family = FamilyId::kTi2v5b;
   std::string layout;  // "original", "diffusers", "synthetic" or "files"
+  // For example "FastWan, by the pipeline class WanDMDPipeline: 3 steps of lcm without guidance";
+  // empty unless the checkpoint was recognised as a distilled one.
+  std::string distillation;
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
   // The files of the checkpoint and of the LoRAs, sorted by name, without duplicates; empty for a

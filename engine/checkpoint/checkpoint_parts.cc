@@ -14,7 +14,9 @@
 #include "engine/checkpoint/component_assembly.h"
 #include "engine/checkpoint/component_files.h"
 #include "engine/checkpoint/config_reader.h"
+#include "engine/checkpoint/distillation.h"
 #include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/family_choice.h"
 #include "engine/checkpoint/few_step_config.h"
 #include "engine/checkpoint/generation_defaults.h"
 #include "engine/checkpoint/put_together.h"
@@ -109,7 +111,24 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
   return files;
 }
 
-// Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards.
+// Returns the file of a distilled transformer that lies in the folder under its publisher's name;
+// empty if there is none, or if there are several.
+std::string DistilledFile(const fs::path& folder) {
+  std::vector<std::string> found;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string extension = entry->path().extension().string();
+    if ((extension == ".safetensors" || extension == ".pth" || extension == ".pt") &&
+        IsDistilledFileName(entry->path().filename().string())) {
+      found.push_back(entry->path().string());
+    }
+  }
+  return found.size() == 1 ? found.front() : "";
+}
+
+// Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards. Without
+// such a file, reads the one of a distilled transformer, if there is one.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
                                                           const fs::path& folder,
                                                           std::string_view stem) {
@@ -118,6 +137,13 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts
   if (Exists(index)) {
     NoteFile(parts, index);
     return {index, ReadShardedSafetensors(index)};
+  }
+  if (!Exists(whole)) {
+    if (const std::string distilled = DistilledFile(folder); !distilled.empty()) {
+      return {distilled,
+              OneFile(distilled.ends_with(".safetensors") ? ReadSafetensors(distilled)
+                                                          : ReadTorchArchive(distilled))};
+    }
   }
   return {whole, OneFile(ReadSafetensors(whole))};
 }
@@ -130,26 +156,6 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
   if (version.ok()) AddFile(parts, NameOf(ModelPart::kTokenizer), parts.tokenizer_path, *version);
   absl::Status readable = CheckPath(parts.tokenizer_path, PathKind::kFile);
   if (!readable.ok()) parts.problems.push_back(std::move(readable));
-}
-
-// Returns the family with these properties; null if there is none.
-const ModelFamily* FamilyOfType(std::string_view type, size_t experts) {
-  for (const ModelFamily& family : ModelFamilies()) {
-    if (family.upstream_type == type && family.experts.size() == experts) return &family;
-  }
-  return nullptr;
-}
-
-// Lists one field of all families without duplicates; if `last` is " and ", as "a, b and c".
-std::string AllOf(std::string_view ModelFamily::*word, const char* last) {
-  std::vector<std::string> words;
-  for (const ModelFamily& family : ModelFamilies()) {
-    const std::string next(family.*word);
-    if (std::find(words.begin(), words.end(), next) == words.end()) words.push_back(next);
-  }
-  const std::string final_word = words.back();
-  words.pop_back();
-  return absl::StrCat(absl::StrJoin(words, ", "), words.empty() ? "" : last, final_word);
 }
 
 // In upstream's layout the name of the VAE's file depends on its kind. For an unknown family,
@@ -181,11 +187,11 @@ void ReadOriginal(CheckpointParts& parts) {
     const std::optional<TransformerConfig>& config = parts.transformers.back().config;
     if (!config.has_value()) continue;
     const std::string& type = config->model_type;
-    const ModelFamily* const family = FamilyOfType(type, folders.size());
+    const ModelFamily* const family = FamilyOfType(type, folders.size(), *config);
     if (family == nullptr) {
       parts.problems.push_back(Unsupported(
           config_path, absl::StrCat("model_type \"", Printable(type), "\" with ", folders.size(),
-                                    " expert(s) is not one of Wan2.2's ",
+                                    " expert(s) is not one of the supported ",
                                     AllOf(&ModelFamily::upstream_type, " and "))));
     } else if (!parts.family.has_value()) {
       parts.family = family->id;
@@ -217,34 +223,6 @@ bool HasComponent(const nlohmann::json& index, const char* name) {
   return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
 }
 
-// Whether the family needs what diffusers calls "expand_timesteps": only the first frame is clean,
-// so each token has a timestep of its own.
-bool ExpandsTimesteps(const ModelFamily& family) { return family.image == ImageRole::kFirstFrame; }
-
-// Returns the families that fit these two entries of model_index.json.
-std::vector<const ModelFamily*> FamiliesOfIndex(size_t experts, bool expands_timesteps) {
-  std::vector<const ModelFamily*> families;
-  for (const ModelFamily& family : ModelFamilies()) {
-    if (family.experts.size() == experts && ExpandsTimesteps(family) == expands_timesteps) {
-      families.push_back(&family);
-    }
-  }
-  return families;
-}
-
-// Picks one of `families` by the number of the transformer's channels. Returns null if several are
-// left and `config` is absent.
-const ModelFamily* FamilyAmong(const std::vector<const ModelFamily*>& families,
-                               const std::optional<TransformerConfig>& config) {
-  if (families.size() == 1) return families.front();
-  if (!config.has_value()) return nullptr;
-  const bool conditioned = config->in_channels != config->out_channels;
-  for (const ModelFamily* const family : families) {
-    if ((family->image == ImageRole::kCondition) == conditioned) return family;
-  }
-  return nullptr;
-}
-
 struct ModelIndex {
   bool two_experts = false;
   std::vector<const ModelFamily*> families;  // the families that fit the index
@@ -252,23 +230,25 @@ struct ModelIndex {
 
 // Reads the fields of model_index.json that concern the whole model; adds problems to `fields`.
 ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, CheckpointParts& parts) {
-  const std::string pipeline = fields.Text("_class_name");
+  parts.pipeline_class = fields.Text("_class_name");
+  const std::string& pipeline = parts.pipeline_class;
   const std::span<const ModelFamily> all = ModelFamilies();
-  if (!pipeline.empty() && std::none_of(all.begin(), all.end(), [&](const ModelFamily& family) {
-        return family.diffusers_class == pipeline;
-      })) {
+  if (!pipeline.empty() && pipeline != kFastWanPipeline &&
+      std::none_of(all.begin(), all.end(),
+                   [&](const ModelFamily& family) { return family.diffusers_class == pipeline; })) {
     fields.Refuse(absl::StrCat("the pipeline is a ", Printable(pipeline), ", expected ",
                                AllOf(&ModelFamily::diffusers_class, " or ")));
   }
   ModelIndex index;
   index.two_experts = HasComponent(json, "transformer_2");
   const size_t experts = index.two_experts ? 2 : 1;
-  index.families =
-      FamiliesOfIndex(experts, fields.Has("expand_timesteps") && fields.Bool("expand_timesteps"));
+  std::optional<bool> expands;
+  if (fields.Has("expand_timesteps")) expands = fields.Bool("expand_timesteps");
+  // FastWan's programs do not read the entry.
+  if (pipeline != kFastWanPipeline) expands = expands.value_or(false);
+  index.families = FamiliesOfIndex(experts, expands);
   if (index.families.empty()) {
-    fields.Refuse(index.two_experts
-                      ? "has both transformer_2 and expand_timesteps, which no Wan2.2 model has"
-                      : "has neither transformer_2 nor expand_timesteps, so it is a Wan2.1 model");
+    fields.Refuse("has both transformer_2 and expand_timesteps, which no Wan2.2 model has");
     // Continue as if expand_timesteps were false, so that further problems are found.
     index.families = FamiliesOfIndex(experts, /*expands_timesteps=*/false);
   }
@@ -365,6 +345,17 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
   }
   fill(parts.text_encoder, "text_encoder", model->text_encoder, model->text_encoder_dtype);
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
+}
+
+// Removes all problems but this one. A model of another kind contradicts what is expected in many
+// places, which would hide what it is.
+void KeepOnly(const absl::Status& problem, CheckpointParts& parts) {
+  for (Component<TransformerConfig>& transformer : parts.transformers) {
+    transformer.problems.clear();
+  }
+  parts.text_encoder.problems.clear();
+  parts.vae.problems.clear();
+  parts.problems = {problem};
 }
 
 // Checks that the components fit together and form a model.
@@ -473,7 +464,11 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
                                          FindModelFamily(*parts.family), parts.problems);
     }
   }
+  if (!parts.few_step.has_value()) {
+    parts.few_step = RecogniseDistillation(parts, parts.problems);
+  }
   CheckTogether(parts);
+  if (absl::Status status = CheckComputable(parts); !status.ok()) KeepOnly(status, parts);
   CompleteFiles(parts);
   return parts;
 }

@@ -32,6 +32,7 @@ struct CheckpointParts {
   std::string path;    // the folder, or the text that names parts (engine/api/model_source.h)
   std::string folder;  // the folder with the files that are not named; empty if there is none
   std::optional<Layout> layout;
+  std::string pipeline_class;      // in model_index.json; empty in upstream's layout
   std::optional<FamilyId> family;  // null if the model's family could not be determined
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;

@@ -72,11 +72,12 @@ std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& con
                                        ", expected rms_norm_across_heads"));
           }
         }
-        // These fields belong to the image branch of Wan2.1, which no Wan2.2 model has.
+        // These fields belong to the image branch of Wan2.1's image-to-video models.
         for (const std::string_view key : {"image_dim", "added_kv_proj_dim"}) {
           if (fields.Has(key)) {
             fields.Refuse(
-                absl::StrCat("\"", std::string(key), "\" is set, as only Wan2.1 models have it"));
+                absl::StrCat("\"", std::string(key),
+                             "\" is set, as only Wan2.1's image-to-video models have it"));
           }
         }
       });

@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
+#include "engine/api/timestep_rounding.h"
 #include "engine/checkpoint/config_limits.h"
 #include "engine/checkpoint/json_config.h"
 #include "engine/formats/file_errors.h"
@@ -15,6 +16,17 @@ namespace {
 using Problems = std::vector<absl::Status>;
 
 constexpr std::string_view kTimesteps = "denoising_step_list";
+constexpr std::string_view kRounding = "timestep_rounding";
+
+void ReadRounding(JsonFields& fields, FewStepConfig& config) {
+  const std::string name = fields.Text(kRounding);
+  if (const auto rounding = ParseTimestepRounding(name); rounding.has_value()) {
+    config.rounding = *rounding;
+  } else {
+    fields.AddProblem(absl::StrCat("\"", std::string(kRounding), "\" is ", Printable(name),
+                                   ", expected none, whole or bf16"));
+  }
+}
 
 // Reads the fields that both layouts have; `read_rest` reads and checks the fields of one layout.
 template <typename ReadRest>
@@ -29,6 +41,7 @@ std::optional<FewStepConfig> Read(const std::string& path, Problems& problems, R
           config.boundary_step_index =
               static_cast<int>(fields.Integer("boundary_step_index", 0, kMaxFewSteps));
         }
+        if (fields.Has(kRounding)) ReadRounding(fields, config);
         AddContradictions(config, fields);
         return config;
       });
@@ -46,6 +59,13 @@ std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path, Proble
   return Read(path, problems, [](JsonFields& fields, FewStepConfig& config) {
     config.shift = fields.Number("sample_shift");
     RefuseIfSet(fields, "enable_cfg", "few-step models run without guidance");
+    if (fields.Has("solver")) {
+      config.solver = fields.Text("solver");
+      if (config.solver != "euler" && config.solver != "lcm") {
+        fields.AddProblem(
+            absl::StrCat("\"solver\" is ", Printable(config.solver), ", expected euler or lcm"));
+      }
+    }
     if (fields.Has("infer_steps")) {
       const int64_t steps = fields.Integer("infer_steps", 1, kMaxFewSteps);
       const size_t listed = fields.Numbers(kTimesteps).size();
@@ -68,10 +88,12 @@ std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path, Probl
                                  "\" is for FlowMatchEulerDiscreteScheduler"));
     }
     config.shift = fields.Number("shift");
+    if (fields.Has("stochastic_sampling") && fields.Bool("stochastic_sampling")) {
+      config.solver = "lcm";
+    }
     // Each of these settings would change the noise levels that follow from timesteps and shift.
-    for (const char* const key :
-         {"use_dynamic_shifting", "use_karras_sigmas", "use_exponential_sigmas", "use_beta_sigmas",
-          "invert_sigmas", "stochastic_sampling"}) {
+    for (const char* const key : {"use_dynamic_shifting", "use_karras_sigmas",
+                                  "use_exponential_sigmas", "use_beta_sigmas", "invert_sigmas"}) {
       RefuseIfSet(fields, key, "only the plain Euler schedule is supported");
     }
     if (fields.Has("shift_terminal"))

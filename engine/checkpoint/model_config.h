@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/timestep_rounding.h"
 #include "engine/families/vae_kind.h"
 
 namespace wan {
@@ -66,14 +67,19 @@ struct VaeConfig {
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };
 
-// The schedule of a few-step checkpoint, which was distilled so that a few fixed Euler steps
-// without guidance are enough.
+// The schedule of a few-step checkpoint, which was distilled so that a few fixed steps without
+// guidance are enough.
 struct FewStepConfig {
   std::vector<double> timesteps;  // before the shift is applied; strictly decreasing, in (0, 1000]
   double shift = 1;               // the shift of requests that set none
   // The index of the first step that the low-noise expert computes. If unset, the boundary between
   // the experts decides that.
   std::optional<int> boundary_step_index;
+  std::string solver = "euler";                         // "euler" or "lcm"
+  TimestepRounding rounding = TimestepRounding::kNone;  // of the timesteps after the shift
+  // The distillation that the checkpoint was recognised as, and from what; empty if one of its
+  // configuration files has the schedule.
+  std::string recognised;
 
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;
 };

@@ -52,6 +52,12 @@ class Shapes {
     return shape[axis];
   }
 
+  // Returns the number of dimensions of a tensor; 0 if it is missing.
+  size_t Rank(std::string_view name) const {
+    const auto found = shapes_.find(name);
+    return found == shapes_.end() ? 0 : found->second->size();
+  }
+
   bool sufficient() const { return sufficient_; }
 
   // Returns 1 plus the largest N of all names that begin with "blocks.N.". A block counts if it has
@@ -116,8 +122,13 @@ std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& conf
   problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
   Shapes shapes(files, where, problems);
   config.text_dim = shapes.Extent("text_embedding.0.weight", 2, 1);
-  for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
-    config.patch_size[axis] = shapes.Extent("patch_embedding.weight", 5, 2 + axis);
+  if (shapes.Rank("patch_embedding.weight") == 2) {
+    // rCM's checkpoints have a linear layer there, whose weight does not show the patch.
+    config.patch_size = {1, 2, 2};
+  } else {
+    for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
+      config.patch_size[axis] = shapes.Extent("patch_embedding.weight", 5, 2 + axis);
+    }
   }
   if (!fields.problems().empty() || !shapes.sufficient()) return std::nullopt;
   return Checked(config, config_path, problems);

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
+#include <numeric>
 #include <string_view>
 #include <utility>
 
@@ -99,6 +101,15 @@ StoredTensors IndexByName(const TensorFiles& files, Naming naming) {
   return stored;
 }
 
+// Whether the tensor is the weight of a patch embedding that is stored as that of a linear layer,
+// as in rCM's checkpoints. Its elements are in the same order.
+bool IsFlattened(const std::vector<int64_t>& shape, const TensorSpec& spec) {
+  if (spec.name != "patch_embedding.weight" || shape.size() != 2) return false;
+  const int64_t patch =
+      std::accumulate(spec.shape.begin() + 1, spec.shape.end(), int64_t{1}, std::multiplies<>());
+  return shape[0] == spec.shape[0] && shape[1] == patch;
+}
+
 bool IsComputable(DType dtype) {
   return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
 }
@@ -108,7 +119,7 @@ void CheckStored(const Located& values, const TensorSpec& spec, const std::strin
                  std::vector<absl::Status>& problems) {
   const StoredTensor& tensor = *values.tensor;
   const std::string alias = name == spec.name ? "" : absl::StrCat(" (", spec.name, ")");
-  if (tensor.shape != spec.shape) {
+  if (tensor.shape != spec.shape && !IsFlattened(tensor.shape, spec)) {
     problems.push_back(
         Damaged(values.file->path,
                 absl::StrCat("tensor ", name, alias, " has shape ", ShapeText(tensor.shape),
@@ -160,7 +171,7 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
     }
     tensors.push_back({.name = spec.name,
                        .dtype = dtype,
-                       .shape = tensor.shape,
+                       .shape = spec.shape,
                        .bytes = bytes.size(),
                        .file = values.file->path,
                        .stored_as = std::string(widened ? (*decoder)->name() : DTypeName(dtype))});

@@ -13,7 +13,8 @@ const std::string_view kUpstreamNegativePrompt =
     "手指融合，静止不动的画面，杂乱的背景，三条腿，背景人很多，倒着走";
 
 // The values come from upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and
-// shared_config.py at commit 42bf4cf. The names that diffusers uses come from its conversions of
+// shared_config.py at commit 42bf4cf, and for Wan2.1 from its configs and the defaults of its
+// generate.py at commit 9737cba. The names that diffusers uses come from its conversions of
 // these models.
 std::span<const ModelFamily> ModelFamilies() {
   static const ModelFamily rows[] = {
@@ -78,6 +79,46 @@ std::span<const ModelFamily> ModelFamilies() {
        .reuse = {.retained_shares = {1, 0.1}},
        .text_ratios = PublishedI2vRatios,
        .image_ratios = PublishedI2vRatios,
+       .published = {.dim = 5120, .ffn_dim = 13824, .num_heads = 40, .num_layers = 40}},
+      // Wan2.1 T2V-1.3B makes videos from text.
+      {.id = FamilyId::kWan21T2v1b,
+       .upstream_type = "t2v",
+       .diffusers_class = "WanPipeline",
+       .experts = kOneExpert,
+       .vae = VaeKind::kWan21,
+       .accepts_text_only = true,
+       .image = ImageRole::kNone,
+       .preprocess = StageKind::kT2vPreprocess,
+       .shape = {.width = 832, .height = 480, .num_frames = 81},
+       .fps = 16,
+       .sampling = {.steps = 50,
+                    .guidance_scale = {5.0},
+                    .shift = 5.0,
+                    .solver = "unipc",
+                    .negative_prompt = kUpstreamNegativePrompt},
+       .reuse = {.retained_shares = {0.2}},
+       .text_ratios = PublishedWan21T2v1bRatios,
+       .image_ratios = PublishedWan21T2v1bRatios,
+       .published = {.dim = 1536, .ffn_dim = 8960, .num_heads = 12, .num_layers = 30}},
+      // Wan2.1 T2V-14B makes videos from text, with the dimensions of one expert of Wan2.2's.
+      {.id = FamilyId::kWan21T2v14b,
+       .upstream_type = "t2v",
+       .diffusers_class = "WanPipeline",
+       .experts = kOneExpert,
+       .vae = VaeKind::kWan21,
+       .accepts_text_only = true,
+       .image = ImageRole::kNone,
+       .preprocess = StageKind::kT2vPreprocess,
+       .shape = {.width = 1280, .height = 720, .num_frames = 81},
+       .fps = 16,
+       .sampling = {.steps = 50,
+                    .guidance_scale = {5.0},
+                    .shift = 5.0,
+                    .solver = "unipc",
+                    .negative_prompt = kUpstreamNegativePrompt},
+       .reuse = {.retained_shares = {0.2}},
+       .text_ratios = PublishedWan21T2v14bRatios,
+       .image_ratios = PublishedWan21T2v14bRatios,
        .published = {.dim = 5120, .ffn_dim = 13824, .num_heads = 40, .num_layers = 40}},
   };
   static_assert(std::size(rows) == kFamilyIds.size(), "a family has no row");

@@ -3,9 +3,9 @@
 namespace wan {
 
 // The numbers are measurements that MagCache4Wan2.2/magcache_generate.py of
-// https://github.com/Zehong-Ma/MagCache publishes, at commit df81cb1. It lists both forwards of all
-// steps in turn. Left out is each second expert's first step, whose ratio to another expert's step
-// has no meaning here.
+// https://github.com/Zehong-Ma/MagCache publishes, at commit df81cb1; those of Wan2.1's models are
+// in MagCache4Wan2.1/magcache_generate.py. It lists both forwards of all steps in turn. Left out is
+// each second expert's first step, whose ratio to another expert's step has no meaning here.
 
 const StepRatios& PublishedTi2vTextRatios() {
   static const auto* const kRatios = new StepRatios{
@@ -94,6 +94,54 @@ const StepRatios& PublishedI2vRatios() {
                              0.98618, 0.98435, 0.98307, 0.98187, 0.98131, 0.97835,
                              0.9762,  0.9727,  0.97098, 0.9658,  0.96055, 0.95335,
                              0.94594, 0.93311, 0.9172,  0.89202, 0.85446, 0.79902}}}};
+  return *kRatios;
+}
+
+const StepRatios& PublishedWan21T2v1bRatios() {
+  static const auto* const kRatios = new StepRatios{
+      .solver = "unipc",
+      .steps = 50,
+      .shift = 5,
+      .guidance_scale = {5},
+      .experts = {
+          {.conditional = {1.0124,  1.00166, 0.99791, 0.99682, 0.99634, 0.99567, 0.99416,
+                           0.99578, 0.9957,  0.99511, 0.99535, 0.99552, 0.99541, 0.9954,
+                           0.99489, 0.99518, 0.99484, 0.99481, 0.99415, 0.99419, 0.99396,
+                           0.99388, 0.99349, 0.99309, 0.9927,  0.99228, 0.99171, 0.99137,
+                           0.99068, 0.99005, 0.98944, 0.98849, 0.98758, 0.98644, 0.98504,
+                           0.9836,  0.98202, 0.97977, 0.97717, 0.9741,  0.97003, 0.96538,
+                           0.9593,  0.95086, 0.94013, 0.92402, 0.90241, 0.86821, 0.81838},
+           .unconditional = {1.02213, 1.0041,  1.00061, 0.99762, 0.99685, 0.99586, 0.99422,
+                             0.99575, 0.99563, 0.99506, 0.99531, 0.99549, 0.99539, 0.99536,
+                             0.99485, 0.99514, 0.99478, 0.99479, 0.99413, 0.99416, 0.99393,
+                             0.99386, 0.99349, 0.99304, 0.9927,  0.99226, 0.9917,  0.99135,
+                             0.99063, 0.99003, 0.98942, 0.98849, 0.98757, 0.98643, 0.98503,
+                             0.98359, 0.98201, 0.97978, 0.97718, 0.97411, 0.97002, 0.96541,
+                             0.95933, 0.95089, 0.94019, 0.92414, 0.9026,  0.86868, 0.81939}}}};
+  return *kRatios;
+}
+
+const StepRatios& PublishedWan21T2v14bRatios() {
+  static const auto* const kRatios = new StepRatios{
+      .solver = "unipc",
+      .steps = 50,
+      .shift = 5,
+      .guidance_scale = {5},
+      .experts = {
+          {.conditional = {1.02504, 1.00025, 0.9985,  0.99779, 0.9966,  0.99482, 0.99467,
+                           0.99664, 0.99434, 0.99533, 0.99468, 0.99438, 0.99516, 0.99384,
+                           0.99404, 0.99517, 0.99409, 0.99428, 0.99347, 0.99418, 0.99271,
+                           0.99313, 0.99215, 0.99218, 0.99216, 0.99163, 0.99138, 0.98982,
+                           0.98996, 0.9887,  0.98772, 0.98767, 0.98573, 0.98501, 0.9838,
+                           0.98177, 0.98037, 0.97678, 0.97546, 0.97184, 0.96711, 0.96349,
+                           0.95629, 0.94926, 0.93964, 0.92511, 0.90693, 0.8796,  0.86111},
+           .unconditional = {1.03017, 1.00251, 0.99962, 0.99771, 0.99658, 0.99476, 0.99451,
+                             0.99656, 0.99431, 0.99545, 0.99465, 0.99434, 0.99517, 0.9938,
+                             0.99401, 0.99516, 0.99408, 0.99426, 0.99343, 0.99416, 0.99269,
+                             0.99311, 0.99215, 0.99215, 0.99217, 0.99161, 0.99135, 0.9898,
+                             0.98995, 0.98866, 0.9877,  0.98765, 0.9857,  0.98498, 0.98376,
+                             0.98173, 0.98035, 0.97677, 0.97543, 0.97183, 0.96708, 0.96345,
+                             0.95625, 0.94929, 0.93961, 0.92504, 0.90678, 0.87945, 0.86189}}}};
   return *kRatios;
 }
 

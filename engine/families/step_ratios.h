@@ -45,10 +45,12 @@ struct ReuseRule {
   std::vector<double> retained_shares;
 };
 
-// Published ratios of the Wan2.2 models; they live until the process ends.
+// Published ratios of the models; they live until the process ends.
 const StepRatios& PublishedTi2vTextRatios();
 const StepRatios& PublishedTi2vImageRatios();
 const StepRatios& PublishedT2vRatios();
 const StepRatios& PublishedI2vRatios();
+const StepRatios& PublishedWan21T2v1bRatios();
+const StepRatios& PublishedWan21T2v14bRatios();
 
 }  // namespace wan

@@ -60,8 +60,14 @@ Json Dimensions(const VaeConfig& config) {
           {"stride_temporal", config.stride_temporal}};
 }
 
+Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
+
 Json Describe(const FewStepConfig& config) {
-  Json description = {{"timesteps", config.timesteps}, {"shift", config.shift}};
+  Json description = {{"timesteps", config.timesteps},
+                      {"shift", config.shift},
+                      {"solver", config.solver},
+                      {"timestep_rounding", std::string(NameOf(config.rounding))},
+                      {"recognised", NullIfEmpty(config.recognised)}};
   if (config.boundary_step_index.has_value()) {
     description["boundary_step_index"] = *config.boundary_step_index;
   }
@@ -143,8 +149,6 @@ Json Describe(const Component<Config>& component) {
   totals.WriteTo(description);
   return description;
 }
-
-Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 std::string TextOr(const Json& value, std::string_view otherwise) {
   return value.is_null() ? std::string(otherwise) : value.get<std::string>();
@@ -251,11 +255,15 @@ std::string ReportText(const Json& report) {
   }
   if (const Json& few_step = report["few_step"]; !few_step.is_null()) {
     absl::StrAppend(&text, "few steps     timesteps ", few_step["timesteps"].dump(), ", shift ",
-                    few_step["shift"].get<double>());
+                    few_step["shift"].get<double>(), ", solver ",
+                    few_step["solver"].get<std::string>());
     if (few_step.contains("boundary_step_index")) {
       absl::StrAppend(&text, ", low noise from step ", few_step["boundary_step_index"].get<int>());
     }
     text += "\n";
+    if (!few_step["recognised"].is_null()) {
+      absl::StrAppend(&text, "recognised    ", few_step["recognised"].get<std::string>(), "\n");
+    }
   }
   if (const Json& defaults = report["generation_defaults"]; !defaults.is_null()) {
     absl::StrAppend(&text, "defaults      ", defaults.dump(), "\n");

@@ -12,7 +12,8 @@ namespace wan {
 //                      path is that of one component), or null for any other folder
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised
 //   "expert_boundary"  fraction of the schedule, or null
-//   "few_step"         if distilled {"timesteps", "shift", "boundary_step_index" if set}, or null
+//   "few_step"         if distilled {"timesteps", "shift", "solver", "timestep_rounding",
+//                      "recognised" (from what, or null), "boundary_step_index" if set}, or null
 //   "generation_defaults"  the checkpoint's own defaults for requests, or null
 //   "step_ratios"      how the job of step_ratios.json was sampled: {"solver", "steps", "shift",
 //                      "guidance_scale"}, or null

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/timestep_rounding.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/step_ratios_file.h"
@@ -130,6 +131,10 @@ Json Scheduler(const Checkpoint& checkpoint) {
                  {"denoising_step_list", few_step->timesteps},
                  {"num_train_timesteps", 1000},
                  {"shift", few_step->shift}};
+    if (few_step->solver == "lcm") json["stochastic_sampling"] = true;
+    if (few_step->rounding != TimestepRounding::kNone) {
+      json["timestep_rounding"] = std::string(NameOf(few_step->rounding));
+    }
     if (few_step->boundary_step_index.has_value()) {
       json["boundary_step_index"] = *few_step->boundary_step_index;
     }

@@ -1,11 +1,9 @@
 #include "engine/pipeline/denoise_loop.h"
 
-#include <ATen/Context.h>
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/cat.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 
 #include <array>
 #include <memory>
@@ -238,14 +236,6 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     latents = next;
   }
   return latents;
-}
-
-at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device) {
-  // Use a new generator, so that nothing else draws from it between setting the seed and drawing
-  // the noise.
-  at::Generator generator = at::globalContext().defaultGenerator(device).clone();
-  generator.set_current_seed(static_cast<uint64_t>(seed));
-  return at::randn(shape, generator, at::TensorOptions().device(device).dtype(at::kFloat));
 }
 
 }  // namespace wan

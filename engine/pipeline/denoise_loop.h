@@ -61,8 +61,4 @@ absl::StatusOr<at::Tensor> DenoiseLoop(
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,
     const std::function<absl::Status(const DenoiseState&)>& on_step);
 
-// Returns the noise for a seed in fp32. The noise is what upstream's generator,
-// torch.Generator(device).manual_seed(seed), draws first.
-at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
-
 }  // namespace wan

@@ -16,6 +16,7 @@ absl::StatusOr<std::unique_ptr<FlowSolver>> SolverAt(const GenerationPlan& plan,
   absl::StatusOr<std::unique_ptr<FlowSolver>> solver =
       MakeFlowSolver(plan.request.solver, std::move(schedule));
   if (!solver.ok()) return solver.status();
+  (*solver)->set_noise_seed(*plan.request.seed);
   if (absl::Status status = (*solver)->Restore({start.steps_done, start.history}); !status.ok()) {
     return status;
   }
@@ -40,7 +41,8 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
     return run.on_step(state);
   };
   const auto expert_for = [&run](int step) { return run.experts.Take(step); };
-  const DenoiseProgress start = progress;
+  DenoiseProgress start = progress;
+  if (start.steps_done == 0) start.latents = (*solver)->Start(start.latents);
   absl::StatusOr<at::Tensor> latents = absl::InternalError("no step was run");
   absl::Status status = CatchTorchErrors("denoising", [&] {
     latents = DenoiseLoop(inputs, start, expert_for, **solver, run.recorder, run.gate, run.finite,

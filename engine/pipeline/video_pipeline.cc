@@ -18,6 +18,7 @@
 #include "engine/pipeline/video_decode.h"
 #include "engine/pipeline/video_files.h"
 #include "engine/planning/planned_model.h"
+#include "engine/schedulers/seeded_noise.h"
 #include "engine/weights/weight_lease.h"
 
 namespace wan {

@@ -228,7 +228,7 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
 absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
                                           const PlannedModel& model) {
   if (model.few_step.has_value()) {
-    return MakeEulerSchedule(model.few_step->timesteps, *request.shift);
+    return MakeEulerSchedule(model.few_step->timesteps, *request.shift, model.few_step->rounding);
   }
   return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
 }

@@ -24,7 +24,7 @@ SamplingDefaults FewStepSampling(const FewStepConfig& few_step) {
   return {.steps = static_cast<int>(few_step.timesteps.size()),
           .guidance_scale = {1},
           .shift = few_step.shift,
-          .solver = "euler",
+          .solver = few_step.solver,
           .negative_prompt = ""};
 }
 

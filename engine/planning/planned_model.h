@@ -57,7 +57,7 @@ struct PlannedModel {
   bool divides_experts = false;
 
   // Returns the values of fields that a request does not set. The values are the checkpoint's own
-  // defaults; otherwise those of a few-step checkpoint (Euler through its timesteps, without
+  // defaults; otherwise those of a few-step checkpoint (its solver through its timesteps, without
   // guidance); otherwise the family's. Model, prompt and seed stay unset.
   GenerationRequest Defaults() const;
 
@@ -66,7 +66,8 @@ struct PlannedModel {
   int SpatialStride() const;
 };
 
-// Returns the sampling for which a few-step checkpoint was distilled.
+// Returns the sampling for which a few-step checkpoint was distilled. The result refers to
+// `few_step`.
 SamplingDefaults FewStepSampling(const FewStepConfig& few_step);
 
 // Describes a whole checkpoint. The sizes of weights follow from the components' dimensions

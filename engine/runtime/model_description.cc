@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -84,6 +85,13 @@ std::vector<ComponentDescription> DescribeComponents(const Checkpoint& checkpoin
   return components;
 }
 
+// Returns ModelDescription::distillation.
+std::string DescribeDistillation(const std::optional<FewStepConfig>& few_step) {
+  if (!few_step.has_value() || few_step->recognised.empty()) return "";
+  return absl::StrCat(few_step->recognised, ": ", few_step->timesteps.size(), " steps of ",
+                      few_step->solver, " without guidance");
+}
+
 }  // namespace
 
 ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoint,
@@ -95,6 +103,7 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.path = spec.path;
   description.family = family.id;
   description.layout = std::string(LayoutName(checkpoint.layout()));
+  description.distillation = DescribeDistillation(model.planned.few_step);
   description.components =
       DescribeComponents(checkpoint, model, devices.front(), devices.back(), options);
   description.defaults = model.planned.Defaults();

@@ -1,6 +1,8 @@
 #include "engine/schedulers/flow_schedule.h"
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <cstdint>
 
 #include "absl/strings/str_cat.h"
@@ -64,6 +66,24 @@ FlowSchedule ExactTimesteps(int steps, double shift) {
   return ExactTimesteps(timesteps, shift);
 }
 
+// Rounds a timestep, which is positive. A number in bf16 has the upper half of the bits of one in
+// fp32; a tie goes to the even number, as in LibTorch.
+double Rounded(double timestep, TimestepRounding rounding) {
+  switch (rounding) {
+    case TimestepRounding::kNone:
+      return timestep;
+    case TimestepRounding::kWhole:
+      return std::round(timestep);
+    case TimestepRounding::kBFloat16: {
+      constexpr uint32_t kLower = 0xffff;
+      const auto bits = std::bit_cast<uint32_t>(static_cast<float>(timestep));
+      const uint32_t odd = (bits >> 16U) & 1U;
+      return std::bit_cast<float>((bits + kLower / 2 + odd) & ~kLower);
+    }
+  }
+  return timestep;
+}
+
 struct NamedSchedule {
   std::string_view name;
   FlowSchedule (*make)(int steps, double shift);
@@ -108,7 +128,8 @@ absl::StatusOr<FlowSchedule> MakeFlowSchedule(std::string_view name, int steps, 
                    absl::StrJoin(FlowSolverNames(), ", ")));
 }
 
-absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift) {
+absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift,
+                                               TimestepRounding rounding) {
   absl::Status status = CheckSteps(std::ssize(timesteps));
   status.Update(CheckShift(shift));
   if (!status.ok()) return status;
@@ -122,7 +143,9 @@ absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps
     }
     above = timesteps[i];
   }
-  return ExactTimesteps(timesteps, shift);
+  FlowSchedule schedule = ExactTimesteps(timesteps, shift);
+  for (double& timestep : schedule.timesteps) timestep = Rounded(timestep, rounding);
+  return schedule;
 }
 
 }  // namespace wan

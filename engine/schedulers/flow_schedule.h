@@ -13,6 +13,7 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/request_limits.h"
+#include "engine/api/timestep_rounding.h"
 
 namespace wan {
 
@@ -26,7 +27,7 @@ struct FlowSchedule {
   // sigmas[i + 1].
   std::vector<float> sigmas;
   // The N timesteps that the model is given, from 0 to 1000. UniPC and DPM++ cut sigma * 1000 to an
-  // integer, as Wan2.2 does, but compute with the exact sigma. Euler does not cut.
+  // integer, as Wan2.2 does, but compute with the exact sigma. Euler and LCM do not cut.
   std::vector<double> timesteps;
 };
 
@@ -38,7 +39,7 @@ std::vector<std::string> FlowSolverNames();
 // the noise, once: sigma becomes k * sigma / (1 + (k - 1) * sigma). Before the shift the levels are
 // evenly spaced,
 //   "unipc": from 0.999 (as fp32) down to 0,
-//   "dpm++", "euler": from 1 down to 0.
+//   "dpm++", "euler", "lcm": from 1 down to 0.
 // "unipc" and "dpm++" match Wan2.2's samplers bit for bit; "euler", which Wan2.2 lacks, matches
 // diffusers' flow-matching Euler scheduler. INVALID_ARGUMENT if the name is unknown, `steps` is
 // outside of [1, kMaxFlowSteps], or `shift` is outside of [kMinFlowShift, kMaxFlowShift].
@@ -46,8 +47,9 @@ absl::StatusOr<FlowSchedule> MakeFlowSchedule(std::string_view name, int steps, 
 
 // Returns an Euler schedule that passes through the given timesteps, for few-step (distilled)
 // checkpoints. The timesteps are those before the shift is applied, strictly decreasing, and in (0,
-// 1000]. For example, 1000, 750, 500, 250 with shift 5 give 1000, 937.5, 833.33, 625.
-// INVALID_ARGUMENT for any other timesteps.
-absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift);
+// 1000]. For example, 1000, 750, 500, 250 with shift 5 give 1000, 937.5, 833.33, 625. `rounding`
+// changes only FlowSchedule::timesteps. INVALID_ARGUMENT for any other timesteps.
+absl::StatusOr<FlowSchedule> MakeEulerSchedule(std::span<const double> timesteps, double shift,
+                                               TimestepRounding rounding = TimestepRounding::kNone);
 
 }  // namespace wan

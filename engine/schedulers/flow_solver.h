@@ -4,6 +4,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <utility>
@@ -30,6 +31,14 @@ class FlowSolver {
 
   const FlowSchedule& schedule() const { return schedule_; }
 
+  // Sets the seed of the job, from which a solver that adds noise ("lcm") draws it. Unless set, the
+  // seed is 0.
+  void set_noise_seed(int64_t seed) { noise_seed_ = seed; }
+
+  // Returns the sample at schedule().sigmas[0] that a run from this noise starts with. It is the
+  // noise itself but for "lcm", which scales it by the level, as the models' authors do.
+  virtual at::Tensor Start(const at::Tensor& noise) const { return noise; }
+
   // Takes the sample at schedule().sigmas[step], and returns the sample at sigmas[step + 1].
   // `model_output` is the flow (after guidance) that the model predicts for `sample` at
   // timesteps[step]. All are fp32 tensors of one shape on one device. The solver keeps no reference
@@ -43,8 +52,8 @@ class FlowSolver {
   // so the caller may share them.
   FlowSolverState state() const { return {next_step_, history_}; }
 
-  // Continues a run that had the same solver, steps and shift. INVALID_ARGUMENT if the state cannot
-  // come from such a run.
+  // Continues a run that had the same solver, seed, steps and shift. INVALID_ARGUMENT if the state
+  // cannot come from such a run.
   absl::Status Restore(FlowSolverState state);
 
  protected:
@@ -58,10 +67,12 @@ class FlowSolver {
                              std::vector<at::Tensor>& history) const = 0;
 
   float sigma(int step) const { return schedule_.sigmas[static_cast<size_t>(step)]; }
+  int64_t noise_seed() const { return noise_seed_; }
   int steps() const { return static_cast<int>(schedule_.timesteps.size()); }
 
  private:
   const FlowSchedule schedule_;
+  int64_t noise_seed_ = 0;
   int next_step_ = 0;
   std::vector<at::Tensor> history_;
 };

@@ -321,6 +321,7 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   model.set_path(ToUtf8(description.path));
   model.set_family(std::string(NameOf(description.family)));
   model.set_layout(description.layout);
+  model.set_distillation(ToUtf8(description.distillation));
   for (const ComponentDescription& component : description.components) {
     wan::v1::ModelComponent& added = *model.add_components();
     added.set_name(std::string(NameOf(component.component)));

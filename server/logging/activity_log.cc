@@ -202,6 +202,10 @@ void ActivityLog::OnModelState(const wan::v1::Model& model) {
                  {"stored_as", component.stored_as()},
                  {"dtype", component.dtype()}});
   }
+  if (model.state() == wan::v1::MODEL_STATE_READY && !model.distillation().empty()) {
+    logger_.Log(LogLevel::kInfo, "distilled checkpoint",
+                {{"model", model.name()}, {"recognised", model.distillation()}});
+  }
   for (const wan::v1::Lora& lora : model.loras()) {
     for (const wan::v1::Lora::Part& part : lora.parts()) LogLora(logger_, model, lora, part);
   }

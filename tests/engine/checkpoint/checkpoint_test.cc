@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
@@ -99,10 +100,10 @@ TEST_P(GoldenCheckpointTest, DimensionsAreThoseOfTheCases) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Models, GoldenCheckpointTest,
-                         ::testing::Values("ti2v-5b", "t2v-a14b", "i2v-a14b"),
+                         ::testing::Values("ti2v-5b", "t2v-a14b", "i2v-a14b", "wan2.1-t2v-1.3b"),
                          [](const auto& info) {
                            std::string name = info.param;
-                           std::replace(name.begin(), name.end(), '-', '_');
+                           for (char& c : name) c = std::isalnum(c) ? c : '_';
                            return name;
                          });
 
@@ -191,8 +192,7 @@ TEST(CheckpointTest, SyntheticModelsHaveTheTensorsOfRealOnes) {
   EXPECT_EQ(full->vae().Tensors()[0].dtype, DType::kFloat32);
   EXPECT_EQ(Checkpoint::Open("synthetic:ti2v-6b").status().message(),
             "synthetic:ti2v-6b: this synthetic model does not exist; the names are ti2v-5b, "
-            "t2v-a14b, i2v-a14b, "
-            "ti2v-tiny");
+            "t2v-a14b, i2v-a14b, wan2.1-t2v-1.3b, wan2.1-t2v-14b, ti2v-tiny");
 }
 
 TEST(CheckpointTest, SyntheticExpertsHaveNumbersOfTheirOwn) {
@@ -336,13 +336,14 @@ TEST_F(BrokenCheckpointTest, EveryMissingFileIsNamed) {
 
 TEST_F(BrokenCheckpointTest, ModelsOfOtherKinds) {
   std::string path = Link("ti2v-5b/original");
-  ChangeJson(fs::path(path) / "config.json", {{"model_type", "t2v"}});
+  ChangeJson(fs::path(path) / "config.json", {{"model_type", "flf2v"}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kUnimplemented),
-              HasSubstr("config.json: model_type \"t2v\" with 1 expert(s)"));
+              HasSubstr("config.json: model_type \"flf2v\" with 1 expert(s) is not one of the "
+                        "supported ti2v, t2v and i2v"));
   path = Link("ti2v-5b/diffusers");
   ChangeJson(fs::path(path) / "model_index.json", {{"expand_timesteps", false}});
-  EXPECT_THAT(ErrorOf(path, absl::StatusCode::kUnimplemented),
-              HasSubstr("model_index.json: has neither transformer_2 nor expand_timesteps"));
+  EXPECT_THAT(ErrorOf(path, absl::StatusCode::kDataLoss),
+              HasSubstr("is a 2.2 VAE, which wan2.1-t2v-1.3b does not have"));
   path = Link("t2v-a14b/diffusers");
   ChangeJson(fs::path(path) / "model_index.json", {{"expand_timesteps", true}});
   EXPECT_THAT(ErrorOf(path, absl::StatusCode::kUnimplemented), HasSubstr("both transformer_2"));

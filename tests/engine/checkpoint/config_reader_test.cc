@@ -120,7 +120,9 @@ TEST_F(ConfigReaderTest, EveryProblemOfAConfigIsReported) {
   EXPECT_THAT(texts, Contains(HasSubstr("\"patch_size\" has 2 entries")));
   EXPECT_THAT(texts, Contains(HasSubstr("\"text_dim\" is missing")));
   EXPECT_THAT(texts, Contains(HasSubstr("\"qk_norm\" is layer_norm")));
-  EXPECT_THAT(texts, Contains(HasSubstr("\"image_dim\" is set, as only Wan2.1 models have it")));
+  EXPECT_THAT(
+      texts,
+      Contains(HasSubstr("\"image_dim\" is set, as only Wan2.1's image-to-video models have it")));
 }
 
 TEST_F(ConfigReaderTest, OtherArchitecturesAreRefused) {

@@ -21,12 +21,15 @@ TEST(ModelFamilyTest, EachFamilyHasItsRowAndItsName) {
 }
 
 TEST(ModelFamilyTest, EachLayoutTellsTheFamiliesApart) {
-  std::set<std::tuple<std::string_view, size_t>> original;
-  std::set<std::tuple<size_t, ImageRole>> diffusers;
+  std::set<std::tuple<std::string_view, size_t, int64_t>> original;
+  std::set<std::tuple<size_t, ImageRole, VaeKind, int64_t>> diffusers;
   for (const ModelFamily& family : ModelFamilies()) {
     SCOPED_TRACE(NameOf(family.id));
-    EXPECT_TRUE(original.emplace(family.upstream_type, family.experts.size()).second);
-    EXPECT_TRUE(diffusers.emplace(family.experts.size(), family.image).second);
+    EXPECT_TRUE(
+        original.emplace(family.upstream_type, family.experts.size(), family.published.dim).second);
+    EXPECT_TRUE(
+        diffusers.emplace(family.experts.size(), family.image, family.vae, family.published.dim)
+            .second);
     EXPECT_FALSE(family.diffusers_class.empty());
   }
 }

@@ -73,12 +73,18 @@ TEST(CheckpointReportTest, DescribesFewSteps) {
                      R"({"denoising_step_list": [1000, 500], "sample_shift": 5})");
   Json report = InspectCheckpoint(path);
   EXPECT_EQ(report["ok"], true);
-  EXPECT_EQ(report["few_step"], Json({{"timesteps", {1000.0, 500.0}}, {"shift", 5.0}}));
-  EXPECT_THAT(ReportText(report), HasSubstr("few steps     timesteps [1000.0,500.0], shift 5\n"));
+  EXPECT_EQ(report["few_step"], Json({{"timesteps", {1000.0, 500.0}},
+                                      {"shift", 5.0},
+                                      {"solver", "euler"},
+                                      {"timestep_rounding", "none"},
+                                      {"recognised", nullptr}}));
+  EXPECT_THAT(ReportText(report),
+              HasSubstr("few steps     timesteps [1000.0,500.0], shift 5, solver euler\n"));
   testing::WriteFile(
       fs::path(path) / "few_step.json",
       R"({"denoising_step_list": [1000, 500], "sample_shift": 5, "boundary_step_index": 1})");
-  EXPECT_THAT(ReportText(InspectCheckpoint(path)), HasSubstr("shift 5, low noise from step 1\n"));
+  EXPECT_THAT(ReportText(InspectCheckpoint(path)),
+              HasSubstr("solver euler, low noise from step 1\n"));
 }
 
 TEST(CheckpointReportTest, DescribesDefaultsOfRequests) {

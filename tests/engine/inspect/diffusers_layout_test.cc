@@ -69,7 +69,8 @@ TEST_F(DiffusersLayoutTest, KeepsFewStepsAndDefaults) {
   ASSERT_TRUE(WriteDiffusersLayout(from.string(), To()).ok());
   const auto got = Checkpoint::Open(To());
   ASSERT_TRUE(got.ok()) << got.status();
-  EXPECT_EQ((*got)->few_step(), (FewStepConfig{{1000, 500}, 3, 1}));
+  EXPECT_EQ((*got)->few_step(),
+            (FewStepConfig{.timesteps = {1000, 500}, .shift = 3, .boundary_step_index = 1}));
   ASSERT_TRUE((*got)->generation_defaults().has_value());
   EXPECT_EQ((*got)->generation_defaults()->fps, 8);
 }
@@ -81,6 +82,21 @@ TEST_F(DiffusersLayoutTest, CopiesNoWidenedWeights) {
       To());
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(status.message()), HasSubstr("is stored as Q8_0; only tensors in F32"));
+}
+
+TEST_F(DiffusersLayoutTest, KeepsARecognisedSchedule) {
+  const std::filesystem::path from = folder_ / "from";
+  testing::LinkFolder(WAN_CHECKPOINT_DIR "/ti2v-5b/diffusers", from);
+  nlohmann::json index = nlohmann::json::parse(testing::ReadFile(from / "model_index.json"));
+  index["_class_name"] = "WanDMDPipeline";
+  testing::ReplaceFile(from / "model_index.json", index.dump());
+  ASSERT_TRUE(WriteDiffusersLayout(from.string(), To()).ok());
+  const auto got = Checkpoint::Open(To());
+  ASSERT_TRUE(got.ok()) << got.status();
+  EXPECT_EQ((*got)->few_step(), (FewStepConfig{.timesteps = {1000, 280, 120},
+                                               .shift = 8,
+                                               .solver = "lcm",
+                                               .rounding = TimestepRounding::kWhole}));
 }
 
 TEST_F(DiffusersLayoutTest, SaysWhatIsInTheWay) {

@@ -14,6 +14,7 @@
 #include <string>
 
 #include "engine/api/errors.h"
+#include "engine/schedulers/seeded_noise.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 

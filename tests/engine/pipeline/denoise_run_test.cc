@@ -95,6 +95,7 @@ class DenoiseRunTest : public testing::Test {
  protected:
   DenoiseRunTest() {
     plan_.request.solver = "euler";
+    plan_.request.seed = 1;
     plan_.latent_shape = {1, 1, 1, 4};
     plan_.tokens = 4;
     plan_.guided = false;

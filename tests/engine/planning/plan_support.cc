@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <memory>
-#include <optional>
 
 namespace wan {
 
@@ -27,7 +26,7 @@ PlannedModel RealI2v() { return RealModel(FamilyId::kI2vA14b); }
 
 PlannedModel FewStepT2v() {
   PlannedModel model = RealT2v();
-  model.few_step = FewStepConfig{{1000, 750, 500, 250}, 5, std::nullopt};
+  model.few_step = FewStepConfig{.timesteps = {1000, 750, 500, 250}, .shift = 5};
   return model;
 }
 

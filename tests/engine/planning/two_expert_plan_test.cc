@@ -168,6 +168,24 @@ TEST(FewStepPlanTest, TakesTimestepsAndDefaultsFromTheCheckpoint) {
   EXPECT_THAT(ExpertsOf(*plan), ElementsAre("high", "high", "low", "low"));
 }
 
+TEST(FewStepPlanTest, TheCheckpointMayHaveAnotherSolverAndRounding) {
+  PlannedModel model = RealModel();
+  model.few_step = FewStepConfig{.timesteps = {1000, 280, 120},
+                                 .shift = 8,
+                                 .solver = "lcm",
+                                 .rounding = TimestepRounding::kWhole};
+  const auto plan = PlanOn(model, TextRequest());
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->request.solver, "lcm");
+  std::vector<double> timesteps;
+  for (const StepPlan& step : plan->steps) timesteps.push_back(step.timestep);
+  EXPECT_THAT(timesteps, ElementsAre(1000, 757, 522));
+  GenerationRequest euler = TextRequest();
+  euler.solver = "euler";
+  EXPECT_EQ(FieldViolationsOf(PlanOn(model, euler).status())[0].description,
+            "is 'euler'; must be lcm for this few-step model");
+}
+
 TEST(FewStepPlanTest, AResolvedRequestPlansTheSameAgain) {
   const auto plan = PlanOn(FewStepT2v(), TextRequest());
   const auto again = PlanOn(FewStepT2v(), plan->request);

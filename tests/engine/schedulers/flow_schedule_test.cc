@@ -83,6 +83,22 @@ TEST(Differences, Item4EulerTimestepsAreNotCut) {
   EXPECT_EQ(schedule->sigmas, GoldenSamplers().at("euler/4_5/sigmas").As<float>());
 }
 
+// The timesteps that the programs of FastWan and rCM give to their models; the levels stay exact.
+TEST(FlowSchedule, RoundsTheTimestepsOfTheModelAlone) {
+  const std::vector<double> fast_wan = {1000, 280, 120};
+  const auto whole = MakeEulerSchedule(fast_wan, 8, TimestepRounding::kWhole);
+  ASSERT_TRUE(whole.ok());
+  EXPECT_THAT(whole->timesteps, ElementsAre(1000, 757, 522));
+  EXPECT_EQ(whole->sigmas, MakeEulerSchedule(fast_wan, 8)->sigmas);
+  EXPECT_FLOAT_EQ(whole->sigmas[1], 0.756756757f);
+
+  // Between 512 and 1024 the numbers in bf16 are the multiples of 4.
+  const std::vector<double> rcm = {987.65, 938, 934, 852.9, 608.98};
+  const auto bf16 = MakeEulerSchedule(rcm, 1, TimestepRounding::kBFloat16);
+  ASSERT_TRUE(bf16.ok());
+  EXPECT_THAT(bf16->timesteps, ElementsAre(988, 936, 936, 852, 608));
+}
+
 TEST(Differences, Item5TheShiftIsAppliedOnce) {
   const auto schedule = MakeFlowSchedule("dpm++", 2, 3);
   ASSERT_TRUE(schedule.ok());
@@ -115,7 +131,7 @@ TEST(FlowSchedule, EverySolverFallsStrictlyOverTheWholeRange) {
 }
 
 TEST(FlowSchedule, NamesAreThoseOfTheRequests) {
-  EXPECT_THAT(FlowSolverNames(), ElementsAre("dpm++", "euler", "unipc"));
+  EXPECT_THAT(FlowSolverNames(), ElementsAre("dpm++", "euler", "lcm", "unipc"));
 }
 
 TEST(FlowSchedule, SaysWhatIsWrong) {
@@ -126,7 +142,7 @@ TEST(FlowSchedule, SaysWhatIsWrong) {
     double shift;
     const char* message;
   } cases[] = {
-      {"ddim", 4, 5, "solver is 'ddim'; must be one of dpm++, euler, unipc"},
+      {"ddim", 4, 5, "solver is 'ddim'; must be one of dpm++, euler, lcm, unipc"},
       {"", 4, 5, "solver is ''"},
       {"unipc", 0, 5, "steps is 0; must be from 1 to 1000"},
       {"unipc", -3, 5, "steps is -3; must be from 1 to 1000"},

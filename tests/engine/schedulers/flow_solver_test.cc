@@ -1,5 +1,6 @@
 #include "engine/schedulers/flow_solver.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
 #include <gmock/gmock.h>
@@ -152,12 +153,40 @@ TEST(FlowSolver, ConvergesWithItsOrder) {
   const struct {
     const char* name;
     double ratio;
-  } cases[] = {{"euler", 2}, {"dpm++", 4}, {"unipc", 8}};
+  } cases[] = {{"euler", 2}, {"dpm++", 4}, {"unipc", 8}};  // "lcm" adds noise and solves nothing
   for (const auto& c : cases) {
     const double coarse = ErrorOnANormalDistribution(c.name, 48);
     const double fine = ErrorOnANormalDistribution(c.name, 96);
     EXPECT_NEAR(coarse / fine, c.ratio, 0.1 * c.ratio) << c.name << " " << coarse << " " << fine;
   }
+}
+
+// The seed decides the noise, and a run that goes on draws what the whole run drew.
+TEST(FlowSolver, LcmAddsTheNoiseThatTheSeedDrawsNext) {
+  const at::Tensor start = Golden("start");
+  const at::Tensor flow = Golden("model_outputs")[0];
+  const auto solver = Make("lcm", 4, 5);
+  solver->set_noise_seed(7);
+  const std::vector<float>& sigmas = solver->schedule().sigmas;
+  EXPECT_TRUE(at::equal(solver->Start(start), sigmas[0] * start));
+  const at::Tensor first = solver->Step(flow, 0, start);
+  const at::Tensor second = solver->Step(flow, 1, first);
+
+  at::Generator generator = at::detail::createCPUGenerator(7);
+  const auto draw = [&] { return at::randn(start.sizes(), generator, at::kFloat); };
+  draw();  // the noise from which the run starts
+  at::Tensor expected = (1 - sigmas[1]) * (start - sigmas[0] * flow) + sigmas[1] * draw();
+  EXPECT_LE(RelativeError(first, expected), 1e-6);
+  expected = (1 - sigmas[2]) * (expected - sigmas[1] * flow) + sigmas[2] * draw();
+  EXPECT_LE(RelativeError(second, expected), 1e-6);
+
+  const auto resumed = Make("lcm", 4, 5);
+  resumed->set_noise_seed(7);
+  ASSERT_TRUE(resumed->Restore({1, {}}).ok());
+  EXPECT_TRUE(at::equal(resumed->Step(flow, 1, first), second));
+  const auto other = Make("lcm", 4, 5);
+  EXPECT_FALSE(at::equal(other->Step(flow, 0, start), first));
+  EXPECT_TRUE(at::equal(Make("euler", 4, 5)->Start(start), start));
 }
 
 // An image-to-video job overwrites the first frame of what it passes and of what it gets.
@@ -183,6 +212,7 @@ TEST(FlowSolver, KeepsNoneOfTheCallersTensors) {
 TEST(FlowSolver, TakesAnyShapeAndLayout) {
   const at::Tensor outputs = Golden("model_outputs");
   for (const std::string& name : FlowSolverNames()) {
+    if (name == "lcm") continue;  // its noise is drawn in the order of the shape
     const auto plain = Make(name, 4, 5);
     const auto other = Make(name, 4, 5);
     at::Tensor expected = Golden("start");
@@ -251,7 +281,7 @@ TEST(FlowSolver, SaysWhatIsWrong) {
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_THAT(std::string(MakeFlowSolver("heun", {{1, 0}, {1000}}).status().message()),
-              HasSubstr("solver is 'heun'; must be one of dpm++, euler, unipc"));
+              HasSubstr("solver is 'heun'; must be one of dpm++, euler, lcm, unipc"));
 }
 
 }  // namespace

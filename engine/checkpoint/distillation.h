@@ -1,0 +1,38 @@
+// Recognises distilled checkpoints from their files, and models that resemble supported ones but
+// compute something else. All functions are thread-safe.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "engine/checkpoint/checkpoint_parts.h"
+#include "engine/checkpoint/model_config.h"
+
+namespace wan {
+
+// The class in model_index.json of FastWan's checkpoints, which are WanPipeline's otherwise.
+inline constexpr std::string_view kFastWanPipeline = "WanDMDPipeline";
+
+// Returns whether a file of weights with this name, which is not one that the layouts have, is a
+// transformer that this room recognises.
+bool IsDistilledFileName(std::string_view name);
+
+// Returns the schedule of the distillation that the checkpoint is recognised as; nullopt if it is
+// an ordinary checkpoint or of no known family. Appends a problem if only one of two experts is
+// distilled. FewStepConfig::recognised says from what it was recognised.
+//
+//   FastWan   the class of its pipeline
+//   LightX2V  the name of the transformers' files, or of the files to which links of that name lead
+//   rCM       the weight of the patch embedding has two dimensions, because its authors'
+//   transformer
+//             has a linear layer there
+std::optional<FewStepConfig> RecogniseDistillation(const CheckpointParts& parts,
+                                                   std::vector<absl::Status>& problems);
+
+// Returns why the transformers cannot be computed, if their tensors show that they have parts which
+// no supported model has; OK otherwise. The message names the model or the method.
+absl::Status CheckComputable(const CheckpointParts& parts);
+
+}  // namespace wan

@@ -84,6 +84,9 @@ unpack() {
       truststore | typing-extensions | typing-inspection)
       unzip -q -o "$folder"/*.whl -d "$destination/openai"
       ;;
+    mlcommons-loadgen)
+      unzip -q -o "$folder"/*.whl -d "$destination/loadgen"
+      ;;
     grafana-foundation-sdk)
       unzip -q -o "$folder"/*.whl 'grafana_foundation_sdk/*' -d "$destination/grafana"
       ;;

@@ -16,39 +16,11 @@ import sys
 import tempfile
 import unittest
 
+from demo_server import DemoServer, build_wheel
+
 SKIPPED = 77
 OPTIONS = None
 FOLDER = None
-
-
-def build_wheel(folder):
-    """The wheel's contents in folder/site, as pip would install them. The sources are copied, since setuptools leaves its
-    files beside them."""
-    source = folder / "source"
-    shutil.copytree(OPTIONS.repository / "client" / "python", source)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
-         "--disable-pip-version-check", "--wheel-dir", str(folder), str(source)],
-        check=True, env={**os.environ, "WAN_PROTO_DIR": str(OPTIONS.repository / "proto"),
-                         "WAN_GOOGLEAPIS_DIR": str(OPTIONS.googleapis)})
-    wheels = list(folder.glob("wanserve_client-*-py3-none-any.whl"))
-    assert len(wheels) == 1, list(folder.iterdir())
-    shutil.unpack_archive(wheels[0], folder / "site", "zip")
-
-
-class DemoServer:
-    """A server with the demo model; the address is in its first line."""
-
-    def __init__(self, folder, *flags):
-        self._process = subprocess.Popen(
-            [OPTIONS.server, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir", str(folder),
-             "--log-level", "error", *flags], stdout=subprocess.PIPE)
-        self.address = json.loads(self._process.stdout.readline())["grpc"]
-
-    def stop(self):
-        self._process.terminate()
-        self._process.wait()
-        self._process.stdout.close()
 
 
 class WheelTest(unittest.TestCase):
@@ -88,7 +60,7 @@ class DemoTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = DemoServer(FOLDER / "data")
+        cls.server = DemoServer(OPTIONS.server, FOLDER / "data")
 
     @classmethod
     def tearDownClass(cls):
@@ -361,7 +333,7 @@ def main():
             return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         FOLDER = pathlib.Path(folder)
-        build_wheel(FOLDER)
+        build_wheel(FOLDER, OPTIONS.repository, OPTIONS.googleapis)
         sys.path[:0] = [str(FOLDER / "site"), str(OPTIONS.googleapis)]
         ended = unittest.main(argv=[sys.argv[0], *rest], exit=False)
     return 0 if ended.result.wasSuccessful() else 1

@@ -1,0 +1,36 @@
+"""What tests in Python share: the package of client/python as pip would install it, and a server with the demo model."""
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+
+
+def build_wheel(folder, repository, googleapis):
+    """The wheel's contents in folder/site, as pip would install them. The sources are copied, since setuptools leaves its
+    files beside them."""
+    source = folder / "source"
+    shutil.copytree(repository / "client" / "python", source)
+    subprocess.run(
+        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
+         "--disable-pip-version-check", "--wheel-dir", str(folder), str(source)],
+        check=True, env={**os.environ, "WAN_PROTO_DIR": str(repository / "proto"), "WAN_GOOGLEAPIS_DIR": str(googleapis)})
+    wheels = list(folder.glob("wanserve_client-*-py3-none-any.whl"))
+    assert len(wheels) == 1, list(folder.iterdir())
+    shutil.unpack_archive(wheels[0], folder / "site", "zip")
+
+
+class DemoServer:
+    """A server with the demo model; the address is in its first line."""
+
+    def __init__(self, program, folder, *flags):
+        self._process = subprocess.Popen(
+            [program, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir", str(folder),
+             "--log-level", "error", *flags], stdout=subprocess.PIPE)
+        self.address = json.loads(self._process.stdout.readline())["grpc"]
+
+    def stop(self):
+        self._process.terminate()
+        self._process.wait()
+        self._process.stdout.close()

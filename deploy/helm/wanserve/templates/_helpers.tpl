@@ -139,7 +139,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{ .model.list }}
 {{- else if .model.checkpoint -}}
 {{- $text := .root.Files.Get (printf "files/models/%s.txt" .model.checkpoint) -}}
-{{- if not $text }}{{ fail (printf "models: checkpoint is '%s'; must be ti2v-5b, t2v-a14b or i2v-a14b" .model.checkpoint) }}{{ end -}}
+{{- if not $text }}{{ fail (printf "models: checkpoint is '%s'; must be ti2v-5b, t2v-a14b, i2v-a14b or wan2.1-t2v-1.3b" .model.checkpoint) }}{{ end -}}
 {{ $text }}
 {{- end -}}
 {{- end }}

@@ -127,6 +127,18 @@ std::string DistilledFile(const fs::path& folder) {
   return found.size() == 1 ? found.front() : "";
 }
 
+// rCM's archives have the names of a module that contains the transformer as "net".
+absl::StatusOr<TensorFile> ReadDistilled(const std::string& path) {
+  constexpr std::string_view kPrefix = "net.";
+  absl::StatusOr<TensorFile> file =
+      path.ends_with(".safetensors") ? ReadSafetensors(path) : ReadTorchArchive(path);
+  if (!file.ok()) return file;
+  for (StoredTensor& tensor : file->tensors) {
+    if (tensor.name.starts_with(kPrefix)) tensor.name.erase(0, kPrefix.size());
+  }
+  return file;
+}
+
 // Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards. Without
 // such a file, reads the one of a distilled transformer, if there is one.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
@@ -140,9 +152,7 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts
   }
   if (!Exists(whole)) {
     if (const std::string distilled = DistilledFile(folder); !distilled.empty()) {
-      return {distilled,
-              OneFile(distilled.ends_with(".safetensors") ? ReadSafetensors(distilled)
-                                                          : ReadTorchArchive(distilled))};
+      return {distilled, OneFile(ReadDistilled(distilled))};
     }
   }
   return {whole, OneFile(ReadSafetensors(whole))};

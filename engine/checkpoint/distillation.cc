@@ -118,8 +118,7 @@ constexpr ForeignPart kForeignParts[] = {
      "use I2V-A14B or TI2V-5B of Wan2.2 for videos from images"},
     {".to_gate_compress.",
      "was trained for FastVideo's sparse attention (VSA), which this server does not compute; use "
-     "a "
-     "checkpoint with full attention, for example FastWan2.2-TI2V-5B-FullAttn-Diffusers"},
+     "a checkpoint with full attention, for example FastWan2.2-TI2V-5B-FullAttn-Diffusers"},
     {".attn_op.local_attn.",
      "was trained for TurboDiffusion's sparse-linear attention (SLA), which this server does not "
      "compute; use a checkpoint with full attention, for example rCM's"},

@@ -23,11 +23,9 @@ bool IsDistilledFileName(std::string_view name);
 // an ordinary checkpoint or of no known family. Appends a problem if only one of two experts is
 // distilled. FewStepConfig::recognised says from what it was recognised.
 //
-//   FastWan   the class of its pipeline
-//   LightX2V  the name of the transformers' files, or of the files to which links of that name lead
-//   rCM       the weight of the patch embedding has two dimensions, because its authors'
-//   transformer
-//             has a linear layer there
+//   FastWan   by the class of its pipeline
+//   LightX2V  by the names of the transformers' files, or of the files that these are links to
+//   rCM       by the two dimensions of the patch embedding's weight, which is a linear layer's
 std::optional<FewStepConfig> RecogniseDistillation(const CheckpointParts& parts,
                                                    std::vector<absl::Status>& problems);
 

@@ -150,6 +150,27 @@ TEST(ProfilesTest, EveryVideoOfTheTableFitsEveryCard) {
   }
 }
 
+// The page says so in a sentence, since the rows of its table would all be alike.
+TEST(ProfilesTest, TheSmallestModelIsResidentOnEveryCardAndFitsEightGigabytes) {
+  constexpr char kModel[] = "wan2.1-t2v-1.3b";
+  const YAML::Node table = YAML::LoadFile(WAN_CHART_MEMORY);
+  for (const Card& card : kCards) {
+    server::ServerConfig config = ReadProfile(card.profile);
+    const Json video = Plan(config, kModel, {{832, 480, 81}})["videos"][0];
+    for (const auto& [component, policy] : video["policies"].items()) {
+      EXPECT_EQ(policy, "resident") << card.profile << " " << component;
+    }
+    EXPECT_EQ(GiB(video["peak_bytes"]), "19.7") << card.profile;
+    EXPECT_EQ(table[card.profile][kModel].as<int>(), table[card.profile]["none"].as<int>());
+    // CUDA reports 7.6 GiB or more for a card of 8 GB.
+    config.engine.device_memory_limit = uint64_t{15} << 29;
+    const Json small = Plan(config, kModel, {{832, 480, 81}})["videos"][0];
+    EXPECT_TRUE(small["fits"].get<bool>()) << small.dump(2);
+    EXPECT_EQ(small["decode_tiles"], "1x1");
+    EXPECT_EQ(GiB(small["peak_bytes"]), "6.2");
+  }
+}
+
 // Plans what a refusal says would fit; returns it as text.
 std::string CheckAdvice(const server::ServerConfig& config, const std::string& model,
                         const VideoShape& refused, const std::string& message) {

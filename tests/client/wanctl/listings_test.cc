@@ -216,6 +216,16 @@ TEST(ListingsTest, WidenedWeightsAreNamed) {
               testing::EndsWith("\nmodels/a transformer: widened from Q4_K, Q6_K\n"));
 }
 
+TEST(ListingsTest, WhatADistilledCheckpointWasRecognisedAs) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/5b" state: MODEL_STATE_READY }
+      models { name: "models/fast" state: MODEL_STATE_READY
+               distillation: "FastWan, by a sign: 3 steps of lcm without guidance" })");
+  EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
+              testing::EndsWith("\nmodels/fast: recognised as FastWan, by a sign: 3 steps of lcm "
+                                "without guidance\n"));
+}
+
 TEST(ListingsTest, WhereAModelIs) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/5b" state: MODEL_STATE_READY

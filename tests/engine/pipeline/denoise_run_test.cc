@@ -162,6 +162,20 @@ TEST_F(DenoiseRunTest, NoSavepointStandsBeforeAStepThatReuses) {
   }
 }
 
+// lcm draws noise in each step; the savepoint has none of it.
+TEST_F(DenoiseRunTest, ARunThatGoesOnAddsTheNoiseOfItsSteps) {
+  plan_.request.solver = "lcm";
+  plan_.sigmas[0] = 0.9f;
+  const at::Tensor latents = Uninterrupted();
+  for (const Savepoint& savepoint : std::exchange(savepoints_.kept, {})) {
+    const auto continued = Run(*FromSavepoint(savepoint, plan_));
+    ASSERT_TRUE(continued.ok()) << continued.status();
+    EXPECT_TRUE(at::equal(*continued, latents)) << savepoint.steps_done;
+  }
+  plan_.request.seed = 2;
+  EXPECT_FALSE(at::equal(Uninterrupted(), latents));
+}
+
 TEST_F(DenoiseRunTest, ASavepointBeforeAStepThatReusesIsRefused) {
   Savepoint savepoint = ToSavepoint({2, at::ones({1, 1, 1, 4}), {}}, plan_);
   EXPECT_EQ(FromSavepoint(savepoint, plan_).status().message(),

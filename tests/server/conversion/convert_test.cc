@@ -321,6 +321,7 @@ TEST(ConvertTest, ModelDescription) {
   description.family = FamilyId::kTi2v5b;
   description.components = {{ModelComponent::kVae, 12, 6, "cpu", "fp32", "Q8_0"}};
   description.warm_shapes = {{64, 32, 5}};
+  description.distillation = "FastWan";
   description.defaults.steps = 50;
   description.accepts_image = true;
   description.spatial_stride = 32;
@@ -328,6 +329,7 @@ TEST(ConvertTest, ModelDescription) {
   const wan::v1::Model model = ToProto(description);
   EXPECT_EQ(model.name(), "models/m");
   EXPECT_EQ(model.family(), "ti2v-5b");
+  EXPECT_EQ(model.distillation(), "FastWan");
   EXPECT_EQ(model.components(0).name(), "vae");
   EXPECT_EQ(model.components(0).bytes(), 12);
   EXPECT_EQ(model.components(0).parameters(), 6);

@@ -123,7 +123,7 @@ class FetchModelTest(unittest.TestCase):
         for path in sorted(LISTS.glob("*.txt")):
             text = path.read_text()
             lines = [line for line in text.splitlines() if not line.startswith("#")]
-            self.assertRegex(lines[0], r"^repository Wan-AI/Wan2\.2-")
+            self.assertRegex(lines[0], r"^repository Wan-AI/Wan2\.[12]-")
             self.assertRegex(lines[1], r"^revision [0-9a-f]{40}$")
             for line in lines[2:]:
                 self.assertRegex(line, r"^[0-9]+ (sha256:[0-9a-f]{64}|git:[0-9a-f]{40}) [^ ]+$")

@@ -1,10 +1,15 @@
 #include <algorithm>
-#include <cmath>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "client/reports/bottlenecks.h"
+#include "client/reports/comparison.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
 #include "client/reports/verdict.h"
@@ -14,22 +19,10 @@ namespace {
 
 using wan::v1::JobReport;
 
-// A table with two digits shows less time than this as 0 s.
-constexpr double kNoTime = 0.005;
-
 double MeanStep(const std::vector<const StageReport*>& steps) {
   double sum = 0;
   for (const StageReport* step : steps) sum += step->seconds();
   return steps.empty() ? 0 : sum / static_cast<double>(steps.size());
-}
-
-std::optional<double> ProcessPeak(const JobReport& report) {
-  std::optional<double> peak;
-  for (const StageReport& stage : report.stages()) {
-    if (!stage.has_process_memory_peak_bytes()) continue;
-    peak = std::max(peak.value_or(0), static_cast<double>(stage.process_memory_peak_bytes()));
-  }
-  return peak;
 }
 
 // Returns how many digits of seconds are shown after the point: milliseconds matter only in short
@@ -56,32 +49,6 @@ std::vector<Cell> StageRow(const std::string& name, const StageReport& stage, in
           CellOf(Load(stage), 0)};
 }
 
-Facts KeyFacts(const Run& run) {
-  const JobReport& report = run.report;
-  Facts facts;
-  facts.facts.push_back({"Total Duration", "total_seconds", Number{TotalSeconds(report), 2}, "s"});
-  if (const std::optional<double> peak = PeakBytes(report)) {
-    facts.facts.push_back(
-        {"Peak GPU Memory", "peak_gpu_memory_gib", CellOf(peak, 2, 1 / kGibibyte), "GiB"});
-  }
-  if (const std::optional<double> peak = ProcessPeak(report)) {
-    facts.facts.push_back(
-        {"Peak Process Memory", "peak_process_memory_gib", CellOf(peak, 2, 1 / kGibibyte), "GiB"});
-  }
-  if (const std::optional<double> load = TotalLoad(report)) {
-    facts.facts.push_back({"Total Compute Load", "total_load", Number{*load, 0},
-                           "SM-percent seconds, each moment once"});
-  }
-  if (report.has_request()) {
-    const wan::v1::GenerationRequest& request = report.request();
-    facts.facts.push_back({"Video", "video",
-                           absl::StrFormat("%s, %d frames, %d steps, seed %d", Resolution(report),
-                                           request.num_frames(), request.steps(), request.seed()),
-                           ""});
-  }
-  return facts;
-}
-
 Section Statistics(const JobReport& report) {
   const std::vector<const StageReport*> steps = FindStages(report, StageKind::kInference);
   Section section{"Inference Statistics", "inference_statistics", {}, {}};
@@ -101,10 +68,14 @@ Section Statistics(const JobReport& report) {
   }
   Facts facts;
   facts.facts = {
-      {"Avg Time per Step", "mean_step_seconds", Number{MeanStep(steps), 2}, "s"},
       {"Shortest and Longest Step", "step_range", absl::StrFormat("%.2f to %.2f", least, most),
        "s"},
-      {"Avg SM Activity", "mean_sm_percent", CellOf(WeightedMean(steps, SmActivity), 1), "%"},
+      {"Avg SM Activity", "mean_sm_percent", CellOf(WeightedMean(steps, SmActivity), 1),
+       "% of the time in which any warp was resident on an SM"},
+      {"Avg Tensor Activity", "mean_tensor_percent", CellOf(WeightedMean(steps, TensorActivity), 1),
+       "% of the time in which the tensor cores computed"},
+      {"Avg Memory Bandwidth", "mean_dram_percent", CellOf(WeightedMean(steps, DramBandwidth), 1),
+       "% of the card's"},
       {"Avg CPU Utilization", "mean_cpu_percent", CellOf(WeightedMean(steps, CpuPercent), 1), "%"},
       {"Total Inference Load", "inference_load", CellOf(load, 0), ""}};
   std::erase_if(facts.facts, [](const Fact& fact) {
@@ -123,137 +94,144 @@ Section Statistics(const JobReport& report) {
   return section;
 }
 
-Section MemoryProfile(const JobReport& report) {
-  Section section{"Model Component Memory Profile", "component_memory", {}, {}};
-  Table table;
-  table.columns = {{"Component", "component"},
-                   {"Peak (GiB)", "peak_gib"},
-                   {"Weights (GiB)", "weights_gib"},
-                   {"Activations (GiB)", "activations_gib"},
-                   {"Workspace (GiB)", "workspace_gib"},
-                   {"Planned at most (GiB)", "planned_gib"},
-                   {"Planned weights (GiB)", "planned_weights_gib"},
-                   {"Planned activations (GiB)", "planned_activations_gib"},
-                   {"Notes", "notes"}};
-  bool measured = false, split = false;
-  for (const ComponentMemory& memory : ComponentMemories(report)) {
-    table.rows.push_back(
-        {memory.component, CellOf(memory.peak, 2, 1 / kGibibyte),
-         CellOf(memory.weights, 2, 1 / kGibibyte), CellOf(memory.activations, 2, 1 / kGibibyte),
-         CellOf(memory.workspace, 2, 1 / kGibibyte), CellOf(memory.planned, 2, 1 / kGibibyte),
-         CellOf(memory.planned_weights, 2, 1 / kGibibyte),
-         CellOf(memory.planned_activations, 2, 1 / kGibibyte), TextCell(memory.note)});
-    measured = measured || memory.activations;
-    split = split || memory.workspace;
-  }
-  DropEmptyColumns(table);
-  if (measured) {
-    table.note = absl::StrCat(
-        "Peak and weights are what the engine's allocator held. ",
-        split ? "It cannot tell the matrix libraries' workspace from tensors: Workspace is the "
-                "plan's, and Activations are the rest of the peak."
-              : "Activations are the rest of the peak, the matrix libraries' workspace included.");
-  }
-  if (table.rows.empty()) {
-    section.blocks.push_back(Paragraph{"Neither a plan nor GPU memory was recorded."});
-    return section;
-  }
-  section.blocks.push_back(std::move(table));
-  Chart chart = ComponentMemoryOf(report);
-  if (!std::get<BarChart>(chart.data).bars.empty()) section.blocks.push_back(std::move(chart));
-  return section;
-}
-
+// Says what the server process held, and how much of the GPU memory that the job might have used
+// stayed free.
 std::string ResourceOverview(const JobReport& report) {
+  std::vector<std::string> sentences;
   const std::optional<double> peak = PeakBytes(report);
-  const wan::v1::GpuDescription& gpu = report.system().gpu();
-  if (!peak) {
-    const std::optional<double> process = ProcessPeak(report);
-    if (!process) return "No memory was measured.";
-    std::string text = absl::StrFormat("The server process reached %.2f GiB", *process / kGibibyte);
-    if (report.system().has_memory_total_bytes()) {
-      const double total = static_cast<double>(report.system().memory_total_bytes());
-      absl::StrAppendFormat(&text,
-                            ", %.1f %% of the %.1f GiB that the machine or its container has",
-                            *process / total * 100, total / kGibibyte);
-    }
-    return text + ".";
-  }
-  std::string text = absl::StrFormat("Peak GPU memory reached %.2f GiB", *peak / kGibibyte);
-  if (!gpu.has_memory_total_bytes()) {
-    return text + "; the memory of the card was not recorded.";
-  }
-  const double total = static_cast<double>(gpu.memory_total_bytes());
-  absl::StrAppendFormat(&text, ", %.1f %% of the %.1f GiB of %s.", *peak / total * 100,
-                        total / kGibibyte, gpu.name());
-  if (report.plan().has_device_memory_limit_bytes()) {
+  const double card = static_cast<double>(report.system().gpu().memory_total_bytes());
+  if (peak && report.plan().has_device_memory_limit_bytes()) {
     const double limit = static_cast<double>(report.plan().device_memory_limit_bytes());
-    absl::StrAppendFormat(&text, " The job might have used %.1f GiB, so %.1f GiB stayed free.",
-                          limit / kGibibyte, std::max(0.0, limit - *peak) / kGibibyte);
+    sentences.push_back(absl::StrFormat(
+        "%.1f GiB of the %.1f GiB that the job might have used on the GPU stayed free.",
+        std::max(0.0, limit - *peak) / kGibibyte, limit / kGibibyte));
+  } else if (peak && card > 0) {
+    sentences.push_back(
+        absl::StrFormat("The job's peak was %.1f %% of the card's memory.", *peak / card * 100));
   }
-  return text;
+  if (const std::optional<double> process = ProcessPeak(report)) {
+    sentences.push_back(absl::StrFormat(
+        "During the job the server process held %.2f GiB of the machine's memory at most.",
+        *process / kGibibyte));
+  }
+  return sentences.empty() ? "No memory was measured." : absl::StrJoin(sentences, " ");
 }
 
 Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run>& runs) {
   Section section{"Performance Analysis", "analysis", {}, {}};
-  List list;
-  for (const Bottleneck& bottleneck : FindBottlenecks(run, ceilings, runs)) {
-    if (list.items.size() == 3) break;
-    const Gain gain = GainOf(bottleneck);
-    list.items.push_back(absl::StrCat(
-        bottleneck.location, ": ", bottleneck.cause,
-        gain.seconds ? absl::StrFormat(" %.2f s of the job (%s).", *gain.seconds, gain.basis)
-                     : absl::StrFormat(" %.2f s of the job; what a change would save is not known.",
-                                       bottleneck.seconds)));
-  }
-  if (list.items.empty()) {
+  const std::vector<Bottleneck> found = FindBottlenecks(run, ceilings, runs);
+  if (found.empty()) {
     section.blocks.push_back(
         Paragraph{"No bottleneck of half a percent of the job or more was found."});
   } else {
-    section.blocks.push_back(Paragraph{"Bottlenecks detected:"});
-    section.blocks.push_back(std::move(list));
+    section.blocks.push_back(Paragraph{absl::StrCat(
+        "Bottlenecks detected, the largest saving first: ",
+        absl::StrJoin(found, "; ",
+                      [](std::string* out, const Bottleneck& one) { out->append(one.location); }),
+        ".")});
   }
   section.sections.push_back(
       {"Resource Usage Overview", "resources", {Paragraph{ResourceOverview(run.report)}}, {}});
   return section;
 }
 
-// Returns a table with the minimum, median and maximum of the runs of each case and variant.
-std::optional<Table> Repeats(const std::vector<Run>& runs) {
+// The part of a row that tables of single runs and of cases share.
+struct Figures {
+  Cell frames, steps, step_seconds, peak, process, sm, load;
+};
+
+Figures FiguresOf(const JobReport& report) {
+  Figures figures;
+  const std::vector<const StageReport*> steps = FindStages(report, StageKind::kInference);
+  if (report.has_request()) {
+    figures.frames = Number{static_cast<double>(report.request().num_frames()), 0};
+    figures.steps = Number{static_cast<double>(report.request().steps()), 0};
+  }
+  if (!steps.empty()) figures.step_seconds = Number{MeanStep(steps), 2};
+  figures.peak = CellOf(PeakBytes(report), 2, 1 / kGibibyte);
+  figures.process = CellOf(ProcessPeak(report), 2, 1 / kGibibyte);
+  figures.sm = CellOf(MeanSmActivity(report), 1);
+  figures.load = CellOf(TotalLoad(report), 0);
+  return figures;
+}
+
+bool Shows(const Table& table, std::string_view key) {
+  return std::any_of(table.columns.begin(), table.columns.end(),
+                     [key](const Column& column) { return column.key == key; });
+}
+
+// Returns a table with one line for each case and variant: its median run, and the spread. If all
+// runs had one model, the head of the document names it.
+Table CaseTable(const std::vector<Run>& runs) {
   Table table;
   table.columns = {{"Case", "case"},
-                   {"Variant", "variant"},
+                   {"Model", "model"},
+                   {"Res", "resolution"},
+                   {"Frames", "frames"},
+                   {"Steps", "steps"},
+                   {"Offload", "offload"},
                    {"Runs", "runs"},
-                   {"Asked for", "asked_runs"},
-                   {"Least (s)", "least_seconds"},
-                   {"Median (s)", "median_seconds"},
-                   {"Most (s)", "most_seconds"},
-                   {"Std. dev. (s)", "deviation_seconds"}};
-  std::vector<std::pair<std::string, std::string>> groups;
-  bool repeated = false;
-  for (const Run& run : runs) {
-    const std::pair<std::string, std::string> group(run.name, run.variant);
-    if (std::find(groups.begin(), groups.end(), group) != groups.end()) continue;
-    groups.push_back(group);
-    const Measured measured = MeasuredRuns(run, runs);
-    const std::vector<double>& seconds = measured.seconds;
-    const bool fewer = measured.asked > static_cast<int>(seconds.size());
-    repeated = repeated || seconds.size() > 1 || fewer;
-    double mean = 0, squares = 0;
-    for (const double value : seconds) mean += value / static_cast<double>(seconds.size());
-    for (const double value : seconds) squares += (value - mean) * (value - mean);
-    const size_t count = seconds.size();
-    Cell deviation;
-    if (count > 1) deviation = Number{std::sqrt(squares / static_cast<double>(count - 1)), 3};
-    table.rows.push_back({run.name, TextCell(run.variant), Number{static_cast<double>(count), 0},
-                          fewer ? Cell(Number{static_cast<double>(measured.asked), 0}) : Cell(),
-                          Number{seconds.front(), 2}, Number{measured.median(), 2},
-                          Number{seconds.back(), 2}, deviation});
-    if (fewer) table.note = "Fewer runs ended well than were asked for.";
+                   {"Time(s)", "seconds"},
+                   {"Cold(s)", "cold_seconds"},
+                   {"s/step", "step_seconds"},
+                   {"Mem(GiB)", "gpu_memory_gib"},
+                   {"SM(%)", "sm_percent"},
+                   {"Load", "load"}};
+  const bool one_model = std::all_of(runs.begin(), runs.end(), [&runs](const Run& run) {
+    return run.report.model() == runs.front().report.model();
+  });
+  std::set<std::string> names;
+  for (const Run& first : runs) {
+    if (!names.insert(first.name).second) continue;
+    for (const Run* run : MedianRuns(runs, first.name)) {
+      const JobReport& report = run->report;
+      const Figures figures = FiguresOf(report);
+      const Measured measured = MeasuredRuns(*run, runs);
+      Cell cold;
+      if (const StageReport* load = ModelLoad(report)) {
+        cold = Number{measured.median() + load->seconds(), 2};
+      }
+      table.rows.push_back(
+          {run->variant.empty() ? run->name : absl::StrCat(run->name, " (", run->variant, ")"),
+           one_model ? Cell() : TextCell(report.model()), TextCell(Resolution(report)),
+           figures.frames, figures.steps, TextCell(Offload(report)), RunsText(measured),
+           Number{measured.median(), 2}, cold, figures.step_seconds, figures.peak, figures.sm,
+           figures.load});
+    }
   }
-  if (!repeated) return std::nullopt;
   DropEmptyColumns(table);
+  table.note =
+      "Time is Total_Execution, from the start of the attempt to the finished files: the median of "
+      "the runs.";
+  if (Shows(table, "cold_seconds")) {
+    table.note += " Cold adds the loading of the model, which happened before.";
+  }
+  table.note += " The other figures are those of the median run";
+  table.note += Shows(table, "load") ? "; SM and Load count each moment once." : ".";
   return table;
+}
+
+// Returns a line about the largest saving of each case; null if no case has one.
+std::optional<List> Savings(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
+  List list;
+  for (const Run* run : Representatives(runs)) {
+    for (const Bottleneck& one : FindBottlenecks(*run, FindCeilings(ceilings, run->report), runs)) {
+      const Gain gain = GainOf(one);
+      if (!one.has_remedy || !gain.seconds) continue;
+      std::string item = absl::StrFormat("%s: %.2f of %.2f s", run->name, *gain.seconds,
+                                         TotalSeconds(run->report));
+      if (one.setting.empty()) {
+        absl::StrAppend(&item, ". ", one.remedy);
+      } else {
+        absl::StrAppend(&item, " by ", one.setting, one.value.empty() ? "" : " ", one.value, " (",
+                        one.location, one.measured ? "; measured by runs)" : ")");
+      }
+      list.items.push_back(std::move(item));
+      break;
+    }
+  }
+  if (list.items.empty()) return std::nullopt;
+  return list;
 }
 
 }  // namespace
@@ -272,31 +250,18 @@ Table SummaryTable(const std::vector<Run>& runs) {
                    {"SM(%)", "sm_percent"},
                    {"Load", "load"}};
   for (const Run& run : runs) {
-    const JobReport& report = run.report;
-    const std::vector<const StageReport*> steps = FindStages(report, StageKind::kInference);
-    const std::optional<double> peak = PeakBytes(report);
-    Cell frames, count, mean;
-    if (report.has_request()) {
-      frames = Number{static_cast<double>(report.request().num_frames()), 0};
-      count = Number{static_cast<double>(report.request().steps()), 0};
-    }
-    if (!steps.empty()) mean = Number{MeanStep(steps), 2};
-    table.rows.push_back({FullName(run), TextCell(Resolution(report)), frames, count,
-                          TextCell(Offload(report)), Number{TotalSeconds(report), 2}, mean,
-                          CellOf(peak, 2, 1 / kGibibyte),
-                          CellOf(ProcessPeak(report), 2, 1 / kGibibyte),
-                          CellOf(MeanSmActivity(report), 1), CellOf(TotalLoad(report), 0)});
+    const Figures figures = FiguresOf(run.report);
+    table.rows.push_back({FullName(run), TextCell(Resolution(run.report)), figures.frames,
+                          figures.steps, TextCell(Offload(run.report)),
+                          Number{TotalSeconds(run.report), 2}, figures.step_seconds, figures.peak,
+                          figures.process, figures.sm, figures.load});
   }
   DropEmptyColumns(table);
   table.note =
-      "Time is Total_Execution, from the start of the attempt to the finished files; waiting and "
-      "loading the model are "
-      "not in it. s/step is the mean of the steps. SM and Load are of the whole job, each moment "
-      "once.";
-  const bool has_process =
-      std::any_of(table.columns.begin(), table.columns.end(),
-                  [](const Column& column) { return column.key == "process_memory_gib"; });
-  if (has_process) {
+      "Time is Total_Execution; waiting and loading the model are not in it. s/step is the mean of "
+      "the steps.";
+  if (Shows(table, "load")) table.note += " SM and Load are of the whole job, each moment once.";
+  if (Shows(table, "process_memory_gib")) {
     table.note += " Process Mem is the most that the server process had resident during the job.";
   }
   return table;
@@ -315,7 +280,7 @@ Table StageTable(const JobReport& report) {
   const int digits = TimeDigits(report);
   if (const StageReport* load = ModelLoad(report)) {
     table.rows.push_back(StageRow("Model_Initialization *", *load, digits));
-    table.note = "* The model was loaded before the job: this is not part of Total_Execution.";
+    table.note = "* before the job: not part of Total_Execution.";
   }
   int folded = 0;
   double folded_seconds = 0;
@@ -333,18 +298,26 @@ Table StageTable(const JobReport& report) {
     table.rows.push_back(StageRow("Total_Execution", *total, digits));
   }
   DropEmptyColumns(table);
+  const auto note = [&table](const std::string& sentence) {
+    absl::StrAppend(&table.note, table.note.empty() ? "" : " ", sentence);
+  };
+  if (const std::set<int> reused = StepHistoryOf(report).reused; !reused.empty()) {
+    note(absl::StrCat("These steps reused the blocks of an earlier one: ", StepsText(reused), "."));
+  }
   if (folded > 0) {
-    absl::StrAppend(
-        &table.note, table.note.empty() ? "" : " ",
-        absl::StrFormat("%d loadings took less than 5 ms each, %.3f s together, and have no row.",
-                        folded, folded_seconds));
+    note(absl::StrFormat("%d loadings of less than 5 ms, %.3f s together, have no row.", folded,
+                         folded_seconds));
   }
   return table;
 }
 
 Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
-  Section section{"Wan2.2 Benchmark Report", "benchmark", {SummaryTable(runs)}, {}};
-  if (std::optional<Table> repeats = Repeats(runs)) section.blocks.push_back(*std::move(repeats));
+  Section section{"Wan2.2 Benchmark Report", "benchmark", {CaseTable(runs)}, {}};
+  if (std::optional<List> savings = Savings(runs, ceilings)) {
+    section.blocks.push_back(
+        Paragraph{"The largest saving of each case, estimated unless runs measured it:"});
+    section.blocks.push_back(*std::move(savings));
+  }
   if (runs.size() > 1) {
     BarChart bars;
     bars.unit = "seconds";
@@ -358,7 +331,7 @@ Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings
     section.blocks.push_back(Chart{"Where each run's seconds went", "runs", std::move(bars)});
   }
   for (const Run* run : Representatives(runs)) {
-    Section child{absl::StrCat("Case: ", FullName(*run)), "case", {KeyFacts(*run)}, {}};
+    Section child{absl::StrCat("Case: ", FullName(*run)), "case", {}, {}};
     child.sections.push_back({"Stage Breakdown",
                               "stage_breakdown",
                               {StageTable(run->report), TimelineOf(run->report)},

@@ -49,6 +49,9 @@ std::vector<MeasuredClass> ClassesOf(const wan::v1::BlockProfile& profile) {
   return classes;
 }
 
+// Of a block's time: waits for weights that took less of it have no line.
+constexpr double kLeastWait = 0.001;
+
 double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const JobReport& report) {
   if (ceilings == nullptr) return 0;
   return FloorSeconds(*ceilings, work, report.plan(), report.dtype()).value_or(0);
@@ -77,15 +80,10 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
     texts_measured = std::max(1, step->block_profile().texts());
   }
   Table table;
-  table.columns = {{"Operators of a block", "operators"},
-                   {"GFLOP", "gflop"},
-                   {"MB moved at least", "megabytes"},
-                   {"Share of FLOPs (%)", "flops_percent"},
-                   {"Measured (ms)", "milliseconds"},
-                   {"Share of time (%)", "time_percent"},
-                   {"At least (ms)", "floor_milliseconds"},
-                   {"Measured / least", "ratio"},
-                   {"At least, of a forward (s)", "forward_floor_seconds"}};
+  table.columns = {{"Operators of a block", "operators"}, {"GFLOP", "gflop"},
+                   {"MB moved at least", "megabytes"},    {"Measured (ms)", "milliseconds"},
+                   {"Share of time (%)", "time_percent"}, {"At least (ms)", "floor_milliseconds"},
+                   {"Measured / least", "ratio"}};
   const int blocks = std::max(1, plan.blocks());
   double flops = 0, bytes = 0, floors = 0;
   for (const OperatorClass& one : plan.block_operators()) {
@@ -105,10 +103,8 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
     const double seconds = found == measured.end() ? 0 : found->seconds;
     table.rows.push_back(
         {one.name(), PositiveMeasure(one.flops(), 2, 1e-9), PositiveMeasure(one.bytes(), 1, 1e-6),
-         flops > 0 ? Positive(one.flops() / flops * 100, 1) : Cell(),
          Positive(seconds / texts_measured, 3, 1e3), share(seconds), Positive(floor, 3, 1e3),
-         floor > 0 ? Positive(seconds / texts_measured / floor, 2) : Cell(),
-         Positive(floor, 3, blocks)});
+         floor > 0 ? Positive(seconds / texts_measured / floor, 2) : Cell()});
     // As in ForwardFloor, elementwise operators have no floor, because they may overlap with
     // products or find their data in a cache.
     if (one.name() == "elementwise") continue;
@@ -117,10 +113,10 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   }
   for (const MeasuredClass& one : measured) {
     // Leave out waits that are so short that measuring itself may have caused them.
-    if (one.work.name() != "weights" || one.seconds < 0.001 * block_seconds) continue;
-    table.rows.push_back({"waiting for streamed weights", Cell(), Cell(), Cell(),
+    if (one.work.name() != "weights" || one.seconds < kLeastWait * block_seconds) continue;
+    table.rows.push_back({"waiting for streamed weights", Cell(), Cell(),
                           Positive(one.seconds / texts_measured, 3, 1e3), share(one.seconds),
-                          Cell(), Cell(), Cell()});
+                          Cell(), Cell()});
   }
   // A forward pass may have several texts, while the plan's block has one.
   const double texts = flops > 0 && forward.flops > 0
@@ -129,20 +125,13 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
   const double whole =
       step == nullptr ? forward.seconds / blocks / texts : block_seconds / texts_measured;
   table.rows.push_back({"one block", PositiveMeasure(flops, 2, 1e-9),
-                        PositiveMeasure(bytes, 1, 1e-6), Positive(flops > 0 ? 100 : 0, 1),
-                        Positive(whole, 3, 1e3), share(block_seconds),
-                        all_floors ? Positive(floors, 3, 1e3) : Cell(),
-                        all_floors ? Positive(whole / floors, 2) : Cell(),
-                        all_floors ? Positive(floors, 3, blocks) : Cell()});
-  table.note = absl::StrFormat("A forward has %d blocks", plan.blocks());
-  if (plan.tokens() > 0) absl::StrAppendFormat(&table.note, " of %d tokens", plan.tokens());
-  if (forward.seconds > 0) {
-    absl::StrAppendFormat(&table.note, " and took %.3f s in the mean%s", forward.seconds,
-                          texts > 1 ? ", for two texts" : "");
-  }
+                        PositiveMeasure(bytes, 1, 1e-6), Positive(whole, 3, 1e3),
+                        share(block_seconds), all_floors ? Positive(floors, 3, 1e3) : Cell(),
+                        all_floors ? Positive(whole / floors, 2) : Cell()});
+  table.note = absl::StrFormat("One text in one of the %d blocks of a forward", plan.blocks());
+  if (plan.tokens() > 0) absl::StrAppendFormat(&table.note, ", %d tokens", plan.tokens());
   if (step != nullptr) {
-    absl::StrAppend(&table.note, ". The figures are those of one text; the times were measured in ",
-                    PlaceOf(report, *step),
+    absl::StrAppend(&table.note, ", measured in ", PlaceOf(report, *step),
                     texts_measured > 1 ? ", and divided by its two texts." : ".");
     if (plan.record_forwards()) {
       absl::StrAppend(
@@ -152,14 +141,8 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
     }
   } else {
     absl::StrAppend(&table.note,
-                    ". The measured time of a block is the forward's, divided by blocks and texts. "
-                    "What each class takes of it is measured in a job with 'profile: true' "
-                    "('wanctl generate --profile').");
-  }
-  if (all_floors) {
-    absl::StrAppend(&table.note,
-                    " The least time of a whole block leaves the elementwise passes out, which may "
-                    "overlap with products or find their data in a cache.");
+                    ". Its time is the forward's, divided by blocks and texts; a job with "
+                    "'profile: true' ('wanctl generate --profile') measures each class.");
   }
   DropEmptyColumns(table);
   return table;
@@ -169,16 +152,9 @@ Table ClassTable(const JobReport& report, const Ceilings* ceilings) {
 Table OperatorTable(const JobReport& report, const StageReport& step, const Ceilings* ceilings) {
   const wan::v1::BlockProfile& profile = step.block_profile();
   Table table;
-  table.columns = {{"Operator", "operator"},
-                   {"Class", "class"},
-                   {"Measured (ms)", "milliseconds"},
-                   {"Share (%)", "share_percent"},
-                   {"GFLOP", "gflop"},
-                   {"TFLOP/s", "tflops"},
-                   {"MB moved at least", "megabytes"},
-                   {"GB/s", "gigabytes_per_second"},
-                   {"At least (ms)", "floor_milliseconds"},
-                   {"Measured / least", "ratio"}};
+  table.columns = {{"Operator", "operator"},          {"Class", "class"},
+                   {"Measured (ms)", "milliseconds"}, {"TFLOP/s", "tflops"},
+                   {"GB/s", "gigabytes_per_second"},  {"Measured / least", "ratio"}};
   for (const wan::v1::BlockOperator& one : profile.operators()) {
     OperatorClass work;
     work.set_name(one.operator_class());
@@ -186,20 +162,18 @@ Table OperatorTable(const JobReport& report, const StageReport& step, const Ceil
     work.set_bytes(one.bytes());
     const double floor = FloorOf(ceilings, work, report);
     const double seconds = one.seconds();
+    // Leave out waits that are so short that measuring itself may have caused them.
+    if (one.operator_class() == "weights" && seconds < kLeastWait * profile.seconds()) continue;
     const auto rate = [&](double amount, double scale) {
       return seconds > 0 ? PositiveMeasure(amount / seconds, 2, scale) : Cell();
     };
-    table.rows.push_back(
-        {one.name(), one.operator_class(), Positive(seconds, 3, 1e3),
-         profile.seconds() > 0 ? Positive(seconds / profile.seconds() * 100, 1) : Cell(),
-         PositiveMeasure(one.flops(), 2, 1e-9), rate(one.flops(), 1e-12),
-         PositiveMeasure(one.bytes(), 1, 1e-6), rate(one.bytes(), 1e-9), Positive(floor, 3, 1e3),
-         floor > 0 ? Positive(seconds / floor, 2) : Cell()});
+    table.rows.push_back({one.name(), one.operator_class(), Positive(seconds, 3, 1e3),
+                          rate(one.flops(), 1e-12), rate(one.bytes(), 1e-9),
+                          floor > 0 ? Positive(seconds / floor, 2) : Cell()});
   }
-  table.note =
-      absl::StrCat("Measured in ", PlaceOf(report, step), ", with ",
-                   profile.texts() > 1 ? absl::StrCat(profile.texts(), " texts") : "one text",
-                   ". The operators follow each other without gaps.");
+  if (profile.texts() > 1) {
+    table.note = "The operators of the same block, for both texts together.";
+  }
   DropEmptyColumns(table);
   return table;
 }

@@ -1,8 +1,11 @@
 #include <algorithm>
-#include <cmath>
+#include <map>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "client/reports/block_budget.h"
 #include "client/reports/bottlenecks.h"
 #include "client/reports/sections.h"
@@ -14,9 +17,16 @@ using wan::v1::JobReport;
 
 constexpr char kHowToMeasureCeilings[] =
     "The ceilings of this device are not known, so nothing is said of how far its work is from "
-    "what it could give. "
-    "'wan_bench ceilings' measures them on the device and keeps them for the reports that are made "
-    "there; --ceilings FILE takes the file of another machine.";
+    "what it could give. 'wan_bench ceilings' measures them on the device and keeps them for the "
+    "reports that are made there; --ceilings FILE takes the file of another machine.";
+
+constexpr char kHowToReadCeilings[] =
+    "'At least' is the time of the FLOPs at these rates, which the device was measured to give, "
+    "sustained, in the precision of the work: nothing at this precision can be faster with these "
+    "FLOPs. The FLOPs of the autoencoder are its convolutions as they are defined; kernels that "
+    "put "
+    "enlargement and convolution together compute fewer. The least time of a block leaves out its "
+    "elementwise operators, which may overlap with products or find their data in a cache.";
 
 // Returns the mean seconds that the steps spend in each of their parts, in the parts' order within
 // a step.
@@ -55,20 +65,21 @@ Section StepBudget(const JobReport& report) {
   Table table;
   table.columns = {{"Part", "part"}, {"Mean (s)", "seconds"}, {"Share (%)", "share_percent"}};
   const double whole = inference + loading;
-  table.rows.push_back({"loading", Number{loading, 3}, Percent(loading, whole)});
-  double rest = inference;
-  for (const auto& [name, seconds] : MeanParts(steps)) {
+  const auto add = [&](const std::string& name, double seconds) {
+    // Leave out what both columns would show as 0.
+    if (seconds < 0.0005 && seconds < 0.0005 * whole) return;
     table.rows.push_back({name, Number{seconds, 3}, Percent(seconds, whole)});
+  };
+  add("loading", loading);
+  double rest = inference;
+  const std::vector<std::pair<std::string, double>> parts = MeanParts(steps);
+  for (const auto& [name, seconds] : parts) {
+    add(name, seconds);
     rest -= seconds;
   }
-  if (table.rows.size() == 1) {
-    table.rows.push_back({"inference", Number{inference, 3}, Percent(inference, whole)});
-    table.note = "The parts of a step were not recorded.";
-  } else {
-    table.rows.push_back(
-        {"between the parts", Number{std::max(0.0, rest), 3}, Percent(std::max(0.0, rest), whole)});
-  }
+  add(parts.empty() ? "inference" : "between the parts", std::max(0.0, rest));
   table.rows.push_back({"step", Number{whole, 3}, Number{100, 1}});
+  if (parts.empty()) table.note = "The parts of a step were not recorded.";
   section.blocks.push_back(std::move(table));
   return section;
 }
@@ -107,54 +118,21 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   const std::pair<StageKind, const char*> kOthers[] = {{StageKind::kText, "T5_Encoding"},
                                                        {StageKind::kImage, "VAE_Encoding"},
                                                        {StageKind::kDecoding, "VAE_Decoding"}};
-  bool has_vae = false;
   for (const auto& [kind, name] : kOthers) {
     const StageReport* stage = FindStage(report, kind);
     const wan::v1::StagePlan* plan = PlanOf(report, name);
     if (stage == nullptr || plan == nullptr) continue;
     const std::string precision = kind == StageKind::kText ? report.dtype() : VaePrecision(report);
-    has_vae = has_vae || (kind != StageKind::kText && plan->flops() > 0);
     add(name, plan->flops(), stage->seconds(),
         ceilings == nullptr ? 0 : ProductFloor(*ceilings, precision, plan->flops()).value_or(0));
   }
   if (table.rows.empty()) {
     section.blocks.push_back(Paragraph{"The plan of this job has no FLOPs."});
-  } else {
-    table.note =
-        "At least: FLOPs at the rates that this device was measured to give, sustained, in the "
-        "precision of the work. "
-        "Nothing at this precision can be faster with these FLOPs.";
-    if (has_vae) {
-      absl::StrAppend(&table.note,
-                      " Those of the autoencoder are its convolutions as they are defined; kernels "
-                      "that put enlargement and convolution together compute fewer.");
-    }
-    if (ceilings == nullptr) table.note.clear();
-    DropEmptyColumns(table);
-    section.blocks.push_back(std::move(table));
-  }
-  if (ceilings == nullptr) {
-    section.blocks.push_back(Paragraph{kHowToMeasureCeilings});
     return section;
   }
-  Facts facts;
-  for (const auto& [precision, rate] : ceilings->products) {
-    facts.facts.push_back({absl::StrCat("Products, ", precision),
-                           absl::StrCat("products_", precision), Measure(rate / 1e12, 2),
-                           "TFLOP/s"});
-  }
-  for (const auto& [precision, rate] : ceilings->attention) {
-    facts.facts.push_back({absl::StrCat("Attention, ", precision),
-                           absl::StrCat("attention_", precision), Measure(rate / 1e12, 2),
-                           "TFLOP/s"});
-  }
-  if (ceilings->memory > 0) {
-    facts.facts.push_back(
-        {"Device memory", "memory_bandwidth", Measure(ceilings->memory / 1e12, 3), "TB/s"});
-  }
-  facts.facts.push_back(
-      {"Measured", "measured_at", absl::StrCat(ceilings->device, ", ", ceilings->measured_at), ""});
-  section.blocks.push_back(std::move(facts));
+  DropEmptyColumns(table);
+  section.blocks.push_back(std::move(table));
+  if (ceilings == nullptr) return section;
 
   RooflineChart roofline;
   const auto peak = ceilings->products.find(BlockPrecision(report.plan(), report.dtype()));
@@ -177,79 +155,91 @@ Section WorkAndCeilings(const JobReport& report, const Ceilings* ceilings) {
   return section;
 }
 
-Section Ranking(const Run& run, const Ceilings* ceilings, const std::vector<Run>& runs) {
-  Section section{"Bottlenecks, Ranked by Seconds", "bottlenecks", {}, {}};
+// Returns the rates of a device, which all of its cases share.
+Facts RatesOf(const Ceilings& ceilings) {
+  Facts facts;
+  facts.facts.push_back(
+      {"Measured", "measured_at", absl::StrCat(ceilings.device, ", ", ceilings.measured_at), ""});
+  const auto add = [&facts](const std::string& work, const std::string& key,
+                            const std::map<std::string, double>& rates) {
+    for (const auto& [precision, rate] : rates) {
+      facts.facts.push_back({absl::StrCat(work, ", ", precision), absl::StrCat(key, precision),
+                             Measure(rate / 1e12, 2), "TFLOP/s"});
+    }
+  };
+  add("Products", "products_", ceilings.products);
+  add("Attention", "attention_", ceilings.attention);
+  if (ceilings.memory > 0) {
+    facts.facts.push_back(
+        {"Device memory", "memory_bandwidth", Measure(ceilings.memory / 1e12, 3), "TB/s"});
+  }
+  return facts;
+}
+
+// Returns the rates of every device that the cases ran on, and how to read what follows from them.
+Section CeilingsSection(const std::vector<const Run*>& chosen, const std::vector<Ceilings>& known) {
+  Section section{"Ceilings", "rates", {}, {}};
+  std::set<const Ceilings*> shown;
+  bool unknown = false;
+  for (const Run* run : chosen) {
+    const Ceilings* const ceilings = FindCeilings(known, run->report);
+    unknown = unknown || ceilings == nullptr;
+    if (ceilings == nullptr || !shown.insert(ceilings).second) continue;
+    section.blocks.push_back(RatesOf(*ceilings));
+  }
+  if (!shown.empty()) section.blocks.push_back(Paragraph{kHowToReadCeilings});
+  if (unknown) section.blocks.push_back(Paragraph{kHowToMeasureCeilings});
+  return section;
+}
+
+// Adds the ranking, and the cause and the remedy of each of its lines.
+void AddRanking(const Run& run, const Ceilings* ceilings, const std::vector<Run>& runs,
+                Section& parent) {
+  Section ranking{"Bottlenecks, Ranked by Seconds", "bottlenecks", {}, {}};
   const std::vector<Bottleneck> found = FindBottlenecks(run, ceilings, runs);
   if (found.empty()) {
-    section.blocks.push_back(Paragraph{"Nothing costs half a percent of the job that need not."});
-    return section;
+    ranking.blocks.push_back(Paragraph{"Nothing costs half a percent of the job that need not."});
+    parent.sections.push_back(std::move(ranking));
+    return;
   }
   Table table;
   table.columns = {{"#", "rank"},
                    {"Location", "location"},
                    {"Takes (s)", "seconds"},
-                   {"Cause", "cause"},
-                   {"What to set", "remedy"},
                    {"Would save (s)", "saves_seconds"},
                    {"Measured (s)", "measured_seconds"},
                    {"How it was found", "basis"}};
+  List recommendations{{}, true};
   for (size_t i = 0; i < found.size(); ++i) {
     const Bottleneck& one = found[i];
     table.rows.push_back({Number{static_cast<double>(i + 1), 0}, one.location,
-                          Number{one.seconds, 2}, one.cause, one.remedy, CellOf(one.saves, 2),
+                          Number{one.seconds, 2}, CellOf(one.saves, 2),
                           one.measured ? CellOf(one.measured, 2) : TextCell(one.verdict),
                           one.basis});
+    recommendations.items.push_back(absl::StrCat(one.cause, " ", one.remedy));
   }
   DropEmptyColumns(table);
-  table.note = absl::StrFormat(
-      "Of %.2f s of Total_Execution. The savings do not add up where two remedies touch the same "
-      "seconds.",
-      TotalSeconds(run.report));
-  section.blocks.push_back(std::move(table));
-  return section;
-}
-
-Section WhyBusyIsNotFast(const JobReport& report) {
-  Section section{"What Full SM Activity Says", "sm_activity", {}, {}};
-  const std::vector<const StageReport*> steps = FindStages(report, StageKind::kInference);
-  const std::optional<double> active = WeightedMean(steps, SmActivity);
-  const std::optional<double> tensor = WeightedMean(steps, [](const StageReport& stage) {
-    return stage.has_tensor_activity_percent()
-               ? std::optional<double>(stage.tensor_activity_percent())
-               : std::nullopt;
-  });
-  const std::optional<double> dram = WeightedMean(steps, [](const StageReport& stage) {
-    return stage.has_dram_bandwidth_percent()
-               ? std::optional<double>(stage.dram_bandwidth_percent())
-               : std::nullopt;
-  });
-  if (!active) {
-    section.blocks.push_back(Paragraph{"SM activity was not measured on this device."});
-    return section;
-  }
-  std::string text = absl::StrFormat(
-      "During the steps some warp was resident on an SM in %.1f %% of the time; that alone does "
-      "not say that the work is "
-      "efficient.",
-      *active);
-  if (tensor) absl::StrAppendFormat(&text, " The tensor cores computed in %.1f %% of it.", *tensor);
-  if (dram) absl::StrAppendFormat(&text, " %.1f %% of the memory's bandwidth was used.", *dram);
-  section.blocks.push_back(Paragraph{std::move(text)});
-  return section;
+  ranking.blocks.push_back(std::move(table));
+  parent.sections.push_back(std::move(ranking));
+  parent.sections.push_back(
+      {"Recommendations", "recommendations", {std::move(recommendations)}, {}});
 }
 
 }  // namespace
 
 Section BottleneckAnalysis(const std::vector<Run>& runs, const std::vector<Ceilings>& known) {
   Section section{"Performance Bottleneck Analysis", "bottleneck_analysis", {}, {}};
-  for (const Run* run : Representatives(runs)) {
+  const std::vector<const Run*> chosen = Representatives(runs);
+  section.blocks.push_back(
+      Paragraph{"Savings do not add up where two remedies touch the same seconds."});
+  section.sections.push_back(CeilingsSection(chosen, known));
+  for (const Run* run : chosen) {
     Section child{absl::StrCat(FullName(*run), " - where the time goes"), "case", {}, {}};
     const Ceilings* const ceilings = FindCeilings(known, run->report);
-    child.sections.push_back(Ranking(*run, ceilings, runs));
+    AddRanking(*run, ceilings, runs, child);
     child.sections.push_back(StepBudget(run->report));
     child.sections.push_back(ForwardBudget(run->report, ceilings));
     child.sections.push_back(WorkAndCeilings(run->report, ceilings));
-    child.sections.push_back(WhyBusyIsNotFast(run->report));
     section.sections.push_back(std::move(child));
   }
   return section;

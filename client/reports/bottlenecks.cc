@@ -177,7 +177,7 @@ class Search {
              *floor),
          "There is nothing to set: it is what a faster engine could gain at this precision.",
          forwards - *floor, "measured time less FLOPs over the card's ceilings", "", "",
-         std::nullopt});
+         std::nullopt, "", /*has_remedy=*/false});
   }
 
   void Levels() {
@@ -198,7 +198,7 @@ class Search {
     }
     for (const StepLevel& level : history.levels.levels) {
       if (level.seconds <= best * (1 + kLevelDifference)) continue;
-      const int steps = level.last - level.first + 1;
+      const int steps = level.last - level.first + 1 - static_cast<int>(level.exceptions.size());
       extra += (level.seconds - best) * steps;
       slow += level.seconds * steps;
     }
@@ -329,7 +329,8 @@ class Search {
              ? "There is nothing to set: forwards are recorded already."
              : "record_forwards: true, for videos that are so small that launches count.",
          seconds * (1 - *active / 100), "measured: the time in which no SM was active",
-         "record_forwards", "yes", std::nullopt});
+         "record_forwards", "yes", std::nullopt, "",
+         /*has_remedy=*/!report_.plan().record_forwards()});
   }
 
   void File() {

@@ -33,6 +33,8 @@ struct Bottleneck {
   // The verdict on these runs: "faster", or why the difference proves nothing. Empty if there are
   // no such runs.
   std::string verdict = {};
+  // Whether there is anything that a caller or an operator can do about it.
+  bool has_remedy = true;
 };
 
 // How many seconds a remedy saves: as measured by runs, or otherwise as estimated.

@@ -69,18 +69,6 @@ std::optional<double> Optional(bool present, double value) {
   return present ? std::optional<double>(value) : std::nullopt;
 }
 
-// Takes the planned workspace of the stage out of the activations, at most all of them.
-void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
-  memory.workspace.reset();
-  if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
-  memory.workspace = std::min(static_cast<double>(plan->workspace_bytes()), *memory.activations);
-  *memory.activations -= *memory.workspace;
-}
-
-void KeepGreatest(uint64_t bytes, std::optional<double>& greatest) {
-  greatest = std::max(greatest.value_or(0), static_cast<double>(bytes));
-}
-
 }  // namespace
 
 Chart TimelineOf(const JobReport& report) {
@@ -160,85 +148,6 @@ Chart StepTimesOf(const JobReport& report) {
          absl::StrFormat("%.2f to %.2f s", change.seconds_before, change.seconds_after)});
   }
   return {"Seconds of each step, with changes of the level marked", "steps", std::move(chart)};
-}
-
-std::vector<ComponentMemory> ComponentMemories(const JobReport& report) {
-  struct Kind {
-    const char* title;
-    StageKind kind;
-    // The beginning of the component's name in the plan, because a model has one or two
-    // transformers.
-    const char* component;
-  };
-  constexpr Kind kKinds[] = {{"T5 Encoder", StageKind::kText, "text_encoder"},
-                             {"VAE Encoder", StageKind::kImage, "vae"},
-                             {"DiT Transformer", StageKind::kInference, "transformer"},
-                             {"VAE Decoder", StageKind::kDecoding, "vae"}};
-  std::vector<ComponentMemory> memories;
-  for (const Kind& kind : kKinds) {
-    const std::vector<const StageReport*> stages = FindStages(report, kind.kind);
-    if (stages.empty()) continue;
-    ComponentMemory memory;
-    memory.component = kind.title;
-    for (const StageReport* stage : stages) {
-      if (stage->has_gpu_memory_peak_bytes() &&
-          static_cast<double>(stage->gpu_memory_peak_bytes()) > memory.peak.value_or(0)) {
-        memory.peak = static_cast<double>(stage->gpu_memory_peak_bytes());
-        if (stage->has_gpu_weights_peak_bytes()) {
-          memory.weights = static_cast<double>(stage->gpu_weights_peak_bytes());
-          memory.activations = *memory.peak - *memory.weights;
-        } else if (stage->has_gpu_memory_start_bytes()) {
-          // At the stage's start the GPU held the weights and little else.
-          memory.activations = *memory.peak - static_cast<double>(stage->gpu_memory_start_bytes());
-        }
-        SplitWorkspace(PlanOf(report, stage->stage()), memory);
-      }
-      if (const wan::v1::StagePlan* plan = PlanOf(report, stage->stage())) {
-        if (plan->has_activation_bytes() || plan->has_weight_bytes()) {
-          KeepGreatest(plan->weight_bytes() + plan->activation_bytes() + plan->workspace_bytes(),
-                       memory.planned);
-          KeepGreatest(plan->weight_bytes(), memory.planned_weights);
-          KeepGreatest(plan->activation_bytes(), memory.planned_activations);
-        }
-      }
-    }
-    std::vector<std::string> notes;
-    for (const wan::v1::ComponentPlan& component : report.plan().components()) {
-      if (!absl::StartsWith(component.name(), kind.component)) continue;
-      notes.push_back(absl::StrCat(component.name(), ": ",
-                                   MemoryText(static_cast<double>(component.weight_bytes())), " ",
-                                   component.dtype(), ", ", component.residency()));
-    }
-    for (const std::string& note : notes) {
-      absl::StrAppend(&memory.note, memory.note.empty() ? "" : "; ", note);
-    }
-    memories.push_back(std::move(memory));
-  }
-  return memories;
-}
-
-Chart ComponentMemoryOf(const JobReport& report) {
-  BarChart chart;
-  chart.unit = "GiB";
-  for (const ComponentMemory& memory : ComponentMemories(report)) {
-    if (!memory.peak) continue;
-    const double activations = memory.activations.value_or(0);
-    const double workspace = memory.workspace.value_or(0);
-    BarChart::Bar bar{memory.component,
-                      {{"weights", (*memory.peak - activations - workspace) / kGibibyte},
-                       {"activations", activations / kGibibyte},
-                       {"workspace, as planned", workspace / kGibibyte}}};
-    if (!memory.workspace) {
-      bar.parts.pop_back();
-      bar.parts.back().name = "activations and workspace";
-    }
-    chart.bars.push_back(std::move(bar));
-  }
-  if (report.system().gpu().has_memory_total_bytes()) {
-    chart.limit = static_cast<double>(report.system().gpu().memory_total_bytes()) / kGibibyte;
-    chart.limit_name = absl::StrFormat("%s: %.1f GiB", report.system().gpu().name(), chart.limit);
-  }
-  return {"GPU memory at the peak of each component", "component_memory", std::move(chart)};
 }
 
 }  // namespace wan::client::reports

@@ -1,8 +1,13 @@
-// Builds the map of optimization options: each option's state, its possible gain, and its measured
-// gain in every pair of runs that differs in it alone.
+// Builds the map of optimization options: each option's state in the cases, its possible gain, and
+// what pairs of runs that differ in it alone have measured.
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -10,7 +15,6 @@
 #include "absl/strings/str_join.h"
 #include "client/reports/comparison.h"
 #include "client/reports/sections.h"
-#include "client/reports/step_changes.h"
 #include "client/reports/verdict.h"
 
 namespace wan::client::reports {
@@ -85,9 +89,13 @@ struct Option {
   // Whether two runs with these differences differ only by this option, which the second run has
   // on.
   bool (*is)(const Causes&);
-  // Returns the option's state in a run, and its possible gain there. The ceilings may be null.
+  // Returns the option's state in a run; empty: unknown.
   std::string (*in_run)(const JobReport&);
-  std::string (*limit)(const JobReport&, const Ceilings* ceilings);
+  // Says what the option can give.
+  const char* limit;
+  // Returns the most seconds that the option can save in a run. Null if this is not known of any
+  // run; absent if it is not known of this one. The ceilings may be null.
+  std::optional<double> (*most)(const JobReport&, const Ceilings* ceilings) = nullptr;
 };
 
 std::string GuidanceOf(const JobReport& report) {
@@ -95,22 +103,16 @@ std::string GuidanceOf(const JobReport& report) {
   return report.plan().batched_guidance() ? "one batch" : "two forwards";
 }
 
-std::string BatchLimit(const JobReport& report, const Ceilings* ceilings) {
-  std::string text =
-      "Both texts have the same FLOPs in one batch as in two passes; only the weights are read "
-      "once instead of twice.";
+// Returns the time of reading the weights once less in every step.
+std::optional<double> MostOfBatch(const JobReport& report, const Ceilings* ceilings) {
   double weights = 0;
   for (const wan::v1::ComponentPlan& component : report.plan().components()) {
     if (absl::StartsWith(component.name(), "transformer")) {
       weights = std::max(weights, static_cast<double>(component.weight_bytes()));
     }
   }
-  const int steps = report.request().steps();
-  if (ceilings != nullptr && ceilings->memory > 0 && weights > 0 && steps > 0) {
-    absl::StrAppendFormat(&text, " That is at most %.3f s of this job.",
-                          weights / ceilings->memory * steps);
-  }
-  return text;
+  if (ceilings == nullptr || ceilings->memory <= 0 || weights <= 0) return std::nullopt;
+  return weights / ceilings->memory * report.request().steps();
 }
 
 std::string Precisions(const JobReport& report) {
@@ -125,28 +127,19 @@ std::string AutoencoderOf(const JobReport& report) {
   return VaePrecision(report).empty() ? "" : absl::StrCat("autoencoder ", VaePrecision(report));
 }
 
-std::string Tf32Limit(const JobReport& report, const Ceilings* /*ceilings*/) {
-  return report.dtype() == "fp32"
-             ? "It speeds up products whose inputs are fp32 on a GPU with tensor cores; a CPU has "
-               "none."
-             : "It speeds up an autoencoder that computes in fp32. The transformer computes in "
-               "bf16, which TF32 does not touch.";
-}
-
 std::string ForwardsOf(const JobReport& report) {
   return report.plan().record_forwards() ? "recorded graphs" : "launched one by one";
 }
 
-std::string GraphLimit(const JobReport& /*report*/, const Ceilings* /*ceilings*/) {
-  return "It saves the time in which the GPU waits for launches; a forward of seconds has next to "
-         "none.";
-}
-
+// Returns the components that do not stay on the GPU, or "all resident".
 std::string ResidencyOf(const JobReport& report) {
-  return absl::StrJoin(report.plan().components(), ", ",
-                       [](std::string* out, const wan::v1::ComponentPlan& component) {
-                         absl::StrAppend(out, component.name(), "=", component.residency());
-                       });
+  if (report.plan().components().empty()) return "";
+  std::vector<std::string> moved;
+  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+    if (component.residency() == "resident") continue;
+    moved.push_back(absl::StrCat(component.name(), "=", component.residency()));
+  }
+  return moved.empty() ? "all resident" : absl::StrJoin(moved, ", ");
 }
 
 double SecondsOf(const JobReport& report, StageKind kind) {
@@ -156,11 +149,8 @@ double SecondsOf(const JobReport& report, StageKind kind) {
   return 0;
 }
 
-std::string OffloadLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
-  return absl::StrFormat(
-      "Time: at most the %.2f s of Step_*_Loading and the %.2f s of T5_Encoding. It costs the "
-      "weights' memory.",
-      SecondsOf(report, StageKind::kLoading), SecondsOf(report, StageKind::kText));
+std::optional<double> MostOfResidency(const JobReport& report, const Ceilings* /*ceilings*/) {
+  return SecondsOf(report, StageKind::kLoading) + SecondsOf(report, StageKind::kText);
 }
 
 std::string EncoderOf(const JobReport& report) {
@@ -170,166 +160,139 @@ std::string EncoderOf(const JobReport& report) {
   return "";
 }
 
-std::string EncoderLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
-  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
-    if (component.name() != "text_encoder") continue;
-    return absl::StrCat("Memory: the encoder's ",
-                        MemoryText(static_cast<double>(component.weight_bytes())),
-                        ". It costs time.");
-  }
-  return "Memory: the encoder's weights. It costs time.";
-}
-
 std::string WarmthOf(const JobReport& report) {
   const auto found = report.request().labels().find(kWarmLabel);
   if (found == report.request().labels().end()) return "";
   return found->second == "yes" ? "after a warm-up" : "without a warm-up";
 }
 
-std::string WarmLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
-  const StepHistory history = StepHistoryOf(report);
-  if (history.seconds.size() < 3 || history.levels.levels.empty()) {
-    return "What a first job of a shape takes longer.";
-  }
-  return absl::StrFormat(
-      "What a first job of a shape takes longer. The first step took %.2f s, a regular one %.2f "
-      "s.",
-      history.seconds.front(), history.levels.levels.front().seconds);
-}
-
-std::string PrecisionLimit(const JobReport& /*report*/, const Ceilings* /*ceilings*/) {
-  return "A precision changes the bits: the transformer's those of the latents, the "
-         "autoencoder's those of the frames alone.";
-}
-
-std::string QualityLimit(const JobReport& report, const Ceilings* /*ceilings*/) {
-  return absl::StrFormat(
-      "high: at most half of the %.2f s of Step_*_Inference, on a GPU with products of 8 bits. "
-      "fast: "
-      "also the blocks of the steps that reuse them. Both change the picture "
-      "(docs/use/quality.md).",
-      SecondsOf(report, StageKind::kInference));
+// Returns half of the forwards' time.
+std::optional<double> MostOfQuality(const JobReport& report, const Ceilings* /*ceilings*/) {
+  if (!absl::StartsWith(report.device(), "cuda")) return std::nullopt;
+  return SecondsOf(report, StageKind::kInference) / 2;
 }
 
 constexpr auto kOptions = std::to_array<Option>({
-    {"Batched guidance", "guidance_batching", BatchesGuidance, GuidanceOf, BatchLimit},
-    {"TF32", "vae_precision: tf32", UsesTf32, AutoencoderOf, Tf32Limit},
-    {"Compiling, graphs", "record_forwards", RecordsForwards, ForwardsOf, GraphLimit},
-    {"No offloading", "residency_policies", OffloadsLess, ResidencyOf, OffloadLimit},
+    {"Batched guidance", "guidance_batching", BatchesGuidance, GuidanceOf,
+     "Time: one batch of both texts has the FLOPs of two passes, but reads the weights once.",
+     MostOfBatch},
+    {"TF32", "vae_precision: tf32", UsesTf32, AutoencoderOf,
+     "Time of an autoencoder in fp32, on a GPU. It does not touch products in bf16."},
+    {"Compiling, graphs", "record_forwards", RecordsForwards, ForwardsOf,
+     "The time in which the GPU waits for launches; forwards of seconds have next to none."},
+    {"No offloading", "residency_policies", OffloadsLess, ResidencyOf,
+     "Time of Step_*_Loading and T5_Encoding. It costs the weights' memory.", MostOfResidency},
     {"Text encoder on the CPU", "residency_policies: text_encoder=cpu", EncodesOnTheCpu, EncoderOf,
-     EncoderLimit},
-    {"Warm-up", "warm_up, warm_up_shapes", WarmsUp, WarmthOf, WarmLimit},
-    {"Precision", "dtype, vae_precision", LowersPrecision, Precisions, PrecisionLimit},
-    {"8 bits, reused steps", "quality", LowersQuality, QualityOf, QualityLimit},
+     "The memory of the encoder's weights. It costs time."},
+    {"Warm-up", "warm_up, warm_up_shapes", WarmsUp, WarmthOf,
+     "The time that the first job of a shape takes longer."},
+    {"Precision", "dtype, vae_precision", LowersPrecision, Precisions,
+     "Time. The transformer's changes the bits of the latents, the autoencoder's those of the "
+     "frames alone."},
+    {"8 bits, reused steps", "quality", LowersQuality, QualityOf,
+     "Time, on a GPU with products of 8 bits; 'fast' also skips blocks of some steps. Both change "
+     "the picture (docs/use/quality.md).",
+     MostOfQuality},
 });
 
-struct Pair {
-  const Run* before;
-  const Run* after;
-  Causes causes;
-};
+// Returns the seconds saved in the first pair of the option whose difference is more than noise; a
+// text if there is no such pair, which is empty if the option has no pair.
+std::string SavingOf(const Option& option, const std::vector<MapPair>& pairs,
+                     const std::vector<Run>& runs) {
+  bool measured = false;
+  for (const MapPair& pair : pairs) {
+    if (std::string_view(pair.option) != option.name) continue;
+    measured = true;
+    const Verdict verdict =
+        Judge(MeasuredRuns(*pair.before, runs), MeasuredRuns(*pair.after, runs));
+    if (verdict.saved) return CellText(CellOf(verdict.saved));
+  }
+  return measured ? "not told apart from noise" : "";
+}
 
-// Returns the pairs of runs of the case that differ only in the option.
-std::vector<Pair> PairsOf(const Option& option, const std::vector<const Run*>& medians) {
-  std::vector<Pair> pairs;
-  for (const Run* before : medians) {
-    for (const Run* after : medians) {
-      if (before == after) continue;
-      Causes causes = CausesOf(DifferencesOf(*before, *after));
-      if (option.is(causes)) pairs.push_back({before, after, std::move(causes)});
+// Joins what is true of each case, an empty text if nothing is known. If all say the same, it is
+// said once; otherwise each text has the names of its cases.
+std::string Joined(const std::vector<const Run*>& cases, const std::vector<std::string>& texts) {
+  std::vector<std::pair<std::string, std::vector<std::string>>> joined;
+  for (size_t i = 0; i < cases.size(); ++i) {
+    if (texts[i].empty()) continue;
+    auto known = std::find_if(joined.begin(), joined.end(),
+                              [&](const auto& one) { return one.first == texts[i]; });
+    if (known == joined.end()) known = joined.insert(joined.end(), {texts[i], {}});
+    known->second.push_back(cases[i]->name);
+  }
+  if (joined.size() == 1 && joined.front().second.size() == cases.size()) {
+    return joined.front().first;
+  }
+  return absl::StrJoin(joined, "; ", [](std::string* out, const auto& one) {
+    absl::StrAppend(out, one.first, " (", absl::StrJoin(one.second, ", "), ")");
+  });
+}
+
+// Returns the most seconds that the option can save: "4.2", or "0.017 to 0.08" if cases differ.
+std::string MostOf(const Option& option, const std::vector<const Run*>& cases,
+                   const std::vector<Ceilings>& ceilings) {
+  std::vector<double> seconds;
+  for (const Run* run : cases) {
+    if (option.most == nullptr) break;
+    const auto most = option.most(run->report, FindCeilings(ceilings, run->report));
+    if (most) seconds.push_back(*most);
+  }
+  if (seconds.empty()) return "";
+  std::sort(seconds.begin(), seconds.end());
+  const std::string least = absl::StrFormat("%.2g", seconds.front());
+  const std::string most = absl::StrFormat("%.2g", seconds.back());
+  return least == most ? least : absl::StrCat(least, " to ", most);
+}
+
+}  // namespace
+
+std::vector<MapPair> MapPairs(const std::vector<Run>& runs, const std::string& name) {
+  std::vector<MapPair> pairs;
+  const std::vector<const Run*> medians = MedianRuns(runs, name);
+  for (const Option& option : kOptions) {
+    for (const Run* before : medians) {
+      for (const Run* after : medians) {
+        if (before == after || !option.is(CausesOf(DifferencesOf(*before, *after)))) continue;
+        pairs.push_back({option.name, before, after});
+      }
     }
   }
   return pairs;
 }
 
-Verdict JudgeOf(const Pair& pair, const std::vector<Run>& runs) {
-  return Judge(MeasuredRuns(*pair.before, runs), MeasuredRuns(*pair.after, runs));
-}
-
-// Returns the seconds saved in the first pair whose difference is more than noise; a text if there
-// is no such pair.
-Cell SavingOf(const std::vector<Pair>& pairs, const std::vector<Run>& runs) {
-  for (const Pair& pair : pairs) {
-    if (const Verdict verdict = JudgeOf(pair, runs); verdict.saved) return CellOf(verdict.saved);
-  }
-  return pairs.empty() ? Cell() : Cell("not told apart from noise");
-}
-
-// Returns the variant's name as tables show it.
-std::string VariantName(const Run& run) { return run.variant.empty() ? "the case" : run.variant; }
-
-std::vector<Cell> RowOf(const Option& option, const Pair& pair, const std::vector<Run>& runs) {
-  const Measured old_times = MeasuredRuns(*pair.before, runs),
-                 new_times = MeasuredRuns(*pair.after, runs);
-  const Verdict verdict = Judge(old_times, new_times);
-  const std::optional<double> old_peak = PeakBytes(pair.before->report),
-                              new_peak = PeakBytes(pair.after->report);
-  Cell growth;
-  if (old_peak && new_peak) growth = Number{(*new_peak - *old_peak) / kGibibyte, 2};
-  const auto joined = [&](std::string (*text)(const Difference&)) {
-    return absl::StrJoin(pair.causes, "; ", [text](std::string* out, const Difference& one) {
-      out->append(text(one));
-    });
-  };
-  return {option.name,
-          absl::StrCat(VariantName(*pair.before), ": ", joined(TextBefore)),
-          absl::StrCat(VariantName(*pair.after), ": ", joined(TextAfter)),
-          Number{old_times.median(), 2},
-          RunsText(old_times),
-          Number{new_times.median(), 2},
-          RunsText(new_times),
-          CellOf(verdict.saved),
-          CellOf(verdict.factor),
-          verdict.text,
-          growth,
-          ResultText(*pair.before, *pair.after, runs)};
-}
-
-}  // namespace
-
-Section OptionsMap(const Run& run, const std::vector<Run>& runs,
-                   const std::vector<Ceilings>& ceilings) {
-  Table options, measured;
-  options.columns = {{"Option", "option"},
-                     {"Here", "here"},
-                     {"In this run", "setting"},
-                     {"Measured saving (s)", "measured_seconds"},
-                     {"What it can give", "limit"}};
-  measured.columns = {{"Option", "option"},
-                      {"Before", "before_setting"},
-                      {"After", "after_setting"},
-                      {"Before (s)", "before_seconds"},
-                      {"Before: runs", "before_runs"},
-                      {"After (s)", "after_seconds"},
-                      {"After: runs", "after_runs"},
-                      {"Saved (s)", "saved_seconds"},
-                      {"Factor", "factor"},
-                      {"Verdict", "verdict"},
-                      {"Peak Δ (GiB)", "peak_growth_gib"},
-                      {"Result, same seed", "result"}};
-  const std::vector<const Run*> medians = MedianRuns(runs, run.name);
-  const Ceilings* const known = FindCeilings(ceilings, run.report);
+Section OptionsMap(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
+  Section section{"Options of the Optimization Map", "map", {}, {}};
+  Table table;
+  table.columns = {{"Option", "option"},
+                   {"Here", "here"},
+                   {"In these runs", "setting"},
+                   {"Measured saving (s)", "measured_seconds"},
+                   {"At most (s)", "most_seconds"},
+                   {"What it can give", "limit"}};
+  const std::vector<const Run*> cases = Representatives(runs);
+  std::vector<std::vector<MapPair>> pairs;
+  for (const Run* run : cases) pairs.push_back(MapPairs(runs, run->name));
+  bool measured = false;
   for (const Option& option : kOptions) {
-    const std::vector<Pair> pairs = PairsOf(option, medians);
-    options.rows.push_back({option.name, option.here, TextCell(option.in_run(run.report)),
-                            SavingOf(pairs, runs), option.limit(run.report, known)});
-    for (const Pair& pair : pairs) measured.rows.push_back(RowOf(option, pair, runs));
+    std::vector<std::string> states, savings;
+    for (size_t i = 0; i < cases.size(); ++i) {
+      states.push_back(option.in_run(cases[i]->report));
+      savings.push_back(SavingOf(option, pairs[i], runs));
+      measured = measured || !savings.back().empty();
+    }
+    table.rows.push_back({option.name, option.here, TextCell(Joined(cases, states)),
+                          TextCell(Joined(cases, savings)),
+                          TextCell(MostOf(option, cases, ceilings)), option.limit});
   }
-  DropEmptyColumns(options);
-  Section section{absl::StrCat("Options of the Optimization Map, ", run.name), "map", {}, {}};
-  section.blocks.push_back(std::move(options));
-  if (measured.rows.empty()) {
+  DropEmptyColumns(table);
+  section.blocks.push_back(std::move(table));
+  if (!measured) {
     section.blocks.push_back(
-        Paragraph{"No two runs of this case differ in one of these options alone, so none is "
+        Paragraph{"No two runs of a case differ in one of these options alone, so none is "
                   "measured. A request's options are measured by 'original' and 'options' of a "
                   "case, a server's by --compare NAME=HOST:PORT."});
-    return section;
   }
-  DropEmptyColumns(measured);
-  measured.note = absl::StrCat(
-      "Every two runs of the case that differ in the option alone, and in what it brings with it. ",
-      kVerdictNote, " ", kResultNote);
-  section.blocks.push_back(std::move(measured));
   return section;
 }
 

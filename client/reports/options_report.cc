@@ -1,6 +1,11 @@
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <set>
+#include <string>
 #include <tuple>
+#include <utility>
+#include <vector>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -65,88 +70,158 @@ Pair Ordered(const Run& base, const Run& variant) {
   return {&base, &variant};
 }
 
-Section BeforeAndAfter(const std::vector<Run>& runs) {
-  Section section{"Before and After of Each Option", "before_after", {}, {}};
-  Table table;
-  table.columns = {{"Case", "case"},
-                   {"Option", "option"},
-                   {"Before: setting", "before_setting"},
-                   {"After: setting", "after_setting"},
-                   {"Before (s)", "before_seconds"},
-                   {"Before: runs", "before_runs"},
-                   {"After (s)", "after_seconds"},
-                   {"After: runs", "after_runs"},
-                   {"Saved (s)", "saved_seconds"},
-                   {"Factor", "factor"},
-                   {"Verdict", "verdict"},
-                   {"Before: peak (GiB)", "before_peak_gib"},
-                   {"After: peak (GiB)", "after_peak_gib"},
-                   {"Result, same seed", "result"}};
-  BarChart bars;
-  bars.unit = "seconds";
-  std::string cold;
-  std::set<const Run*> looked_at;
-  for (const Run* variant : Variants(runs)) {
-    const Run* base = BaseOf(runs, variant->name);
-    if (base == nullptr) continue;
-    const Pair pair = Ordered(*base, *variant);
-    const Run *before = pair.before, *after = pair.after;
+// The rows of the table of options, and the bars of its chart.
+class BeforeAfter {
+ public:
+  explicit BeforeAfter(const std::vector<Run>& runs) : runs_(runs) {
+    table_.columns = {{"Case", "case"},
+                      {"Option", "option"},
+                      {"Before: setting", "before_setting"},
+                      {"After: setting", "after_setting"},
+                      {"Before (s)", "before_seconds"},
+                      {"Before: runs", "before_runs"},
+                      {"After (s)", "after_seconds"},
+                      {"After: runs", "after_runs"},
+                      {"Saved (s)", "saved_seconds"},
+                      {"Factor", "factor"},
+                      {"Verdict", "verdict"},
+                      {"Before: peak (GiB)", "before_peak_gib"},
+                      {"After: peak (GiB)", "after_peak_gib"},
+                      {"Result, same seed", "result"}};
+    bars_.unit = "seconds";
+  }
+
+  // Adds a variant, which is compared with the case.
+  void AddVariant(const Run& base, const Run& variant) {
+    const Pair pair = Ordered(base, variant);
     std::vector<std::string> old_settings, new_settings;
-    for (const Difference& difference : DifferencesOf(*before, *after)) {
+    for (const Difference& difference : DifferencesOf(*pair.before, *pair.after)) {
       old_settings.push_back(TextBefore(difference));
       new_settings.push_back(TextAfter(difference));
     }
-    const Measured old_times = MeasuredRuns(*before, runs), new_times = MeasuredRuns(*after, runs);
-    const Verdict verdict = Judge(old_times, new_times);
-    table.rows.push_back(
-        {base->name, variant->variant,
-         old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
-         TextCell(absl::StrJoin(new_settings, "; ")), Number{old_times.median(), 2},
-         RunsText(old_times), Number{new_times.median(), 2}, RunsText(new_times),
-         CellOf(verdict.saved), CellOf(verdict.factor), verdict.text,
-         CellOf(PeakBytes(before->report), 2, 1 / kGibibyte),
-         CellOf(PeakBytes(after->report), 2, 1 / kGibibyte), ResultText(*before, *after, runs)});
-    for (const Run* run : {before, after}) {
-      if (looked_at.insert(run).second) absl::StrAppend(&cold, ColdStart(*run));
+    AddRow(pair, variant.variant,
+           old_settings.empty() ? "no setting differs" : absl::StrJoin(old_settings, "; "),
+           absl::StrJoin(new_settings, "; "));
+    for (const Run* run : {pair.before, pair.after}) {
+      if (looked_at_.insert(run).second) absl::StrAppend(&cold_, ColdStart(*run));
       BarChart::Bar bar{FullName(*run), {}};
       for (const TimeShare& share : TimeBudget(run->report)) {
         bar.parts.push_back({share.name, share.seconds});
       }
-      bars.bars.push_back(std::move(bar));
+      bars_.bars.push_back(std::move(bar));
     }
   }
-  if (table.rows.empty()) {
-    section.blocks.push_back(
-        Paragraph{"No run has a counterpart with another setting. 'wanctl bench ... --mode both' "
-                  "runs each case with upstream's "
-                  "settings too, and --compare NAME=HOST:PORT on a server whose settings differ."});
+
+  // Adds the pairs of two variants that differ in one option of the map alone. What an option does
+  // to the case itself is in the line of its variant.
+  void AddPairsOfVariants(const std::string& name) {
+    for (const MapPair& pair : MapPairs(runs_, name)) {
+      if (pair.before->variant.empty() || pair.after->variant.empty()) continue;
+      const std::vector<Difference> causes = CausesOf(DifferencesOf(*pair.before, *pair.after));
+      const auto joined = [&causes](const Run& run, std::string (*text)(const Difference&)) {
+        return absl::StrCat(
+            run.variant, ": ",
+            absl::StrJoin(causes, "; ", [text](std::string* out, const Difference& one) {
+              out->append(text(one));
+            }));
+      };
+      AddRow({pair.before, pair.after}, pair.option, joined(*pair.before, TextBefore),
+             joined(*pair.after, TextAfter));
+    }
+  }
+
+  Section Done() {
+    Section section{"Before and After of Each Option", "before_after", {}, {}};
+    if (table_.rows.empty()) {
+      section.blocks.push_back(
+          Paragraph{"No run has a counterpart with another setting. 'wanctl bench ... --mode both' "
+                    "runs each case with upstream's settings too, and --compare NAME=HOST:PORT on "
+                    "a server whose settings differ."});
+      return section;
+    }
+    DropEmptyColumns(table_);
+    table_.note = absl::StrCat(
+        "Both runs have the same request and seed but for the settings that are named. 'original' "
+        "and runs without a warm-up come before the case as it stands, every other option after "
+        "it. ",
+        kVerdictNote, " ", kResultNote);
+    if (!cold_.empty()) {
+      absl::StrAppend(&table_.note, cold_,
+                      " 'wanctl bench ... --warm-up 1' keeps such starts out of the comparison.");
+    }
+    section.blocks.push_back(std::move(table_));
+    section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars_)});
     return section;
   }
-  DropEmptyColumns(table);
-  table.note = absl::StrCat(
-      "Both runs have the same request and seed but for the settings that are named. 'original' "
-      "and runs without a warm-up come before the case as it stands, every other option after it. ",
-      kVerdictNote, " ", kResultNote);
-  if (!cold.empty()) {
-    absl::StrAppend(&table.note, cold,
-                    " 'wanctl bench ... --warm-up 1' keeps such starts out of the comparison.");
+
+ private:
+  void AddRow(const Pair& pair, const std::string& option, std::string old_settings,
+              std::string new_settings) {
+    const Run &before = *pair.before, &after = *pair.after;
+    const Measured old_times = MeasuredRuns(before, runs_), new_times = MeasuredRuns(after, runs_);
+    const Verdict verdict = Judge(old_times, new_times);
+    table_.rows.push_back(
+        {before.name, option, std::move(old_settings), TextCell(std::move(new_settings)),
+         Number{old_times.median(), 2}, RunsText(old_times), Number{new_times.median(), 2},
+         RunsText(new_times), CellOf(verdict.saved), CellOf(verdict.factor), verdict.text,
+         CellOf(PeakBytes(before.report), 2, 1 / kGibibyte),
+         CellOf(PeakBytes(after.report), 2, 1 / kGibibyte), ResultText(before, after, runs_)});
   }
-  section.blocks.push_back(std::move(table));
-  section.blocks.push_back(Chart{"Seconds before and after", "before_after", std::move(bars)});
-  return section;
+
+  const std::vector<Run>& runs_;
+  Table table_;
+  BarChart bars_;
+  std::string cold_;
+  std::set<const Run*> looked_at_;
+};
+
+Section BeforeAndAfter(const std::vector<Run>& runs) {
+  BeforeAfter rows(runs);
+  for (const Run* variant : Variants(runs)) {
+    if (const Run* base = BaseOf(runs, variant->name)) rows.AddVariant(*base, *variant);
+  }
+  std::set<std::string> names;
+  for (const Run& run : runs) {
+    if (names.insert(run.name).second) rows.AddPairsOfVariants(run.name);
+  }
+  return rows.Done();
 }
 
 // A card of the hardware matrix: its memory, and from its data sheet the dense bf16 rate with fp32
 // sums.
 struct Card {
   const char* name;
+  // The card's column in JSON.
+  const char* key;
+  // The driver's names of such cards contain this.
+  const char* driver_name;
   double gibibytes;
   double bf16_flops;
 };
-constexpr Card kCards[] = {{"H200 141 GB", 140.4, 989e12},  {"H100 80 GB", 79.6, 989e12},
-                           {"A100 80 GB", 79.3, 312e12},    {"A100 40 GB", 39.4, 312e12},
-                           {"L40S 48 GB", 44.4, 362e12},    {"RTX A6000 48 GB", 47.5, 155e12},
-                           {"RTX 4090 24 GB", 23.5, 165e12}};
+constexpr Card kCards[] = {{"H200 141 GB", "h200", "H200", 140.4, 989e12},
+                           {"H100 80 GB", "h100", "H100", 79.6, 989e12},
+                           {"A100 80 GB", "a100_80", "A100", 79.3, 312e12},
+                           {"A100 40 GB", "a100_40", "A100", 39.4, 312e12},
+                           {"L40S 48 GB", "l40s", "L40S", 44.4, 362e12},
+                           {"RTX A6000 48 GB", "a6000", "A6000", 47.5, 155e12},
+                           {"RTX 4090 24 GB", "rtx_4090", "4090", 23.5, 165e12}};
+
+// Returns the card on which the job ran; null if it is none of these.
+const Card* CardOf(const JobReport& report) {
+  const wan::v1::GpuDescription& gpu = report.system().gpu();
+  const double gibibytes = static_cast<double>(gpu.memory_total_bytes()) / kGibibyte;
+  for (const Card& card : kCards) {
+    // Of two cards with one name, the memory tells which it is.
+    if (absl::StrContains(gpu.name(), card.driver_name) &&
+        std::abs(gibibytes - card.gibibytes) < 0.1 * card.gibibytes) {
+      return &card;
+    }
+  }
+  return nullptr;
+}
+
+// Jobs that the quickest card could do in less are not planned for others.
+constexpr double kLeastPlanned = 0.01;
 
 struct Need {
   // Bytes that are needed if everything stays on the card, if one component at a time is there, and
@@ -218,89 +293,116 @@ std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   return chosen;
 }
 
-// A table, column by column. NOLINTNEXTLINE(readability-function-size)
-Section HardwareMatrix(const std::vector<Run>& runs) {
-  Section section{"Hardware Configuration Matrix", "hardware", {}, {}};
-  Table measured;
-  measured.columns = {{"Measured on", "gpu"},     {"Memory (GiB)", "memory_gib"},
-                      {"Driver", "driver"},       {"Case", "case"},
-                      {"Size", "size"},           {"Frames", "frames"},
-                      {"Steps", "steps"},         {"Offload", "offload"},
-                      {"Precision", "precision"}, {"s/step", "step_seconds"},
-                      {"Time (s)", "seconds"},    {"Peak (GiB)", "peak_gib"}};
+// Returns what every device has measured; nothing if all cases ran on one device in one precision,
+// because the summary of the benchmark has these figures.
+std::optional<Table> MeasuredMatrix(const std::vector<Run>& runs) {
+  Table table;
+  table.columns = {{"Measured on", "gpu"},     {"Memory (GiB)", "memory_gib"},
+                   {"Driver", "driver"},       {"Case", "case"},
+                   {"Precision", "precision"}, {"s/step", "step_seconds"},
+                   {"Time (s)", "seconds"},    {"Peak (GiB)", "peak_gib"}};
+  std::set<std::pair<std::string, std::string>> places;
   for (const Run* run : OnEveryMachine(runs)) {
     const JobReport& report = run->report;
-    const wan::v1::GpuDescription& gpu = report.system().gpu();
+    const wan::v1::SystemDescription& system = report.system();
+    const std::string precision = BlockPrecision(report.plan(), report.dtype());
+    places.emplace(DeviceName(report), precision);
     const StepHistory history = StepHistoryOf(report);
     double mean = 0;
     for (const double seconds : history.seconds) {
       mean += seconds / static_cast<double>(history.seconds.size());
     }
-    const std::optional<double> memory =
-        gpu.has_memory_total_bytes()
-            ? std::optional<double>(gpu.memory_total_bytes())
-            : (report.system().has_memory_total_bytes()
-                   ? std::optional<double>(report.system().memory_total_bytes())
-                   : std::nullopt);
-    measured.rows.push_back(
-        {DeviceName(report), CellOf(memory, 1, 1 / kGibibyte), TextCell(gpu.driver_version()),
-         FullName(*run), TextCell(Resolution(report)),
-         Number{static_cast<double>(report.request().num_frames()), 0},
-         Number{static_cast<double>(report.request().steps()), 0}, TextCell(Offload(report)),
-         TextCell(BlockPrecision(report.plan(), report.dtype())), Number{mean, 2},
-         Number{TotalSeconds(report), 2}, CellOf(PeakBytes(report), 2, 1 / kGibibyte)});
+    const uint64_t memory = system.gpu().has_memory_total_bytes()
+                                ? system.gpu().memory_total_bytes()
+                                : system.memory_total_bytes();
+    table.rows.push_back({DeviceName(report),
+                          Positive(static_cast<double>(memory), 1, 1 / kGibibyte),
+                          TextCell(system.gpu().driver_version()), FullName(*run),
+                          TextCell(precision), Number{mean, 2}, Number{TotalSeconds(report), 2},
+                          CellOf(PeakBytes(report), 2, 1 / kGibibyte)});
   }
-  DropEmptyColumns(measured);
-  section.sections.push_back({"Measured", "measured", {std::move(measured)}, {}});
+  if (places.size() < 2) return std::nullopt;
+  DropEmptyColumns(table);
+  return table;
+}
 
-  Table planned;
-  planned.columns = {{"Planned for", "gpu"},
-                     {"Memory (GiB)", "memory_gib"},
-                     {"Case", "case"},
-                     {"Weights", "weights"},
-                     {"Needs at least (GiB)", "need_gib"},
-                     {"No faster than (s)", "floor_seconds"}};
+// Returns "2.94", the least seconds on the card, or "fits" if the FLOPs say nothing, with a mark
+// for how the weights fit; an empty cell if the job does not fit.
+Cell PlanFor(const Card& card, const Need& need) {
+  const double bytes = card.gibibytes * kGibibyte;
+  const char* mark = "";
+  if (need.resident > bytes) mark = need.alternating <= bytes ? " a" : " s";
+  if (need.resident > bytes && need.alternating > bytes && need.streamed * 1.1 > bytes) return {};
+  if (need.flops <= 0) return absl::StrCat("fits", mark);
+  return absl::StrFormat("%.2f%s", need.flops / card.bf16_flops, mark);
+}
+
+// Returns an estimate of the job's seconds on the card: those that it took here, at the ratio of
+// both cards' rates. An empty cell if its weights do not all fit there.
+Cell ExpectedOn(const Card& card, const Card& here, const Need& need, const JobReport& report) {
+  if (need.resident > card.gibibytes * kGibibyte) return {};
+  return absl::StrFormat("%.2f", TotalSeconds(report) * here.bf16_flops / card.bf16_flops);
+}
+
+Section Planned(const std::vector<Run>& runs) {
+  Section section{"Planned, Not Measured", "planned", {}, {}};
+  Table table;
+  table.columns = {{"Case", "case"},
+                   {"All resident (GiB)", "resident_gib"},
+                   {"a: one component at a time (GiB)", "alternating_gib"},
+                   {"s: blocks streamed (GiB)", "streamed_gib"}};
+  double quickest = 0;
+  for (const Card& card : kCards) {
+    table.columns.push_back({card.name, card.key});
+    quickest = std::max(quickest, card.bf16_flops);
+  }
+  bool small = false, expected = false;
   for (const Run* run : Representatives(runs)) {
     const std::optional<Need> need = NeedOf(run->report);
     if (!need) continue;
-    for (const Card& card : kCards) {
-      const double bytes = card.gibibytes * kGibibyte;
-      std::string weights = "does not fit at this size";
-      double least = need->streamed;
-      if (need->resident <= bytes) {
-        weights = "all resident";
-        least = need->resident;
-      } else if (need->alternating <= bytes) {
-        weights = "one component at a time";
-        least = need->alternating;
-      } else if (need->streamed * 1.1 <= bytes) {
-        weights = "blocks streamed from the host";
-      }
-      Cell floor;
-      if (need->flops > 0) {
-        const double seconds = need->flops / card.bf16_flops;
-        floor = Number{seconds, seconds < 1 ? 5 : 2};
-      }
-      planned.rows.push_back({std::string(card.name), Number{card.gibibytes, 1}, run->name,
-                              std::move(weights), Number{least / kGibibyte, 2}, floor});
+    small = need->flops > 0 && need->flops / quickest < kLeastPlanned;
+    if (small) continue;
+    std::vector<Cell> row = {run->name, Number{need->resident / kGibibyte, 2},
+                             Number{need->alternating / kGibibyte, 2},
+                             Number{need->streamed / kGibibyte, 2}};
+    for (const Card& card : kCards) row.push_back(PlanFor(card, *need));
+    table.rows.push_back(std::move(row));
+    const Card* const here = CardOf(run->report);
+    if (here == nullptr || need->flops <= 0) continue;
+    row = {absl::StrCat(run->name, ", expected"), Cell(), Cell(), Cell()};
+    for (const Card& card : kCards) row.push_back(ExpectedOn(card, *here, *need, run->report));
+    table.rows.push_back(std::move(row));
+    expected = true;
+  }
+  if (!table.rows.empty()) {
+    table.note =
+        "Seconds than which a card cannot be faster: the FLOPs of the job's plan, without the "
+        "autoencoder's, at the card's dense bf16 rate of the data sheet. A mark says that the "
+        "weights do not all fit at once, and how they do: 'a' and 's' are in the titles, and '-' "
+        "means that this size does not fit. The memory is the plan's.";
+    if (expected) {
+      table.note +=
+          " 'expected' is an estimate: what the job took here, at the ratio of the cards' rates.";
     }
-  }
-  Section plan{"Planned, Not Measured", "planned", {}, {}};
-  if (planned.rows.empty()) {
-    plan.blocks.push_back(
-        Paragraph{"The plans of these jobs have no memory (they ran on a CPU, or were made before "
-                  "reports had plans), so nothing is "
-                  "planned for other cards. 'wan_inspect plan' plans a request for a card that is "
-                  "not there."});
+    section.blocks.push_back(std::move(table));
+  } else if (small) {
+    section.blocks.push_back(
+        Paragraph{"These jobs have so few FLOPs that no card's rate limits them."});
   } else {
-    planned.note =
-        "From this job's plan: its weights and activations, and its FLOPs without the "
-        "autoencoder's at the card's dense bf16 rate of the data sheet. No card can be faster than "
-        "that with these FLOPs; how much slower it is, only a "
-        "run tells.";
-    plan.blocks.push_back(std::move(planned));
+    section.blocks.push_back(
+        Paragraph{"The plans of these jobs have no memory (they ran on a CPU, or were made before "
+                  "reports had plans), so nothing is planned for other cards. 'wan_inspect plan' "
+                  "plans a request for a card that is not there."});
   }
-  section.sections.push_back(std::move(plan));
+  return section;
+}
+
+Section HardwareMatrix(const std::vector<Run>& runs) {
+  Section section{"Hardware Configuration Matrix", "hardware", {}, {}};
+  if (std::optional<Table> measured = MeasuredMatrix(runs)) {
+    section.sections.push_back({"Measured", "measured", {*std::move(measured)}, {}});
+  }
+  section.sections.push_back(Planned(runs));
   return section;
 }
 
@@ -309,9 +411,7 @@ Section HardwareMatrix(const std::vector<Run>& runs) {
 Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings) {
   Section section{"Options Before and After, and Hardware", "options", {}, {}};
   section.sections.push_back(BeforeAndAfter(runs));
-  for (const Run* run : Representatives(runs)) {
-    section.sections.push_back(OptionsMap(*run, runs, ceilings));
-  }
+  section.sections.push_back(OptionsMap(runs, ceilings));
   section.sections.push_back(HardwareMatrix(runs));
   return section;
 }

@@ -3,6 +3,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
+#include "client/reports/lines.h"
 #include "client/reports/render.h"
 
 namespace wan::client::reports {
@@ -29,21 +30,21 @@ class Writer {
 
   std::string out;
 
-  void operator()(const Paragraph& paragraph) {
-    absl::StrAppend(&out, Escaped(paragraph.text), "\n\n");
-  }
+  void operator()(const Paragraph& paragraph) { AddText(paragraph.text); }
   void operator()(const Facts& facts) {
     for (const Fact& fact : facts.facts) {
       const bool measured = !std::holds_alternative<std::monostate>(fact.value);
-      absl::StrAppend(&out, "- **", Escaped(fact.name), "**: ", Escaped(CellText(fact.value)),
-                      measured && !fact.unit.empty() ? " " : "", measured ? fact.unit : "", "\n");
+      out += Wrapped(
+          absl::StrCat(Escaped(CellText(fact.value)), measured && !fact.unit.empty() ? " " : "",
+                       measured ? Escaped(fact.unit) : ""),
+          absl::StrCat("- **", Escaped(fact.name), "**: "), "  ", kWidestLine);
     }
     out += "\n";
   }
   void operator()(const List& list) {
     for (size_t i = 0; i < list.items.size(); ++i) {
-      absl::StrAppend(&out, list.ordered ? absl::StrCat(i + 1, ". ") : "- ", Escaped(list.items[i]),
-                      "\n");
+      const std::string mark = list.ordered ? absl::StrCat(i + 1, ". ") : "- ";
+      out += Wrapped(Escaped(list.items[i]), mark, std::string(mark.size(), ' '), kWidestLine);
     }
     out += "\n";
   }
@@ -64,7 +65,7 @@ class Writer {
       out += "\n";
     }
     out += "\n";
-    if (!table.note.empty()) absl::StrAppend(&out, Escaped(table.note), "\n\n");
+    if (!table.note.empty()) AddText(table.note);
   }
   void operator()(const Chart& chart) {
     if (!chart_path_) return;
@@ -79,6 +80,10 @@ class Writer {
   }
 
  private:
+  void AddText(const std::string& text) {
+    absl::StrAppend(&out, Wrapped(Escaped(text), "", "", kWidestLine), "\n");
+  }
+
   const std::function<std::string(const Chart&)>& chart_path_;
 };
 

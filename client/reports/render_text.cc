@@ -1,44 +1,70 @@
 #include <algorithm>
+#include <string>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "client/reports/lines.h"
 #include "client/reports/render.h"
 
 namespace wan::client::reports {
 namespace {
 
+// Paragraphs are narrower than tables, so that they are easy to read.
 constexpr size_t kLine = 80;
-
-// Returns the number of code points; the text must be UTF-8.
-size_t Width(const std::string& text) {
-  return static_cast<size_t>(
-      std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
-}
+// Between two columns of a table.
+constexpr size_t kGap = 2;
 
 std::string Padded(const std::string& text, size_t width, bool right) {
   const std::string space(width - std::min(width, Width(text)), ' ');
   return right ? space + text : text + space;
 }
 
-// Breaks a text into lines of at most kLine characters; lines after the first are indented.
-std::string Wrapped(const std::string& text, const std::string& first, const std::string& rest) {
-  std::string out, line = first;
-  size_t at = 0;
-  bool empty = true;
-  while (at < text.size()) {
-    const size_t space = std::min(text.find(' ', at), text.size());
-    const std::string word = text.substr(at, space - at);
-    at = space + 1;
-    if (!empty && Width(line) + 1 + Width(word) > kLine) {
-      absl::StrAppend(&out, line, "\n");
-      line = rest;
-      empty = true;
+// The titles of a table, or one of its rows.
+using TextRow = std::vector<std::string>;
+
+size_t Sum(const std::vector<size_t>& widths) {
+  size_t sum = widths.empty() ? 0 : kGap * (widths.size() - 1);
+  for (const size_t width : widths) sum += width;
+  return sum;
+}
+
+// Makes the widest columns narrower, but none narrower than its least width, until a line is short
+// enough.
+void Narrow(std::vector<size_t>& widths, const std::vector<size_t>& least) {
+  while (Sum(widths) > kWidestLine) {
+    size_t widest = widths.size();
+    for (size_t c = 0; c < widths.size(); ++c) {
+      if (widths[c] <= least[c]) continue;
+      if (widest == widths.size() || widths[c] > widths[widest]) widest = c;
     }
-    absl::StrAppend(&line, empty ? "" : " ", word);
-    empty = false;
+    if (widest == widths.size()) return;
+    --widths[widest];
   }
-  absl::StrAppend(&out, line, "\n");
-  return out;
+}
+
+// Returns the widths of the columns, with which a line has at most kWidestLine. Numbers are never
+// broken; words are if nothing else helps.
+std::vector<size_t> WidthsOf(const TextRow& titles, const std::vector<TextRow>& rows,
+                             const std::vector<bool>& numbers) {
+  const size_t columns = titles.size();
+  std::vector<size_t> widths(columns), words(columns), pieces(columns), least(columns, 1);
+  for (size_t c = 0; c < columns; ++c) {
+    widths[c] = Width(titles[c]);
+    words[c] = LongestWord(titles[c]);
+    pieces[c] = LongestPiece(titles[c]);
+    for (const TextRow& row : rows) {
+      const size_t width = Width(row[c]);
+      widths[c] = std::max(widths[c], width);
+      words[c] = std::max(words[c], numbers[c] ? width : LongestWord(row[c]));
+      pieces[c] = std::max(pieces[c], numbers[c] ? width : LongestPiece(row[c]));
+      if (numbers[c]) least[c] = std::max(least[c], width);
+    }
+  }
+  Narrow(widths, words);
+  Narrow(widths, pieces);
+  Narrow(widths, least);
+  return widths;
 }
 
 class Writer {
@@ -46,57 +72,44 @@ class Writer {
   std::string out;
 
   void operator()(const Paragraph& paragraph) {
-    absl::StrAppend(&out, Wrapped(paragraph.text, "", ""), "\n");
+    absl::StrAppend(&out, Wrapped(paragraph.text, "", "", kLine), "\n");
   }
   void operator()(const Facts& facts) {
     size_t width = 0;
     for (const Fact& fact : facts.facts) width = std::max(width, Width(fact.name));
     for (const Fact& fact : facts.facts) {
       const bool measured = !std::holds_alternative<std::monostate>(fact.value);
-      absl::StrAppend(&out, Padded(fact.name + ":", width + 2, false), CellText(fact.value),
-                      measured && !fact.unit.empty() ? " " : "", measured ? fact.unit : "", "\n");
+      out += Wrapped(absl::StrCat(CellText(fact.value), measured && !fact.unit.empty() ? " " : "",
+                                  measured ? fact.unit : ""),
+                     Padded(fact.name + ":", width + 2, false), std::string(width + 2, ' '),
+                     kWidestLine);
     }
     out += "\n";
   }
   void operator()(const List& list) {
     for (size_t i = 0; i < list.items.size(); ++i) {
       const std::string mark = list.ordered ? absl::StrCat(i + 1, ". ") : "- ";
-      out += Wrapped(list.items[i], mark, std::string(mark.size(), ' '));
+      out += Wrapped(list.items[i], mark, std::string(mark.size(), ' '), kLine);
     }
     out += "\n";
   }
   void operator()(const Table& table) {
-    const size_t columns = table.columns.size();
-    std::vector<size_t> widths(columns);
-    std::vector<bool> right(columns);
-    for (size_t c = 0; c < columns; ++c) {
-      widths[c] = Width(table.columns[c].title);
-      for (const auto& row : table.rows) {
-        widths[c] = std::max(widths[c], Width(CellText(row[c])));
-        right[c] = right[c] || std::holds_alternative<Number>(row[c]);
+    TextRow titles;
+    for (const Column& column : table.columns) titles.push_back(column.title);
+    std::vector<TextRow> rows;
+    std::vector<bool> numbers(titles.size());
+    for (const auto& cells : table.rows) {
+      TextRow& row = rows.emplace_back();
+      for (size_t c = 0; c < cells.size(); ++c) {
+        row.push_back(CellText(cells[c]));
+        numbers[c] = numbers[c] || std::holds_alternative<Number>(cells[c]);
       }
     }
-    size_t total = 0;
-    for (const size_t width : widths) total += width;
-    total += columns > 0 ? 2 * (columns - 1) : 0;
-    const auto add_row = [&](const std::vector<std::string>& cells) {
-      std::string line;
-      for (size_t c = 0; c < columns; ++c) {
-        absl::StrAppend(&line, c > 0 ? "  " : "", Padded(cells[c], widths[c], right[c]));
-      }
-      line.erase(line.find_last_not_of(' ') + 1);
-      absl::StrAppend(&out, line, "\n");
-    };
-    std::vector<std::string> cells;
-    for (const Column& column : table.columns) cells.push_back(column.title);
-    add_row(cells);
-    absl::StrAppend(&out, std::string(total, '-'), "\n");
-    for (const auto& row : table.rows) {
-      cells.clear();
-      for (const Cell& cell : row) cells.push_back(CellText(cell));
-      add_row(cells);
-    }
-    if (!table.note.empty()) out += Wrapped(table.note, "", "");
+    const std::vector<size_t> widths = WidthsOf(titles, rows, numbers);
+    AddRow(titles, widths, numbers);
+    absl::StrAppend(&out, std::string(Sum(widths), '-'), "\n");
+    for (const TextRow& row : rows) AddRow(row, widths, numbers);
+    if (!table.note.empty()) out += Wrapped(table.note, "", "", kLine);
     out += "\n";
   }
   void operator()(const Chart&) {}
@@ -114,6 +127,28 @@ class Writer {
     }
     for (const Block& block : section.blocks) std::visit(*this, block);
     for (const Section& child : section.sections) Add(child, depth + 1);
+  }
+
+ private:
+  // Adds a row, of as many lines as its longest cell has.
+  void AddRow(const TextRow& row, const std::vector<size_t>& widths,
+              const std::vector<bool>& numbers) {
+    std::vector<std::vector<std::string>> cells;
+    size_t height = 0;
+    for (size_t c = 0; c < row.size(); ++c) {
+      cells.push_back(CellLines(row[c], std::max<size_t>(1, widths[c])));
+      height = std::max(height, cells.back().size());
+    }
+    for (size_t i = 0; i < height; ++i) {
+      std::string line;
+      for (size_t c = 0; c < cells.size(); ++c) {
+        const std::string text = i < cells[c].size() ? cells[c][i] : "";
+        absl::StrAppend(&line, c > 0 ? std::string(kGap, ' ') : "",
+                        Padded(text, widths[c], numbers[c]));
+      }
+      line.erase(line.find_last_not_of(' ') + 1);
+      absl::StrAppend(&out, line, "\n");
+    }
   }
 };
 

@@ -156,9 +156,38 @@ std::optional<double> PeakBytes(const JobReport& report) {
   return peak;
 }
 
+std::optional<double> ProcessPeak(const JobReport& report) {
+  std::optional<double> peak;
+  for (const StageReport& stage : report.stages()) {
+    if (!stage.has_process_memory_peak_bytes()) continue;
+    peak = std::max(peak.value_or(0), static_cast<double>(stage.process_memory_peak_bytes()));
+  }
+  return peak;
+}
+
 std::optional<double> SmActivity(const StageReport& stage) {
   if (!stage.has_sm_activity_percent()) return std::nullopt;
   return stage.sm_activity_percent();
+}
+
+std::optional<double> TensorActivity(const StageReport& stage) {
+  if (!stage.has_tensor_activity_percent()) return std::nullopt;
+  return stage.tensor_activity_percent();
+}
+
+std::optional<double> SmOccupancy(const StageReport& stage) {
+  if (!stage.has_sm_occupancy_percent()) return std::nullopt;
+  return stage.sm_occupancy_percent();
+}
+
+std::optional<double> DramBandwidth(const StageReport& stage) {
+  if (!stage.has_dram_bandwidth_percent()) return std::nullopt;
+  return stage.dram_bandwidth_percent();
+}
+
+std::optional<double> PowerWatts(const StageReport& stage) {
+  if (!stage.has_power_watts()) return std::nullopt;
+  return stage.power_watts();
 }
 
 std::optional<double> CpuPercent(const StageReport& stage) {

@@ -101,11 +101,20 @@ double StartSeconds(const wan::v1::JobReport& report, const StageReport& stage);
 // GPU.
 std::optional<double> PeakBytes(const wan::v1::JobReport& report);
 
+// Returns the greatest process_memory_peak_bytes of the job's stages; absent if unknown.
+std::optional<double> ProcessPeak(const wan::v1::JobReport& report);
+
 using StageFigure = std::optional<double> (*)(const StageReport&);
 std::optional<double> SmActivity(const StageReport& stage);
+std::optional<double> TensorActivity(const StageReport& stage);
+std::optional<double> SmOccupancy(const StageReport& stage);
+std::optional<double> DramBandwidth(const StageReport& stage);
+std::optional<double> PowerWatts(const StageReport& stage);
 std::optional<double> CpuPercent(const StageReport& stage);
 std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
+// Tables have no line for loadings of fewer seconds, which they would show as 0.
+inline constexpr double kNoTime = 0.005;
 // Smaller relative changes of clocks or power are not reported as causes.
 inline constexpr double kNotable = 0.04;
 // Returns the mean over those stages that have the figure, weighted by seconds; absent if none of

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
 #include <optional>
 #include <set>
 
@@ -59,10 +60,6 @@ int Forwards(const Steps& steps) {
 
 std::string Percent(double before, double after) {
   return absl::StrFormat("%+.0f %%", (after / before - 1) * 100);
-}
-
-std::optional<double> PowerWatts(const StageReport& stage) {
-  return stage.has_power_watts() ? std::optional<double>(stage.power_watts()) : std::nullopt;
 }
 
 std::optional<double> GpuProcesses(const StageReport& stage) {
@@ -282,6 +279,19 @@ class Explainer {
   int causes_ = 0;
 };
 
+std::set<int> ReusedSteps(const wan::v1::JobReport& report, const Steps& steps) {
+  std::set<int> reused(report.plan().reused_steps().begin(), report.plan().reused_steps().end());
+  for (const StageReport* step : steps) {
+    if (step->parts().empty()) continue;
+    const int number = ParseStage(step->stage()).step;
+    reused.erase(number);
+    for (const wan::v1::StagePart& part : step->parts()) {
+      if (part.name().starts_with("reuse")) reused.insert(number);
+    }
+  }
+  return reused;
+}
+
 StepLevels LevelsOf(const StepHistory& history) {
   std::vector<int> computed;
   std::vector<double> seconds;
@@ -312,6 +322,13 @@ StepLevels LevelsOf(const StepHistory& history) {
 
 }  // namespace
 
+double StepHistory::RegularSeconds() const {
+  const auto longest = std::max_element(
+      levels.levels.begin(), levels.levels.end(),
+      [](const StepLevel& a, const StepLevel& b) { return a.last - a.first < b.last - b.first; });
+  return longest == levels.levels.end() ? 0 : longest->seconds;
+}
+
 StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
   StepHistory history;
   const Steps steps = FindStages(report, StageKind::kInference);
@@ -319,7 +336,7 @@ StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
     history.seconds.push_back(step->seconds());
     history.numbers.push_back(ParseStage(step->stage()).step);
   }
-  history.reused.insert(report.plan().reused_steps().begin(), report.plan().reused_steps().end());
+  history.reused = ReusedSteps(report, steps);
   history.levels = LevelsOf(history);
   for (const LevelChange& at : history.levels.changes) {
     const StepLevel& before = history.levels.levels[at.before];
@@ -348,6 +365,22 @@ StepHistory StepHistoryOf(const wan::v1::JobReport& report) {
     history.changes.push_back(std::move(change));
   }
   return history;
+}
+
+std::string StepsText(const std::set<int>& steps, const std::string& before,
+                      const std::string& after) {
+  std::string text;
+  const auto add = [&](const char* separator, int step) {
+    absl::StrAppend(&text, text.empty() ? "" : separator, before, step, after);
+  };
+  for (auto first = steps.begin(); first != steps.end();) {
+    auto last = first;
+    while (std::next(last) != steps.end() && *std::next(last) == *last + 1) ++last;
+    add(", ", *first);
+    if (*last > *first) add(*last == *first + 1 ? ", " : " to ", *last);
+    first = std::next(last);
+  }
+  return text;
 }
 
 }  // namespace wan::client::reports

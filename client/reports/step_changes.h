@@ -35,14 +35,23 @@ struct StepHistory {
   // resumed attempt.
   std::vector<double> seconds;
   std::vector<int> numbers;
-  // The numbers of steps that reused blocks, as the plan says.
+  // The numbers of steps that reused blocks: those with a part "reuse...", and of steps without
+  // parts those that the plan names.
   std::set<int> reused;
   // Of the steps that computed their blocks; steps between them that did not are exceptions.
   StepLevels levels;
   std::vector<StepChange> changes;
+
+  // Returns the seconds of a step of the level that has the most steps; 0 without steps.
+  double RegularSeconds() const;
 };
 
 // Returns the history of the report's stages Step_N_Inference.
 StepHistory StepHistoryOf(const wan::v1::JobReport& report);
+
+// Returns numbers of steps for people, each between `before` and `after`: "0 to 4, 6, 8", or "S0 to
+// S4, S6, S8".
+std::string StepsText(const std::set<int>& steps, const std::string& before = "",
+                      const std::string& after = "");
 
 }  // namespace wan::client::reports

@@ -188,6 +188,22 @@ TEST(BottlenecksTest, SlowStretchesCostWhatTheyTookMore) {
   EXPECT_NEAR(*level->saves, 10, 1e-9);
 }
 
+// A step that reused blocks within a slow stretch is no slow step.
+TEST(BottlenecksTest, StepsThatReusedCostNothing) {
+  wan::v1::JobReport report;
+  report.set_device("cuda:0");
+  for (int i = 0; i < 20; ++i) {
+    const bool reused = i == 13 || i == 15;
+    auto& step = AddStage(report, absl::StrCat("Step_", i, "_Inference"), 2.0 * i,
+                          reused ? 0.1 : (i < 10 ? 1 : 2));
+    AddPart(step, reused ? "reuse" : "forward", 0, 0.1, 0);
+  }
+  const std::vector<Bottleneck> found = FindBottlenecks(RunWith(report), nullptr, {});
+  const Bottleneck* level = Find(found, "Step_*_Inference, steps at another level");
+  ASSERT_NE(level, nullptr);
+  EXPECT_NEAR(*level->saves, 8, 1e-9);
+}
+
 // Guidance 1 has no batch of two forwards either; that is no second setting.
 TEST(BottlenecksTest, GuidanceOfOneIsMeasuredThoughTheBatchGoesWithIt) {
   wan::v1::JobReport guided = GpuReport();

@@ -6,12 +6,12 @@
 
 #include "client/reports/render.h"
 #include "client/reports/sections.h"
+#include "client/reports/verdict.h"
 #include "tests/client/reports/synthetic_report.h"
 
 namespace wan::client::reports {
 namespace {
 
-using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -31,16 +31,15 @@ MeasuredRun Case(double seconds) {
   return Variant("", seconds, [](JobReport&) {});
 }
 
-// "TF32, saved 3.00 s" of each pair that the map shows.
+// "TF32, saved 3.00 s" of each pair of the case.
 std::vector<std::string> Measured(const std::vector<MeasuredRun>& runs) {
   const std::vector<MeasuredRun> twice = Twice(runs);
-  const Section map = OptionsMap(twice.front(), twice, {});
   std::vector<std::string> measured;
-  if (const Table* table = std::get_if<Table>(&map.blocks.back());
-      table != nullptr && map.blocks.size() == 2) {
-    for (const auto& row : table->rows) {
-      measured.push_back(CellText(row[0]) + ", saved " + CellText(row[7]) + " s");
-    }
+  for (const MapPair& pair : MapPairs(twice, twice.front().name)) {
+    const Verdict verdict =
+        Judge(MeasuredRuns(*pair.before, twice), MeasuredRuns(*pair.after, twice));
+    measured.push_back(std::string(pair.option) + ", saved " + CellText(CellOf(verdict.saved)) +
+                       " s");
   }
   return measured;
 }
@@ -148,34 +147,59 @@ TEST(OptionsMapTest, ServersWithoutABatchAndWithoutGraphsMeasureOneOptionEach) {
              Variant("no graphs", 24, plan(true, false))});
   EXPECT_THAT(Measured(runs),
               ElementsAre("Batched guidance, saved 1.00 s", "Compiling, graphs, saved 4.00 s"));
-  EXPECT_THAT(RenderMarkdown(Document{"", "", {}, {OptionsMap(runs[0], runs, {})}}),
-              AllOf(HasSubstr("| Batched guidance | guidance\\_batching | one batch | 1.00 |"),
-                    HasSubstr("| Batched guidance | split: batched\\_guidance no | the case: "
-                              "batched\\_guidance yes | 21.00 | 2: 21.00 to 21.00 s | 20.00 |")));
+  EXPECT_THAT(RenderMarkdown(OptionsMap(runs, {})),
+              HasSubstr("| Batched guidance | guidance\\_batching | one batch | 1.00 |"));
 }
 
-TEST(OptionsMapTest, SaysWhatDiffersAndWhetherTheResultDoes) {
+TEST(BeforeAndAfterTest, SaysWhatDiffersAndWhetherTheResultDoes) {
   MeasuredRun offloaded = Variant("host", 25, Residency(1, "host"));
   for (auto& stage : *offloaded.report.mutable_stages()) {
     if (stage.has_gpu_memory_peak_bytes()) {
       stage.set_gpu_memory_peak_bytes(stage.gpu_memory_peak_bytes() - 9 * kGiB);
     }
   }
-  const std::vector<MeasuredRun> runs = Twice({Case(20), offloaded});
   EXPECT_THAT(
-      RenderMarkdown(Document{"", "", {}, {OptionsMap(runs[0], runs, {})}}),
-      HasSubstr("| No offloading | host: transformer=host | the case: transformer=resident "
-                "| 25.00 | 2: 25.00 to 25.00 s | 20.00 | 2: 20.00 to 20.00 s | 5.00 | 1.25 | "
-                "faster | 9.00 | latents: same bits; frames: other bits |"));
+      RenderMarkdown(OptionsReport(Twice({Case(20), offloaded}), {})),
+      HasSubstr("| case | host | transformer=resident | transformer=host | 20.00 | 2: 20.00 to "
+                "20.00 s | 25.00 | 2: 25.00 to 25.00 s | -5.00 | 0.80 | slower | 36.00 | 27.00 | "
+                "latents: same bits; frames: other bits |"));
 }
 
-TEST(OptionsMapTest, EveryCaseHasItsMap) {
+// A pair with the case is in the line of its variant; two variants have a line of their own.
+TEST(BeforeAndAfterTest, NoPairStandsTwice) {
+  const std::vector<MeasuredRun> runs =
+      Twice({Case(20), Variant("original", 50, Autoencoder(wan::v1::VAE_PRECISION_FP32)),
+             Variant("tf32", 30, Autoencoder(wan::v1::VAE_PRECISION_TF32))});
+  const Section before_after = OptionsReport(runs, {}).sections.front();
+  std::vector<std::string> options;
+  for (const auto& row : std::get<Table>(before_after.blocks.front()).rows) {
+    options.push_back(CellText(row[1]));
+  }
+  EXPECT_THAT(options, ElementsAre("original", "tf32", "TF32"));
+  EXPECT_THAT(RenderMarkdown(before_after),
+              HasSubstr("| case | TF32 | original: vae\\_precision fp32 | tf32: vae\\_precision "
+                        "tf32 | 50.00 |"));
+}
+
+TEST(OptionsMapTest, ASavingIsThatOfItsCase) {
+  std::vector<MeasuredRun> runs = Twice(
+      {Case(20), Variant("original", 50, Autoencoder(wan::v1::VAE_PRECISION_FP32)), Case(30)});
+  runs[4].name = runs[5].name = "second";
+  EXPECT_THAT(RenderMarkdown(OptionsMap(runs, {})),
+              HasSubstr("| transformer bf16, autoencoder fp16 | 30.00 (case) |"));
+}
+
+TEST(OptionsMapTest, CasesShareAMap) {
   std::vector<MeasuredRun> runs = {Case(20), Case(30)};
   runs[1].name = "second";
-  const std::string text = RenderText(Document{"", "", {}, {OptionsReport(runs, {})}});
-  EXPECT_THAT(text, HasSubstr("Options of the Optimization Map, case"));
-  EXPECT_THAT(text, HasSubstr("Options of the Optimization Map, second"));
-  EXPECT_THAT(text, HasSubstr("No two runs of this case differ in one of these options alone"));
+  std::string text = RenderMarkdown(OptionsMap(runs, {}));
+  EXPECT_THAT(text, HasSubstr("| No offloading | residency\\_policies | all resident |"));
+  EXPECT_THAT(text, HasSubstr("| Precision | dtype, vae\\_precision | transformer bf16, "
+                              "autoencoder fp16 |"));
+  EXPECT_THAT(text, HasSubstr("No two runs of a case differ in one of these options alone"));
+  Residency(0, "cpu")(runs[1].report);
+  text = RenderMarkdown(OptionsMap(runs, {}));
+  EXPECT_THAT(text, HasSubstr("| all resident (case); text\\_encoder=cpu (second) |"));
 }
 
 }  // namespace

@@ -3,6 +3,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <sstream>
+
+#include "client/reports/lines.h"
 #include "client/reports/report.h"
 #include "client/reports/svg.h"
 #include "tests/client/reports/synthetic_report.h"
@@ -10,6 +14,7 @@
 namespace wan::client::reports {
 namespace {
 
+using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::Not;
 
@@ -38,6 +43,50 @@ TEST(RenderTest, Text) {
   EXPECT_THAT(text, HasSubstr("Peak:   2.0 GiB\nAbsent: -\n"));
   Document evil{"\x1b[31mred\xC2\x9B", "x", {}, {}};
   EXPECT_THAT(RenderText(evil), HasSubstr("\n?[31mred?\n"));
+}
+
+size_t LongestLine(const std::string& text) {
+  size_t longest = 0;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) longest = std::max(longest, Width(line));
+  return longest;
+}
+
+TEST(RenderTest, NoLineOfATextIsWiderThanAScreen) {
+  std::vector<MeasuredRun> runs =
+      Twice({{"a_case_whose_name_is_long", "", 1, GpuReport(), {}},
+             {"a_case_whose_name_is_long", "one forward a step", 1, GpuReport(), {}}});
+  EXPECT_LE(LongestLine(RenderText(BuildReport(runs, {*ParseCeilings(kCeilingsJson, "test")}))),
+            kWidestLine);
+  // Twelve columns of numbers, whose titles share the blame.
+  Table table;
+  for (int i = 0; i < 12; ++i) {
+    table.columns.push_back({"A long title", "title"});
+  }
+  table.rows.emplace_back(12, Number{1234.5, 2});
+  EXPECT_LE(LongestLine(RenderText(Document{"d", "d", {table}, {}})), kWidestLine);
+  EXPECT_THAT(RenderText(Document{"d", "d", {table}, {}}), HasSubstr("1234.50"));
+}
+
+TEST(RenderTest, CellsBreakBetweenWordsAndAfterMarks) {
+  EXPECT_THAT(CellLines("one two three", 7), ElementsAre("one two", "three"));
+  EXPECT_THAT(CellLines("04_14B_Speed_Preview", 8), ElementsAre("04_14B_", "Speed_", "Preview"));
+  EXPECT_THAT(CellLines("Mem(GiB)", 5), ElementsAre("Mem", "(GiB)"));
+  EXPECT_EQ(LongestPiece("one 04_14B_Speed(s)"), 5u);
+  EXPECT_THAT(CellLines("abcdefgh", 3), ElementsAre("abc", "def", "gh"));
+  EXPECT_THAT(CellLines("", 3), ElementsAre(""));
+}
+
+TEST(RenderTest, TextsOfMarkdownAreWrapped) {
+  std::string text = "It costs";
+  for (int i = 0; i < 40; ++i) text += " words";
+  const std::string markdown =
+      RenderMarkdown(Document{"d", "d", {Paragraph{text}, List{{text}}}, {}});
+  EXPECT_LE(LongestLine(markdown), kWidestLine);
+  EXPECT_THAT(markdown, HasSubstr("\n- It costs words"));
+  EXPECT_THAT(markdown, HasSubstr("\n  words"));
+  // These would begin a list, were they first in a line.
+  EXPECT_EQ(Wrapped("four 12. - five", "", "", 5), "four 12. -\nfive\n");
 }
 
 TEST(RenderTest, Markdown) {

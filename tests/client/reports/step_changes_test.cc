@@ -63,6 +63,22 @@ TEST(StepChangesTest, StepsThatReuseBlocksChangeNoLevel) {
   EXPECT_DOUBLE_EQ(history.changes[0].extra_seconds, 5) << "of the five that computed";
 }
 
+// A job may compute a step that its plan would reuse, and old reports have no parts.
+TEST(StepChangesTest, TheStepsPartsSayWhetherItReused) {
+  wan::v1::JobReport report = Slower();
+  report.mutable_plan()->add_reused_steps(3);
+  report.mutable_plan()->add_reused_steps(5);
+  AddPart(*report.mutable_stages(3), "forward_conditional", 0, 1, 1e12);
+  AddPart(*report.mutable_stages(7), "reuse", 0, 0.1, 1e9);
+  EXPECT_THAT(StepHistoryOf(report).reused, ::testing::ElementsAre(5, 7));
+}
+
+TEST(StepsTextTest, ThreeInARowAreARange) {
+  EXPECT_EQ(StepsText({}), "");
+  EXPECT_EQ(StepsText({0, 1, 2, 5, 7, 8}), "0 to 2, 5, 7, 8");
+  EXPECT_EQ(StepsText({3, 4, 5}, "S", "_Loading"), "S3_Loading to S5_Loading");
+}
+
 TEST(StepChangesTest, ClocksAndTheirReason) {
   wan::v1::JobReport report = Slower();
   for (int i = 10; i < 20; ++i) {

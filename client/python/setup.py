@@ -7,13 +7,13 @@ the contract's names, so that a program may load these modules and others made f
   WAN_GOOGLEAPIS_DIR  folder of google/api and google/rpc; if unset that of the package googleapis-common-protos
 """
 
-import importlib.metadata
 import os
 import pathlib
 import re
 import shutil
 import subprocess
 import sys
+import tempfile
 
 from setuptools import setup
 from setuptools.command.build_py import build_py
@@ -66,21 +66,28 @@ def generate(folder: pathlib.Path) -> None:
         (package / "__init__.py").touch()
 
 
+def requirements(generated: pathlib.Path) -> list:
+    """Returns the requirements, from what the generated code itself demands.
+
+    Code of protobuf X.Y, if it checks that, runs with X.Y up to all of X + 1; this is true from 5.27 on. The code of
+    older compilers checks nothing; scripts/check_wheel runs it with the oldest and the newest version named here.
+    """
+    messages = (generated / "wan" / "v1" / "generation_pb2.py").read_text()
+    stubs = (generated / "wan" / "v1" / "video_generation_pb2_grpc.py").read_text()
+    protobuf = re.search(r"ValidateProtobufRuntimeVersion\(\s*[\w.]+,\s*(\d+),\s*(\d+),\s*(\d+)", messages)
+    grpcio = re.search(r"GRPC_GENERATED_VERSION = '([\d.]+)'", stubs)
+    oldest, end = ("4.21", 8) if protobuf is None else (".".join(protobuf.groups()), int(protobuf.group(1)) + 2)
+    return [f"grpcio>={grpcio.group(1) if grpcio else '1.51'}", f"protobuf>={oldest},<{end}",
+            "googleapis-common-protos>=1.56"]
+
+
 class BuildWithProtos(build_py):
     def run(self) -> None:
         super().run()
-        generate(pathlib.Path(self.build_lib) / "wanserve_client" / "_proto")
+        shutil.copytree(generated, pathlib.Path(self.build_lib) / "wanserve_client" / "_proto", dirs_exist_ok=True)
 
 
-def requirements() -> list:
-    """Returns the requirements: generated code refuses libraries that are older than its compiler."""
-    try:
-        version = importlib.metadata.version
-        oldest = {"grpcio": version("grpcio-tools"), "protobuf": version("protobuf")}
-    except importlib.metadata.PackageNotFoundError:
-        # The compiler of Debian 12 makes code that refuses no library.
-        oldest = {"grpcio": "1.51", "protobuf": "4.21"}
-    return [*(f"{name}>={version}" for name, version in oldest.items()), "googleapis-common-protos>=1.56"]
-
-
-setup(version=project_version(), install_requires=requirements(), cmdclass={"build_py": BuildWithProtos})
+with tempfile.TemporaryDirectory() as folder:
+    generated = pathlib.Path(folder) / "_proto"
+    generate(generated)
+    setup(version=project_version(), install_requires=requirements(generated), cmdclass={"build_py": BuildWithProtos})

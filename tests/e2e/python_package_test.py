@@ -148,7 +148,7 @@ class ScriptedTest(unittest.TestCase):
 
     def setUp(self):
         import grpc
-        from wanserve_client import Client, client
+        from wanserve_client import Client, transport
         from wanserve_client._proto.wan.v1 import video_generation_pb2_grpc
 
         test = self
@@ -183,8 +183,8 @@ class ScriptedTest(unittest.TestCase):
         self.addCleanup(self.client.close)
         # The seconds between attempts pass at once.
         self.slept = []
-        self.addCleanup(setattr, client.time, "sleep", client.time.sleep)
-        client.time.sleep = self.slept.append
+        self.addCleanup(setattr, transport.time, "sleep", transport.time.sleep)
+        transport.time.sleep = self.slept.append
 
     def job(self, request, context):
         from wanserve_client import messages

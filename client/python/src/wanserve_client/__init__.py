@@ -3,14 +3,14 @@
     from wanserve_client import Client
 
     with Client("gpu1:50051") as client:
-        job = client.generate(prompt="A red cat runs on the beach.")
-        client.download(job, "cat.mp4")
+        client.generate("A red cat runs on the beach.", output="cat.mp4")
 
-Client has the calls that most programs need. Messages are those of the contract (wanserve_client.messages), and the
-generated stubs behind Client (client.stubs) have every method of it.
+Client has the calls that most programs need, and AsyncClient has the same for asyncio. Messages are those of the
+contract (wanserve_client.messages), and the generated stubs (client.stubs) have every method of it.
 """
 
-from wanserve_client.client import Client, Stubs, Tls
+from wanserve_client.async_client import AsyncClient
+from wanserve_client.client import Client
 from wanserve_client.errors import (
     ConnectionLost,
     DamagedDownload,
@@ -21,8 +21,10 @@ from wanserve_client.errors import (
     NotFound,
     WanError,
 )
+from wanserve_client.request import RequestFields
+from wanserve_client.transport import Stubs, Tls
 
 __all__ = [
-    "Client", "ConnectionLost", "DamagedDownload", "FieldViolation", "InvalidRequest", "JobCancelled", "JobFailed",
-    "NotFound", "Stubs", "Tls", "WanError",
+    "AsyncClient", "Client", "ConnectionLost", "DamagedDownload", "FieldViolation", "InvalidRequest", "JobCancelled",
+    "JobFailed", "NotFound", "RequestFields", "Stubs", "Tls", "WanError",
 ]

@@ -1,4 +1,4 @@
-"""Downloads a file so that it appears under its name only when it is complete and its SHA-256 is right."""
+"""A file that is being downloaded: it appears under its name only when it is complete and its SHA-256 is right."""
 
 from __future__ import annotations
 
@@ -6,49 +6,63 @@ import fcntl
 import hashlib
 import os
 import pathlib
-from typing import Callable, Iterator, Optional
 
 from wanserve_client import errors
-from wanserve_client._proto.wan.v1 import generation_pb2, video_generation_pb2
-
-# The caller passes an offset to `read`; the chunks begin there.
-Read = Callable[[int], Iterator[video_generation_pb2.DownloadArtifactResponse]]
-Progress = Callable[[int, int], None]
+from wanserve_client._proto.wan.v1 import generation_pb2
 
 
-def part_path(artifact: generation_pb2.Artifact, destination: pathlib.Path) -> pathlib.Path:
-    """Returns the path that holds the bytes until all are there; wanctl uses the same name."""
-    return destination.with_name(f"{destination.name}.{artifact.sha256[:12]}.part")
+class PartialFile:
+    """The bytes of an artifact so far, which another attempt or another process may have left. wanctl uses the same name.
 
+    If a download ends early, the bytes stay. Close it in every case.
+    """
 
-def download(artifact: generation_pb2.Artifact, destination: pathlib.Path, read: Read,
-             progress: Optional[Progress] = None) -> None:
-    """Continues after the bytes of an earlier attempt. If `read` raises an error, the attempt ends and its bytes stay."""
-    part = part_path(artifact, destination)
-    with open(part, "a+b") as file:
+    def __init__(self, artifact: generation_pb2.Artifact, destination: pathlib.Path) -> None:
+        self._artifact = artifact
+        self._destination = destination
+        self._path = destination.with_name(f"{destination.name}.{artifact.sha256[:12]}.part")
+        self._file = open(self._path, "a+b")
+        try:
+            self._lock()
+            self._read()
+        except BaseException:
+            self._file.close()
+            raise
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    def append(self, data: bytes) -> None:
+        self._file.write(data)
+        self._digest.update(data)
+        self._size += len(data)
+
+    def finish(self) -> None:
+        """Gives the file its name. Raises DamagedDownload and removes the bytes if they are not those of the artifact."""
+        self._file.flush()
+        os.fsync(self._file.fileno())
+        if self._size != self._artifact.size_bytes or self._digest.hexdigest() != self._artifact.sha256:
+            self._path.unlink()
+            raise errors.DamagedDownload(f"{self._artifact.name} has another size or SHA-256 than the server says")
+        self._path.replace(self._destination)
+
+    def close(self) -> None:
+        self._file.close()
+
+    def _lock(self) -> None:
         # Two processes that append to one file would mix their bytes.
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise errors.WanError(f"another process is downloading {destination}") from None
-        file.seek(0)
-        digest = hashlib.sha256()
-        while data := file.read(1 << 20):
-            digest.update(data)
-        size = file.tell()
-        if size > artifact.size_bytes:
-            file.truncate(0)
-            digest, size = hashlib.sha256(), 0
-        if size < artifact.size_bytes:
-            for chunk in read(size):
-                file.write(chunk.data)
-                digest.update(chunk.data)
-                size += len(chunk.data)
-                if progress is not None:
-                    progress(size, artifact.size_bytes)
-        file.flush()
-        os.fsync(file.fileno())
-        if size != artifact.size_bytes or digest.hexdigest() != artifact.sha256:
-            part.unlink()
-            raise errors.DamagedDownload(f"{artifact.name} has another size or SHA-256 than the server says")
-        part.replace(destination)
+            raise errors.WanError(f"another process is downloading {self._destination}") from None
+
+    def _read(self) -> None:
+        self._file.seek(0)
+        self._digest = hashlib.sha256()
+        while data := self._file.read(1 << 20):
+            self._digest.update(data)
+        self._size = self._file.tell()
+        if self._size > self._artifact.size_bytes:
+            self._file.truncate(0)
+            self._digest, self._size = hashlib.sha256(), 0

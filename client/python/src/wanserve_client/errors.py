@@ -60,6 +60,12 @@ class DamagedDownload(WanError):
     """The bytes that came are not those of the file; the next download starts from the beginning."""
 
 
+def invalid(field: str, description: str) -> InvalidRequest:
+    """Returns the error for a request that need not be sent, because the server would refuse it."""
+    return InvalidRequest(f"{field}: {description}", grpc.StatusCode.INVALID_ARGUMENT, "",
+                          (FieldViolation(field, description),))
+
+
 def from_status(status: status_pb2.Status, kind: Optional[type[WanError]] = None) -> WanError:
     """Returns the error for a google.rpc.Status, whose details the server has filled in."""
     violations = error_details_pb2.BadRequest()

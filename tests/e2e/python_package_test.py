@@ -1,31 +1,23 @@
-"""The Python package: the wheel is built and unpacked, its types are checked, and docs/use/python.md's program is run against
-a server with the demo model. A server that a test scripts breaks connections and answers with errors."""
+"""The Python package: its types are checked, and docs/use/python.md's program is run against a server with the demo model."""
 
-import argparse
-import concurrent.futures
-import hashlib
+import asyncio
 import importlib
-import io
-import json
+import inspect
 import os
-import pathlib
 import re
 import shutil
 import subprocess
 import sys
-import tempfile
+import typing
 import unittest
 
-from demo_server import DemoServer, build_wheel
-
-SKIPPED = 77
-OPTIONS = None
-FOLDER = None
+import python_wheel
+from python_wheel import OPTIONS
 
 
 class WheelTest(unittest.TestCase):
     def test_has_types_and_no_package_wan(self):
-        site = FOLDER / "site"
+        site = OPTIONS.folder / "site"
         self.assertTrue((site / "wanserve_client" / "py.typed").exists())
         self.assertTrue((site / "wanserve_client" / "_proto" / "wan" / "v1" / "generation_pb2.pyi").exists())
         self.assertFalse((site / "wan").exists(), "that is the name of upstream's package")
@@ -43,16 +35,46 @@ class WheelTest(unittest.TestCase):
     def test_version_is_the_servers(self):
         text = (OPTIONS.repository / "CMakeLists.txt").read_text()
         version = re.search(r"VERSION ([0-9.]+)", text.split("project(")[1]).group(1)
-        self.assertTrue(list(FOLDER.glob(f"wanserve_client-{version}-*.whl")))
+        self.assertTrue(OPTIONS.wheel.name.startswith(f"wanserve_client-{version}-"), OPTIONS.wheel.name)
 
-    def test_types(self):
+    def test_runs_with_protobuf_4_to_7(self):
+        """As far as that can be seen without them; scripts/check_wheel tries them."""
+        site = OPTIONS.folder / "site"
+        metadata = next(site.glob("*.dist-info/METADATA")).read_text()
+        self.assertRegex(metadata, r"Requires-Dist: protobuf ?\(?(<8,>=4\.21|>=4\.21,<8)")
+        for path in (site / "wanserve_client" / "_proto").rglob("*.py"):
+            self.assertNotIn("ValidateProtobufRuntimeVersion", path.read_text(), str(path))
+
+    def mypy(self, *arguments):
         if shutil.which("mypy") is None:
             self.skipTest("there is no mypy; scripts/setup installs it")
-        checked = subprocess.run(
+        return subprocess.run(
             ["mypy", "--config-file", str(OPTIONS.repository / "client" / "python" / "pyproject.toml"), "--cache-dir",
-             str(FOLDER / "mypy"), "-p", "wanserve_client"],
-            cwd=FOLDER / "site", capture_output=True, text=True, env={**os.environ, "MYPYPATH": str(FOLDER / "site")})
+             str(OPTIONS.folder / "mypy"), *arguments], cwd=OPTIONS.folder / "site", capture_output=True, text=True,
+            env={**os.environ, "MYPYPATH": str(OPTIONS.folder / "site")})
+
+    def test_types(self):
+        checked = self.mypy("-p", "wanserve_client")
         self.assertEqual(checked.returncode, 0, checked.stdout + checked.stderr)
+
+    def test_types_of_a_program(self):
+        right = """
+            from wanserve_client import AsyncClient, Client
+            Client().generate("a", image="a.png", width=64, guidance_scale=[3.0, 4.0], quality="high", output="a.mp4")
+            Client().submit_batch(["a", {"prompt": "b", "seed": 7}], outputs=["mp4", "mkv"], loras={"c": 0.5})
+            async def main() -> str:
+                async with AsyncClient() as client:
+                    return (await client.generate("a", solver="dpm++")).name
+        """
+        self.assertEqual(self.mypy("-c", inspect.cleandoc(right)).stdout, "Success: no issues found in 1 source file\n")
+        wrong = """
+            from wanserve_client import Client
+            Client().generate("a", num_inference_steps=4)
+            Client().submit("a", width="64")
+            Client().submit_batch(["a", {"promt": "b"}])
+        """
+        found = self.mypy("-c", inspect.cleandoc(wrong)).stdout
+        self.assertEqual(re.findall(r":(\d+): error", found), ["2", "3", "4"], found)
 
 
 class DemoTest(unittest.TestCase):
@@ -60,7 +82,7 @@ class DemoTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = DemoServer(OPTIONS.server, FOLDER / "data")
+        cls.server = python_wheel.DemoServer(OPTIONS.folder / f"data_{cls.__name__}")
 
     @classmethod
     def tearDownClass(cls):
@@ -71,13 +93,42 @@ class DemoTest(unittest.TestCase):
 
         return Client(self.server.address)
 
+    def test_generate_downloads(self):
+        from wanserve_client import messages
+
+        fields = {"steps": 2, "num_frames": 5, "seed": 1, "guidance_scale": 1}
+        with self.client() as client:
+            path = OPTIONS.folder / f"{type(self).__name__}.mkv"
+            job = client.generate("A red kite.", output=path, quality="exact", **fields)
+            self.assertEqual(job.request.prompt, "A red kite.")
+            self.assertEqual(list(job.request.outputs), [messages.OUTPUT_KIND_LOSSLESS_MKV])
+            self.assertEqual(path.read_bytes()[:4], b"\x1aE\xdf\xa3")
+            with self.assertRaisesRegex(ValueError, "ends in none of"):
+                client.generate("A red kite.", output="kite.avi", **fields)
+
+    def test_a_batch_is_all_or_none(self):
+        from wanserve_client import InvalidRequest, messages
+
+        with self.client() as client:
+            label = type(self).__name__
+            jobs = client.submit_batch(
+                ["A kite.", {"prompt": "A boat.", "seed": 8}, messages.GenerationRequest(prompt="A tree.")],
+                steps=2, num_frames=5, seed=7, labels={"batch": label})
+            requests = [client.wait(each).request for each in jobs]
+            self.assertEqual([(each.prompt, each.seed, each.steps) for each in requests],
+                             [("A kite.", 7, 2), ("A boat.", 8, 2), ("A tree.", 7, 2)])
+            with self.assertRaises(InvalidRequest) as refused:
+                client.submit_batch(["A kite.", {"prompt": "A boat.", "width": 7}], labels={"batch": label})
+            self.assertEqual([each.field for each in refused.exception.violations], ["requests[1].width"])
+            self.assertEqual(len(list(client.jobs(filter=f'labels.batch = "{label}"'))), 3)
+
     def test_the_documented_program(self):
         page = (OPTIONS.repository / "docs" / "use" / "python.md").read_text()
         program = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
         self.assertLessEqual(program.count("\n"), 60)
-        path = FOLDER / "make_video.py"
+        path = OPTIONS.folder / "make_video.py"
         path.write_text(program)
-        output = FOLDER / "video.mp4"
+        output = OPTIONS.folder / "video.mp4"
         ran = subprocess.run(
             [sys.executable, str(path), "A red circle moves left to right.", "--seed", "7", "--output", str(output)],
             capture_output=True, text=True,
@@ -126,218 +177,90 @@ class DemoTest(unittest.TestCase):
             with self.assertRaises(NotFound):
                 client.get("none")
             with self.assertRaises(NotFound):
-                client.download(job, FOLDER / "none.mp4")
+                client.download(job, OPTIONS.folder / "none.mp4")
             with self.assertRaises(ValueError):
-                client.download(job, FOLDER / "none.avi")
+                client.download(job, OPTIONS.folder / "none.avi")
 
 
-class TokenTest(unittest.TestCase):
-    def test_is_not_sent_in_the_open(self):
-        from wanserve_client import Client, Tls
+class AsyncDemoTest(DemoTest):
+    def client(self):
+        from wanserve_client import AsyncClient
 
-        with self.assertRaisesRegex(ValueError, "without encryption"):
-            Client("gpu1:50051", token="secret")
-        for server in ("localhost:1", "127.0.0.9:1", "[::1]:1"):
-            Client(server, token="secret").close()
-        Client("gpu1:50051", token="secret", tls=Tls()).close()
-        Client("gpu1:50051", token="secret", allow_plaintext_token=True).close()
+        return python_wheel.Awaited(AsyncClient(self.server.address))
 
+    # The program on the page is one of Client.
+    test_the_documented_program = None
 
-class ScriptedTest(unittest.TestCase):
-    """What a healthy server does not do: connections that break, and bytes that are wrong."""
+    def test_a_cancelled_task_ends_its_job(self):
+        from wanserve_client import AsyncClient, messages
 
-    def setUp(self):
-        import grpc
-        from wanserve_client import Client, transport
-        from wanserve_client._proto.wan.v1 import video_generation_pb2_grpc
+        async def cancel_when_queued():
+            async with AsyncClient(self.server.address) as client:
+                queued = asyncio.get_running_loop().create_future()
 
-        test = self
-        self.headers = []
-        self.after = []
-        self.offsets = []
-        self.created = []
-        self.content = bytes(range(256)) * 100
-        self.digest = hashlib.sha256(self.content).hexdigest()
-        # How many bytes each stream carries before it breaks.
-        self.breaks = []
+                def seen(event):
+                    if not queued.done():
+                        queued.set_result(event.job)
 
-        class Videos(video_generation_pb2_grpc.VideoGenerationServicer):
-            def CreateJob(self, request, context):
-                return test.create(request, context)
+                task = asyncio.create_task(client.generate("A kite.", steps=1000, on_event=seen))
+                job = await queued
+                task.cancel()
+                with self.assertRaises(asyncio.CancelledError):
+                    await task
+                async for event in client.watch(job):
+                    pass
+                return event, await client.get(job)
 
-            def WatchJob(self, request, context):
-                return test.watch(request, context)
+        last, job = asyncio.run(cancel_when_queued())
+        self.assertEqual(last.WhichOneof("kind"), "cancelled")
+        self.assertEqual(job.state, messages.JOB_STATE_CANCELLED)
 
-            def GetJob(self, request, context):
-                return test.job(request, context)
+    def test_calls_of_one_client_run_at_the_same_time(self):
+        from wanserve_client import AsyncClient
 
-            def DownloadArtifact(self, request, context):
-                return test.chunks(request, context)
+        async def both():
+            async with AsyncClient(self.server.address) as client:
+                return await asyncio.gather(*(client.generate(each, steps=2, num_frames=5) for each in ("A kite.", "A boat.")))
 
-        self.grpc_server = grpc.server(concurrent.futures.ThreadPoolExecutor(4))
-        video_generation_pb2_grpc.add_VideoGenerationServicer_to_server(Videos(), self.grpc_server)
-        port = self.grpc_server.add_insecure_port("127.0.0.1:0")
-        self.grpc_server.start()
-        self.addCleanup(self.grpc_server.stop, None)
-        self.client = Client(f"127.0.0.1:{port}", token="secret")
-        self.addCleanup(self.client.close)
-        # The seconds between attempts pass at once.
-        self.slept = []
-        self.addCleanup(setattr, transport.time, "sleep", transport.time.sleep)
-        transport.time.sleep = self.slept.append
-
-    def job(self, request, context):
-        from wanserve_client import messages
-
-        self.headers.append(dict(context.invocation_metadata()).get("authorization"))
-        job = messages.Job(name=request.name)
-        job.artifacts.add(name=f"{request.name}/artifacts/video.mp4", kind=messages.OUTPUT_KIND_MP4,
-                          size_bytes=len(self.content), sha256=self.digest)
-        return job
-
-    def create(self, request, context):
-        """The model is being loaded until somebody has waited."""
-        import grpc
-        from google.protobuf import any_pb2
-        from google.rpc import error_details_pb2, status_pb2
-        from wanserve_client import messages
-
-        self.created.append(request.request)
-        if self.slept:
-            return messages.Job(name="jobs/a1")
-        details = []
-        for message in (error_details_pb2.ErrorInfo(reason="MODEL_LOADING", domain="wanserve"),
-                        error_details_pb2.RetryInfo(retry_delay={"seconds": 2, "nanos": 500000000})):
-            details.append(any_pb2.Any())
-            details[-1].Pack(message)
-        status = status_pb2.Status(code=14, message="being loaded", details=details)
-        context.set_trailing_metadata((("grpc-status-details-bin", status.SerializeToString()),))
-        context.abort(grpc.StatusCode.UNAVAILABLE, "being loaded")
-
-    def watch(self, request, context):
-        import grpc
-        from wanserve_client import messages
-
-        self.headers.append(dict(context.invocation_metadata()).get("authorization"))
-        self.after.append(request.after_sequence)
-        yield messages.Event(heartbeat=messages.Heartbeat())
-        if not request.after_sequence:
-            yield messages.Event(sequence=1, job=request.name, queued=messages.Event.Queued())
-            context.abort(grpc.StatusCode.UNAVAILABLE, "the connection broke")
-        yield messages.Event(sequence=2, job=request.name, completed=messages.Event.Completed())
-
-    def chunks(self, request, context):
-        import grpc
-        from wanserve_client import messages
-
-        self.offsets.append(request.offset)
-        end = request.offset + self.breaks.pop(0) if self.breaks else len(self.content)
-        yield messages.DownloadArtifactResponse(offset=request.offset, data=self.content[request.offset:end])
-        if end < len(self.content):
-            # As a proxy's reset arrives.
-            context.abort(grpc.StatusCode.INTERNAL, "Received RST_STREAM with error code 2")
-
-    def test_watch_goes_on_behind_the_last_event(self):
-        job = self.client.wait("a1")
-        self.assertEqual(job.name, "jobs/a1")
-        self.assertEqual(self.after, [0, 1])
-        self.assertEqual(self.slept, [1])
-        self.assertEqual(set(self.headers), {"Bearer secret"})
-
-    def test_submit_waits_for_a_model_that_is_being_loaded(self):
-        self.assertEqual(self.client.submit(model="m", prompt="a cat").name, "jobs/a1")
-        self.assertEqual(self.slept, [2.5])
-
-    def test_an_image_is_bytes_a_path_or_an_open_file(self):
-        self.slept = [0]
-        path = FOLDER / "image.png"
-        path.write_bytes(b"PNG from a file")
-        half_read = io.BytesIO(b"headPNG behind the head")
-        half_read.read(4)
-        images = {b"PNG": b"PNG", path: b"PNG from a file", str(path): b"PNG from a file",
-                  half_read: b"PNG behind the head"}
-        for image, content in images.items():
-            self.client.submit(model="m", prompt="a cat", image=image, background="#102030")
-            self.assertEqual(self.created[-1].image, content)
-            self.assertEqual(self.created[-1].background, "#102030")
-        self.client.submit(model="m", prompt="a cat", image=None)
-        self.assertFalse(self.created[-1].HasField("image"))
-        with path.open(encoding="utf-8") as text, self.assertRaisesRegex(TypeError, "text mode"):
-            self.client.submit(model="m", prompt="a cat", image=text)
-
-    def test_an_image_without_bytes_is_refused_before_anything_is_sent(self):
-        from wanserve_client import InvalidRequest, messages
-
-        path = FOLDER / "empty.png"
-        path.write_bytes(b"")
-        at_its_end = io.BytesIO(b"PNG")
-        at_its_end.read()
-        requests = [{"image": each} for each in (b"", bytearray(), path, str(path), at_its_end)]
-        requests.append({"request": messages.GenerationRequest(image=b"")})
-        for call in (self.client.submit, self.client.generate):
-            for request in requests:
-                with self.assertRaises(InvalidRequest, msg=request) as refused:
-                    call(model="m", prompt="a cat", **request)
-                self.assertEqual([each.field for each in refused.exception.violations], ["image"])
-        self.assertEqual(self.created, [])
-
-    def test_download_goes_on_where_it_broke(self):
-        self.breaks = [1000, 500]
-        seen = []
-        output = self.client.download("a1", FOLDER / "scripted.mp4", progress=lambda done, total: seen.append(done))
-        self.assertEqual(output.read_bytes(), self.content)
-        self.assertEqual(self.offsets, [0, 1000, 1500])
-        self.assertEqual(seen, [1000, 1500, len(self.content)])
-        self.assertFalse(list(FOLDER.glob("scripted.mp4.*.part")))
-
-    def test_download_goes_on_in_another_process(self):
-        from wanserve_client import ConnectionLost
-
-        self.breaks = [1000] * 3
-        with self.assertRaises(ConnectionLost):
-            self.client.download("a1", FOLDER / "later.mp4", reconnect_seconds=-1)
-        self.assertEqual(len(list(FOLDER.glob(f"later.mp4.{self.digest[:12]}.part"))), 1)
-        self.assertFalse((FOLDER / "later.mp4").exists())
-        self.breaks = []
-        self.client.download("a1", FOLDER / "later.mp4")
-        self.assertEqual(self.offsets, [0, 1000])
-        self.assertEqual((FOLDER / "later.mp4").read_bytes(), self.content)
-
-    def test_wrong_bytes_never_get_the_name(self):
-        from wanserve_client import DamagedDownload
-
-        self.digest = hashlib.sha256(b"other").hexdigest()
-        with self.assertRaises(DamagedDownload):
-            self.client.download("a1", FOLDER / "damaged.mp4")
-        self.assertFalse(list(FOLDER.glob("damaged.mp4*")))
-
-    def test_nobody_there(self):
-        from wanserve_client import Client, ConnectionLost
-
-        with Client("127.0.0.1:1") as client, self.assertRaises(ConnectionLost):
-            client.get("a1")
+        self.assertEqual([each.request.prompt for each in asyncio.run(both())], ["A kite.", "A boat."])
 
 
-def main():
-    global OPTIONS, FOLDER
-    parser = argparse.ArgumentParser()
-    parser.add_argument("--repository", required=True, type=pathlib.Path)
-    parser.add_argument("--server", required=True)
-    parser.add_argument("--googleapis", required=True, type=pathlib.Path)
-    OPTIONS, rest = parser.parse_known_args()
-    for module in ("grpc", "google.protobuf", "setuptools", "wheel", "pip"):
-        try:
-            importlib.import_module(module)
-        except ImportError as missing:
-            print(f"skipped: {missing}; scripts/setup installs it")
-            return SKIPPED
-    with tempfile.TemporaryDirectory() as folder:
-        FOLDER = pathlib.Path(folder)
-        build_wheel(FOLDER, OPTIONS.repository, OPTIONS.googleapis)
-        sys.path[:0] = [str(FOLDER / "site"), str(OPTIONS.googleapis)]
-        ended = unittest.main(argv=[sys.argv[0], *rest], exit=False)
-    return 0 if ended.result.wasSuccessful() else 1
+class InterfaceTest(unittest.TestCase):
+    def test_both_clients_have_the_same_methods(self):
+        from wanserve_client import AsyncClient, Client
+
+        def methods(client):
+            return {name: inspect.signature(each).replace(return_annotation=inspect.Signature.empty)
+                    for name, each in inspect.getmembers(client, inspect.isfunction) if not name.startswith("_")}
+
+        self.assertEqual(methods(AsyncClient), methods(Client))
+        self.assertEqual(inspect.signature(AsyncClient), inspect.signature(Client))
+
+    def test_fields_are_those_of_the_contract(self):
+        """Whoever adds a field to GenerationRequest adds it to RequestFields."""
+        from wanserve_client import Client, RequestFields, messages
+        from wanserve_client.request import enum_words
+
+        fields = messages.GenerationRequest.DESCRIPTOR.fields_by_name
+        hints = typing.get_type_hints(RequestFields)
+        self.assertEqual(set(hints), set(fields))
+        scalars = {"INT32": int, "INT64": int, "DOUBLE": float, "BOOL": bool, "STRING": str}
+        kinds = {getattr(messages.GenerationRequest.DESCRIPTOR.fields[0], f"CPPTYPE_{name}"): kind
+                 for name, kind in scalars.items()}
+        for name, field in fields.items():
+            parts = self.parts(hints[name])
+            if field.enum_type is not None:
+                self.assertLessEqual(set(enum_words(field.enum_type)), parts, name)
+            elif field.cpp_type in kinds:
+                self.assertIn(bytes if name == "image" else kinds[field.cpp_type], parts, name)
+        for method in (Client.generate, Client.submit, Client.submit_batch):
+            self.assertLessEqual(set(fields), set(inspect.signature(method).parameters))
+
+    def parts(self, hint):
+        """Returns the types and the words that a hint consists of."""
+        inner = [part for each in typing.get_args(hint) if not isinstance(each, str) for part in self.parts(each)]
+        return {hint, *(each for each in typing.get_args(hint) if isinstance(each, str)), *inner}
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(python_wheel.main())

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack  # Type checkers know it without the package.
 
 JobOrName = Union[generation_pb2.Job, str]
-Path = Union[str, "os.PathLike[str]"]
+Path = Union[str, os.PathLike[str]]
 OnEvent = Callable[[generation_pb2.Event], None]
 OnProgress = Callable[[int, int], None]
 T = TypeVar("T")

@@ -21,7 +21,7 @@ class PilImage(Protocol):
 
 
 # The bytes of a PNG, JPEG or WebP file, the path of such a file, such a file open in binary mode, or an image of Pillow.
-Image = Union[bytes, bytearray, memoryview, str, "os.PathLike[str]", BinaryIO, PilImage]
+Image = Union[bytes, bytearray, memoryview, str, os.PathLike[str], BinaryIO, PilImage]
 
 # The modes of Pillow that a PNG file can have.
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")

@@ -7,7 +7,7 @@ import difflib
 import inspect
 import numbers
 import reprlib
-from typing import TYPE_CHECKING, Any, Callable, Iterable, Mapping, Optional, Sequence, TypedDict, TypeVar, Union
+from typing import Any, Callable, Iterable, Literal, Mapping, Optional, Sequence, TypedDict, TypeVar, Union
 
 from google.protobuf import timestamp_pb2
 from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
@@ -16,16 +16,13 @@ from wanserve_client import errors
 from wanserve_client._proto.wan.v1 import enum_words_pb2, generation_pb2
 from wanserve_client.image import Image, image_bytes
 
-if TYPE_CHECKING:
-    from typing_extensions import Literal
-
-    # The words of the contract; its names ("QUALITY_HIGH") and its numbers are taken as well.
-    SolverWord = Literal["unipc", "dpm++", "euler"]
-    QualityWord = Literal["exact", "high", "fast"]
-    VaePrecisionWord = Literal["fp32", "tf32", "fp16", "bf16"]
-    OutputWord = Literal["mp4", "mkv", "safetensors"]
-
 F = TypeVar("F", bound=Callable[..., Any])
+
+# Each enum by its words in the contract, or by its numbers: messages.QUALITY_HIGH.
+Solver = Union[Literal["unipc", "dpm++", "euler"], int]
+Quality = Union[Literal["exact", "high", "fast"], int]
+VaePrecision = Union[Literal["fp32", "tf32", "fp16", "bf16"], int]
+Output = Union[Literal["mp4", "mkv", "safetensors"], int]
 
 
 class RequestFields(TypedDict, total=False):
@@ -45,22 +42,22 @@ class RequestFields(TypedDict, total=False):
     steps: Optional[int]
     guidance_scale: Union[float, Sequence[float], None]
     shift: Optional[float]
-    solver: Union[SolverWord, generation_pb2.Solver, None]
+    solver: Optional[Solver]
     seed: Optional[int]
-    outputs: Union[OutputWord, generation_pb2.OutputKind, Sequence[Union[OutputWord, generation_pb2.OutputKind]], None]
+    outputs: Union[Output, Sequence[Output], None]
     priority: Optional[int]
     deadline: Union[datetime.datetime, timestamp_pb2.Timestamp, None]
     request_id: Optional[str]
     labels: Optional[Mapping[str, str]]
     preview_interval: Optional[int]
     loras: Union[Mapping[str, float], Iterable[Union[str, generation_pb2.LoraScale]], None]
-    vae_precision: Union[VaePrecisionWord, generation_pb2.VaePrecision, None]
+    vae_precision: Optional[VaePrecision]
     exact_size: Optional[bool]
     webhook_url: Optional[str]
     h264_crf: Optional[int]
     profile: Optional[bool]
     background: Optional[str]
-    quality: Union[QualityWord, generation_pb2.Quality, None]
+    quality: Optional[Quality]
     calibrate: Optional[bool]
 
 

@@ -187,16 +187,20 @@ def _with_field(field: FieldDescriptor, value: Any) -> generation_pb2.Generation
         value = _timestamp(value)
     elif name == "loras":
         value = _loras(value)
-    elif field.label == FieldDescriptor.LABEL_REPEATED and isinstance(value, (str, numbers.Number)):
+    elif _is_repeated(field) and isinstance(value, (str, numbers.Number)):
         value = [value]
     if field.enum_type is not None:
-        value = ([_enum_number(field, each) for each in value] if field.label == FieldDescriptor.LABEL_REPEATED else
-                 _enum_number(field, value))
+        value = [_enum_number(field, each) for each in value] if _is_repeated(field) else _enum_number(field, value)
     try:
         return generation_pb2.GenerationRequest(**{name: value})
     except (TypeError, ValueError, AttributeError) as error:
         wanted = _NUMBERS.get(field.type, str(error))
         raise TypeError(f"{name}: is {reprlib.repr(value)}; must be {wanted}") from None
+
+
+def _is_repeated(field: FieldDescriptor) -> bool:
+    # Older versions of protobuf lack is_repeated; newer ones warn of label.
+    return bool(field.is_repeated if hasattr(field, "is_repeated") else field.label == FieldDescriptor.LABEL_REPEATED)
 
 
 def _enum_number(field: FieldDescriptor, value: Any) -> int:

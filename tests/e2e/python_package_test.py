@@ -122,26 +122,33 @@ class DemoTest(unittest.TestCase):
             self.assertEqual([each.field for each in refused.exception.violations], ["requests[1].width"])
             self.assertEqual(len(list(client.jobs(filter=f'labels.batch = "{label}"'))), 3)
 
-    def test_the_documented_program(self):
+    def run_documented(self, number, *arguments):
+        """Runs a program of docs/use/python.md as its readers do, in the test's folder."""
         page = (OPTIONS.repository / "docs" / "use" / "python.md").read_text()
-        program = re.search(r"```python\n(.*?)```", page, re.DOTALL).group(1)
+        program = re.findall(r"```python\n(.*?)```", page, re.DOTALL)[number]
         self.assertLessEqual(program.count("\n"), 60)
-        path = OPTIONS.folder / "make_video.py"
+        path = OPTIONS.folder / f"documented_{number}.py"
         path.write_text(program)
-        output = OPTIONS.folder / "video.mp4"
-        ran = subprocess.run(
-            [sys.executable, str(path), "A red circle moves left to right.", "--seed", "7", "--output", str(output)],
-            capture_output=True, text=True,
+        return subprocess.run(
+            [sys.executable, str(path), *arguments], capture_output=True, text=True, cwd=OPTIONS.folder,
             env={**os.environ, "WAN_SERVER": self.server.address, "PYTHONPATH": os.pathsep.join(sys.path)})
+
+    def test_the_documented_program(self):
+        output = OPTIONS.folder / "video.mp4"
+        ran = self.run_documented(0, "A red circle moves left to right.", "--seed", "7", "--output", str(output))
         self.assertEqual(ran.returncode, 0, ran.stderr)
         self.assertIn("seed 7", ran.stdout)
         self.assertIn("step 1 of ", ran.stdout)
         self.assertEqual(output.read_bytes()[4:8], b"ftyp")
-        wrong = subprocess.run(
-            [sys.executable, str(path), ""], capture_output=True, text=True,
-            env={**os.environ, "WAN_SERVER": self.server.address, "PYTHONPATH": os.pathsep.join(sys.path)})
+        wrong = self.run_documented(0, "")
         self.assertEqual(wrong.returncode, 2)
         self.assertIn("prompt", wrong.stderr)
+
+    def test_the_documented_program_with_asyncio(self):
+        ran = self.run_documented(1, "A red circle.", "A blue square.")
+        self.assertEqual(ran.returncode, 0, ran.stderr)
+        for name in ("1.mp4", "2.mp4"):
+            self.assertEqual((OPTIONS.folder / name).read_bytes()[4:8], b"ftyp")
 
     def test_generate_watch_list_report(self):
         from wanserve_client import messages
@@ -188,8 +195,9 @@ class AsyncDemoTest(DemoTest):
 
         return python_wheel.Awaited(AsyncClient(self.server.address))
 
-    # The program on the page is one of Client.
+    # The programs run on their own.
     test_the_documented_program = None
+    test_the_documented_program_with_asyncio = None
 
     def test_a_cancelled_task_ends_its_job(self):
         from wanserve_client import AsyncClient, messages

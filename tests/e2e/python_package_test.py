@@ -96,7 +96,7 @@ class DemoTest(unittest.TestCase):
     def test_generate_downloads(self):
         from wanserve_client import messages
 
-        fields = {"steps": 2, "num_frames": 5, "seed": 1, "guidance_scale": 1}
+        fields = {"steps": 2, "num_frames": 5, "seed": 1, "guidance_scale": 1, "labels": {"test": "output"}}
         with self.client() as client:
             path = OPTIONS.folder / f"{type(self).__name__}.mkv"
             job = client.generate("A red kite.", output=path, quality="exact", **fields)
@@ -105,6 +105,9 @@ class DemoTest(unittest.TestCase):
             self.assertEqual(path.read_bytes()[:4], b"\x1aE\xdf\xa3")
             with self.assertRaisesRegex(ValueError, "ends in none of"):
                 client.generate("A red kite.", output="kite.avi", **fields)
+            with self.assertRaisesRegex(FileNotFoundError, "must be in a folder that exists"):
+                client.generate("A red kite.", output=OPTIONS.folder / "none" / "kite.mp4", **fields)
+            self.assertEqual(len(list(client.jobs(filter='labels.test = "output"'))), 1, "jobs of wrong paths")
 
     def test_a_batch_is_all_or_none(self):
         from wanserve_client import InvalidRequest, messages

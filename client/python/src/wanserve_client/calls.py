@@ -50,7 +50,10 @@ class Calls:
     @completes_fields
     async def generate(self, request: Optional[Request] = None, *, output: Optional[Path] = None,
                        on_event: Optional[OnEvent] = None, **fields: Unpack[RequestFields]) -> generation_pb2.Job:
+        # A wrong path is an error now, not when the video has been computed.
         kind = None if output is None else _kind_of(output)
+        if output is not None and not pathlib.Path(output).parent.is_dir():
+            raise FileNotFoundError(f"output: is {os.fspath(output)}; must be in a folder that exists")
         complete = await self._complete(request, fields)
         if kind is not None and kind not in (complete.outputs or [generation_pb2.OUTPUT_KIND_MP4]):
             # The job needs its first output, and may lack others.

@@ -275,6 +275,10 @@ class RequestTest(unittest.TestCase):
         self.assertEqual(self.refused(TypeError, width=1 << 40), f"width: is {1 << 40}; must be a whole number of 32 bits")
         self.assertEqual(self.refused(TypeError, prompt=3), "prompt: is 3; must be a text")
         self.assertEqual(self.refused(TypeError, guidance_scale=["a"]), "guidance_scale: is ['a']; must be a number")
+        for wrong in ({"x": "y"}, 5, [1.5]):
+            self.assertIn("must be a dictionary of names and scales", self.refused(TypeError, loras=wrong))
+        self.assertEqual(self.refused(TypeError, labels=[1]),
+                         'labels: is [1]; must be a dictionary of texts, for example {"team": "video"}')
         self.assertIn("quality: is 0.5; must be one of exact, high, fast", self.refused(TypeError, quality=0.5))
         self.assertIn("image: is a dict; must be a path", self.refused(TypeError, image={}))
 

@@ -105,9 +105,12 @@ _OTHER_NAMES = {
     "crf": "h264_crf",
 }
 
-_NUMBERS = {FieldDescriptor.TYPE_INT32: "a whole number of 32 bits", FieldDescriptor.TYPE_INT64: "a whole number of 64 bits",
+# What a value must be, by the type of its field, and for some fields by their name.
+_SCALARS = {FieldDescriptor.TYPE_INT32: "a whole number of 32 bits", FieldDescriptor.TYPE_INT64: "a whole number of 64 bits",
             FieldDescriptor.TYPE_DOUBLE: "a number", FieldDescriptor.TYPE_BOOL: "True or False",
             FieldDescriptor.TYPE_STRING: "a text"}
+_COMPOUNDS = {"labels": 'a dictionary of texts, for example {"team": "video"}',
+              "loras": 'a dictionary of names and scales, for example {"kite": 0.8}'}
 
 
 def build(request: Optional[Request], fields: Mapping[str, Any]) -> generation_pb2.GenerationRequest:
@@ -185,16 +188,14 @@ def _with_field(field: FieldDescriptor, value: Any) -> generation_pb2.Generation
         value = image_bytes(value)
     elif name == "deadline":
         value = _timestamp(value)
-    elif name == "loras":
-        value = _loras(value)
     elif _is_repeated(field) and isinstance(value, (str, numbers.Number)):
         value = [value]
     if field.enum_type is not None:
         value = [_enum_number(field, each) for each in value] if _is_repeated(field) else _enum_number(field, value)
     try:
-        return generation_pb2.GenerationRequest(**{name: value})
-    except (TypeError, ValueError, AttributeError) as error:
-        wanted = _NUMBERS.get(field.type, str(error))
+        return generation_pb2.GenerationRequest(**{name: _loras(value) if name == "loras" else value})
+    except (TypeError, ValueError, AttributeError):
+        wanted = _COMPOUNDS.get(name) or _SCALARS.get(field.type) or f"a {field.message_type.name}"
         raise TypeError(f"{name}: is {reprlib.repr(value)}; must be {wanted}") from None
 
 

@@ -5,6 +5,7 @@ import importlib
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -112,7 +113,7 @@ def main():
     from demo_server import build_wheel
     with tempfile.TemporaryDirectory() as folder:
         FOLDER = pathlib.Path(folder)
-        build_wheel(FOLDER, OPTIONS.repository, OPTIONS.googleapis)
+        shutil.unpack_archive(build_wheel(FOLDER, OPTIONS.repository, OPTIONS.googleapis), FOLDER / "site", "zip")
         sys.path[:0] = [str(FOLDER / "site"), OPTIONS.googleapis]
         ended = unittest.main(argv=[sys.argv[0], *rest], exit=False)
     return 0 if ended.result.wasSuccessful() else 1

@@ -1,4 +1,4 @@
-"""What tests in Python share: the package of client/python as pip would install it, and a server with the demo model."""
+"""What tests in Python share: the wheel of client/python, and a server with the demo model."""
 
 import json
 import os
@@ -8,8 +8,7 @@ import sys
 
 
 def build_wheel(folder, repository, googleapis):
-    """The wheel's contents in folder/site, as pip would install them. The sources are copied, since setuptools leaves its
-    files beside them."""
+    """Returns the wheel, made in the folder. The sources are copied, since setuptools leaves its files beside them."""
     source = folder / "source"
     shutil.copytree(repository / "client" / "python", source)
     subprocess.run(
@@ -18,7 +17,7 @@ def build_wheel(folder, repository, googleapis):
         check=True, env={**os.environ, "WAN_PROTO_DIR": str(repository / "proto"), "WAN_GOOGLEAPIS_DIR": str(googleapis)})
     wheels = list(folder.glob("wanserve_client-*-py3-none-any.whl"))
     assert len(wheels) == 1, list(folder.iterdir())
-    shutil.unpack_archive(wheels[0], folder / "site", "zip")
+    return wheels[0]
 
 
 class DemoServer:

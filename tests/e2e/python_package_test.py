@@ -12,6 +12,7 @@ import typing
 import unittest
 
 import python_wheel
+from demo_server import DemoServer
 from python_wheel import OPTIONS
 
 
@@ -82,7 +83,7 @@ class DemoTest(unittest.TestCase):
 
     @classmethod
     def setUpClass(cls):
-        cls.server = python_wheel.DemoServer(OPTIONS.folder / f"data_{cls.__name__}")
+        cls.server = DemoServer(OPTIONS.server, OPTIONS.folder / f"data_{cls.__name__}")
 
     @classmethod
     def tearDownClass(cls):

@@ -1,49 +1,19 @@
-"""The wheel of client/python for the tests of it: builds or unpacks it, and starts a server with the demo model."""
+"""The wheel of client/python for the tests of it: builds or unpacks it, and runs them with both clients."""
 
 import argparse
 import asyncio
 import importlib
 import inspect
-import json
-import os
 import pathlib
 import shutil
-import subprocess
 import sys
 import tempfile
 import unittest
 
+from demo_server import build_wheel
+
 SKIPPED = 77
 OPTIONS = argparse.Namespace()
-
-
-def _build(folder):
-    """Returns the wheel. The sources are copied, since setuptools leaves its files beside them."""
-    source = folder / "source"
-    shutil.copytree(OPTIONS.repository / "client" / "python", source)
-    subprocess.run(
-        [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--no-index",
-         "--disable-pip-version-check", "--wheel-dir", str(folder), str(source)],
-        check=True, env={**os.environ, "WAN_PROTO_DIR": str(OPTIONS.repository / "proto"),
-                         "WAN_GOOGLEAPIS_DIR": str(OPTIONS.googleapis)})
-    wheels = list(folder.glob("wanserve_client-*-py3-none-any.whl"))
-    assert len(wheels) == 1, list(folder.iterdir())
-    return wheels[0]
-
-
-class DemoServer:
-    """A server with the demo model; the address is in its first line."""
-
-    def __init__(self, folder, *flags):
-        self._process = subprocess.Popen(
-            [OPTIONS.server, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir", str(folder),
-             "--log-level", "error", *flags], stdout=subprocess.PIPE)
-        self.address = json.loads(self._process.stdout.readline())["grpc"]
-
-    def stop(self):
-        self._process.terminate()
-        self._process.wait()
-        self._process.stdout.close()
 
 
 class Awaited:
@@ -102,7 +72,7 @@ def main():
             return SKIPPED
     with tempfile.TemporaryDirectory() as folder:
         OPTIONS.folder = pathlib.Path(folder)
-        OPTIONS.wheel = OPTIONS.wheel or _build(OPTIONS.folder)
+        OPTIONS.wheel = OPTIONS.wheel or build_wheel(OPTIONS.folder, OPTIONS.repository, OPTIONS.googleapis)
         shutil.unpack_archive(OPTIONS.wheel, OPTIONS.folder / "site", "zip")
         sys.path[:0] = [str(OPTIONS.folder / "site"), str(OPTIONS.googleapis)]
         ended = unittest.main(module="__main__", argv=[sys.argv[0], *rest], exit=False)

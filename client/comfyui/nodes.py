@@ -8,7 +8,7 @@ from typing import Any
 
 import folder_paths
 from comfy_api.input_impl import VideoFromFile
-from wanserve_client import Client
+from wanserve_client import Client, ConnectionLost, messages
 
 from . import job, pictures
 from .server import DEFAULT_ADDRESS, NO_LORA, ONLY_MODEL, Offers, Server
@@ -83,10 +83,10 @@ class WanLora:
         """Accepts every name: a linked 'Wan Server' may have other LoRAs than the list."""
         return True
 
-    def add(self, name: str, scale: float, loras: tuple[dict[str, Any], ...] = ()) -> tuple[tuple[dict[str, Any], ...]]:
+    def add(self, name: str, scale: float, loras: tuple[Any, ...] = ()) -> tuple[tuple[Any, ...]]:
         if name == NO_LORA:
             return (loras,)
-        return ((*loras, {"name": name, "scale": scale}),)
+        return ((*loras, messages.LoraScale(name=name, scale=scale)),)
 
 
 class WanGenerate:
@@ -147,11 +147,15 @@ class WanGenerate:
         if image is not None:
             fields["image"] = pictures.png_of(image)
         progress = job.Progress()
-        with (server or Server.of_environment()).connect() as client:
-            if seconds != _DEFAULT:
-                _set_length(client, fields, seconds)
-            made = job.run(client, fields, progress)
-            frames, video = _results(client, made)
+        server = server or Server.of_environment()
+        try:
+            with server.connect() as client:
+                if seconds != _DEFAULT:
+                    _set_length(client, fields, seconds)
+                made = job.run(client, fields, progress)
+                frames, video = _results(client, made)
+        except ConnectionLost as error:
+            raise ConnectionLost(f"no answer from {server.address}: {error.message}", error.code) from error
         progress.finish()
         return frames, video, float(made.request.fps), made.name
 

@@ -9,6 +9,7 @@ from typing import Any
 import folder_paths
 from comfy_api.input_impl import VideoFromFile
 from wanserve_client import Client, ConnectionLost, messages
+from wanserve_client.request import enum_words
 
 from . import job, pictures
 from .server import DEFAULT_ADDRESS, NO_LORA, ONLY_MODEL, Offers, Server
@@ -18,8 +19,6 @@ CATEGORY = "wanserve"
 _DEFAULT = 0
 _DEFAULT_GUIDANCE = -1.0
 _DEFAULT_WORD = "default"
-_SOLVERS = {"unipc": "SOLVER_UNIPC", "dpm++": "SOLVER_DPMPP", "euler": "SOLVER_EULER"}
-_QUALITIES = {"exact": "QUALITY_EXACT", "high": "QUALITY_HIGH", "fast": "QUALITY_FAST"}
 # Browsers count exactly only up to this number; the server takes seeds up to 2^63 - 1.
 _MAX_SEED = 2**53 - 1
 
@@ -121,8 +120,9 @@ class WanGenerate:
                     "default": _DEFAULT_GUIDANCE, "min": _DEFAULT_GUIDANCE, "max": 100.0, "step": 0.1,
                     "tooltip": "Of models with two experts: the guidance of the high-noise one. -1: as guidance_scale."}),
                 "shift": _number("FLOAT", 100.0, "The time shift of the noise schedule.", step=0.1),
-                "solver": ([_DEFAULT_WORD, *_SOLVERS], {}),
-                "quality": ([_DEFAULT_WORD, *_QUALITIES], {"tooltip": "How exactly the video is computed."}),
+                "solver": ([_DEFAULT_WORD, *enum_words(messages.Solver.DESCRIPTOR)], {}),
+                "quality": ([_DEFAULT_WORD, *enum_words(messages.Quality.DESCRIPTOR)], {
+                    "tooltip": "How exactly the video is computed."}),
                 "exact_size": ("BOOLEAN", {
                     "default": False,
                     "tooltip": "Whether an image is cropped to width and height. Otherwise it keeps its aspect ratio."}),
@@ -163,18 +163,17 @@ class WanGenerate:
 def _fields(inputs: dict[str, Any]) -> dict[str, Any]:
     """Returns the fields of the request for the inputs that were changed from 'default'."""
     inputs = dict(inputs)
-    fields: dict[str, Any] = {"outputs": ["OUTPUT_KIND_LOSSLESS_MKV", "OUTPUT_KIND_MP4"]}
+    fields: dict[str, Any] = {"outputs": ["mkv", "mp4"]}
     low = inputs.pop("guidance_scale", _DEFAULT_GUIDANCE)
     high = inputs.pop("guidance_scale_high", _DEFAULT_GUIDANCE)
     if low >= 0:
         fields["guidance_scale"] = [low, high] if high >= 0 else [low]
     elif high >= 0:
         raise ValueError(f"guidance_scale: is not set; must be 0 to 100 when guidance_scale_high is {high:g}")
-    for name, words in (("solver", _SOLVERS), ("quality", _QUALITIES)):
-        word = inputs.pop(name, _DEFAULT_WORD)
-        if word != _DEFAULT_WORD:
-            fields[name] = words[word]
-    # What is left has the request's own names, and its unset value is 0, empty or false.
+    for name in ("solver", "quality"):
+        if inputs.get(name) == _DEFAULT_WORD:
+            del inputs[name]
+    # The other inputs have the request's own names, and are 0, empty or false where nothing was chosen.
     return {**fields, **{name: value for name, value in inputs.items() if value}}
 
 

@@ -17,8 +17,8 @@ BUILD_PACKAGES=(
 DEMO_PACKAGES=(curl ffmpeg)
 
 # The packages that the tests use in addition: mypy checks the types of the Python package; zsh and fish read the completion
-# scripts of wanctl; prometheus_client has a strict parser of OpenMetrics.
-TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-grpcio python3-pil python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
+# scripts of wanctl; prometheus_client has a strict parser of OpenMetrics; the nodes for ComfyUI use PyAV and numpy.
+TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-av python3-grpcio python3-numpy python3-pil python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
 
 # The packages that scripts/check uses in addition. They have one version everywhere, because two versions format
 # differently.

@@ -181,13 +181,16 @@ def _set_length(client: Client, fields: dict[str, Any], seconds: float) -> None:
     """Sets the number of frames that comes nearest to the seconds. A model that does not exist is left to the server's answer."""
     if "num_frames" in fields:
         raise ValueError(f"seconds: is {seconds:g}; must be 0 when num_frames is {fields['num_frames']}")
-    models = client.models()
-    name = fields.get("model")
-    model = next((each for each in models if name in (None, each.name.removeprefix("models/"))), None)
-    if model is not None:
-        fps = fields.get("fps", model.defaults.fps)
-        stride = max(model.temporal_stride, 1)
-        fields["num_frames"] = stride * round(seconds * fps / stride) + 1
+    models = {each.name.removeprefix("models/"): each for each in client.models()}
+    if "model" not in fields and len(models) > 1:
+        raise ValueError(f"model: is not chosen; must be one of {', '.join(models)} when seconds is {seconds:g}")
+    model = models.get(fields["model"]) if "model" in fields else next(iter(models.values()), None)
+    if model is None:
+        return
+    fps, stride = fields.get("fps", model.defaults.fps), model.temporal_stride
+    if not fps or not stride:
+        raise ValueError(f"seconds: is {seconds:g}; must be 0 until the server has read the model, for example with num_frames 81")
+    fields["num_frames"] = stride * round(seconds * fps / stride) + 1
 
 
 def _results(client: Client, made: Any) -> tuple[Any, Any]:

@@ -105,6 +105,18 @@ class NodesTest(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "seconds: is 1; must be 0 when num_frames is 5"):
             self.generate(seconds=1.0)
 
+    def test_seconds_need_one_model_that_the_server_has_read(self):
+        from wanserve_client import messages
+
+        nodes = sys.modules["custom_nodes_wanserve.nodes"]
+        client = unittest.mock.Mock()
+        client.models.return_value = [messages.Model(name="models/a"), messages.Model(name="models/b", temporal_stride=4)]
+        with self.assertRaisesRegex(ValueError, "model: is not chosen; must be one of a, b when seconds is 2"):
+            nodes._set_length(client, {}, 2.0)
+        for fields in ({"model": "a", "fps": 16}, {"model": "b"}):
+            with self.assertRaisesRegex(ValueError, "seconds: is 2; must be 0 until the server has read the model"):
+                nodes._set_length(client, fields, 2.0)
+
     def test_choices_are_the_servers(self):
         self.generate()
         kinds = self.comfy.nodes["WanserveGenerate"].INPUT_TYPES()

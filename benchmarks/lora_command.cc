@@ -61,9 +61,10 @@ std::shared_ptr<const LoraWeights> RandomLora(const WeightSource& source, int64_
     term.target = tensor.name;
     term.rows = tensor.shape[0];
     term.columns = tensor.shape[1];
-    term.rank = rank;
-    term.up = Stored(factors.emplace_back(at::zeros({term.rows, rank}, bf16).normal_(0, 0.01)));
-    term.down =
+    term.first = {.rows = term.rows, .columns = term.columns, .rank = rank};
+    term.first.up =
+        Stored(factors.emplace_back(at::zeros({term.rows, rank}, bf16).normal_(0, 0.01)));
+    term.first.down =
         Stored(factors.emplace_back(at::zeros({rank, term.columns}, bf16).normal_(0, 0.01)));
   }
   file.rank = rank;

@@ -106,6 +106,8 @@ class LoraAlpha::Reader {
     }
     LoraAlpha alpha;
     alpha.path_ = file_.path;
+    alpha.dora_setting_ = dora_setting_;
+    alpha.is_lokr_ = is_lokr_;
     alpha.stores_stabilised_ = stores_stabilised_;
     alpha.alpha_patterns_ = std::move(alpha_patterns_);
     alpha.rank_patterns_ = std::move(rank_patterns_);
@@ -192,11 +194,14 @@ class LoraAlpha::Reader {
       settings[std::string(WithoutComponent(key))] = value;
     }
     if (IsSet(settings, "use_dora") && settings["use_dora"] != false) {
-      return Unsupported(where, "use_dora is true, but only LoRA is supported");
+      dora_setting_ = absl::StrCat("use_dora of ", where);
     }
-    if (IsSet(settings, "peft_type") && settings["peft_type"] != "LORA") {
-      return Unsupported(where, "peft_type is not LORA, but only LoRA is supported");
+    const json type = IsSet(settings, "peft_type") ? settings["peft_type"] : json("LORA");
+    if (type != "LORA" && type != "LOHA" && type != "LOKR") {
+      return Unsupported(where, absl::StrCat("peft_type is ", Printable(type.dump()),
+                                             "; must be LORA, LOHA or LOKR"));
     }
+    is_lokr_ |= type == "LOKR";
     if (IsSet(settings, "use_rslora")) {
       if (!settings["use_rslora"].is_boolean()) {
         return Damaged(where, "use_rslora is not true or false");
@@ -204,7 +209,9 @@ class LoraAlpha::Reader {
       stabilised_.push_back(
           {absl::StrCat("use_rslora of ", where), settings["use_rslora"].get<bool>() ? 1.0 : 0.0});
     }
-    for (const auto& [key, list] : {std::pair("lora_alpha", &alphas_), std::pair("r", &ranks_)}) {
+    // In PEFT's settings of LoHa and LoKr alpha has another name.
+    const char* const alpha = type == "LORA" ? "lora_alpha" : "alpha";
+    for (const auto& [key, list] : {std::pair(alpha, &alphas_), std::pair("r", &ranks_)}) {
       if (!IsSet(settings, key)) continue;
       if (!settings[key].is_number()) return Damaged(where, absl::StrCat(key, " is not a number"));
       list->push_back({absl::StrCat(key, " of ", where), settings[key].get<double>()});
@@ -261,6 +268,8 @@ class LoraAlpha::Reader {
   std::vector<Pattern> rank_patterns_;
   bool stores_stabilised_ = false;
   bool compares_ranks_ = true;
+  std::string dora_setting_;
+  bool is_lokr_ = false;
 };
 
 absl::StatusOr<LoraAlpha> LoraAlpha::Read(const TensorFile& file, const std::string& config_path) {
@@ -300,6 +309,13 @@ double LoraAlpha::Factor(const LoraPair& pair) const {
   const auto rank = static_cast<double>(pair.rank);
   const double alpha = pair.stored.value_or(AlphaOf(pair).value_or(rank));
   return alpha / (rank_stabilised_ ? std::sqrt(rank) : rank);
+}
+
+double LoraAlpha::FactorWithoutRank(const std::string& module) const {
+  const LoraPair pair{module, 1, {}};
+  const std::optional<double> alpha = AlphaOf(pair);
+  const std::optional<double> rank = RankOf(pair);
+  return is_lokr_ && alpha.has_value() && rank.value_or(0) > 0 ? *alpha / *rank : 1;
 }
 
 absl::Status LoraAlpha::CheckPairs(std::span<const LoraPair> pairs) const {

@@ -28,12 +28,20 @@ class LoraAlpha {
   // Reads the settings of `file` from its metadata and from the adapter_config.json at
   // `config_path`, which may be empty. If neither has any settings, alpha equals the rank.
   // DATA_LOSS if settings have wrong types or contradict each other; UNIMPLEMENTED if the file
-  // holds an adapter other than LoRA.
+  // holds an adapter other than LoRA, LoHa and LoKr.
   static absl::StatusOr<LoraAlpha> Read(const TensorFile& file, const std::string& config_path);
 
   // Returns the factor of the product up * down: alpha / rank, or alpha / sqrt(rank) for
   // rank-stabilised LoRAs.
   double Factor(const LoraPair& pair) const;
+
+  // Returns the factor of a LoKr whose sides are both whole, which has no rank to divide by: 1, or
+  // alpha / rank if PEFT's settings have both.
+  double FactorWithoutRank(const std::string& module) const;
+
+  // Returns where the settings say that the file holds a DoRA, for example "use_dora of ..."; empty
+  // if they do not.
+  const std::string& dora_setting() const { return dora_setting_; }
 
   // Checks the settings against all pairs of the file. DATA_LOSS if no pair at all has the alpha of
   // the settings, or none has their rank: then the settings belong to another file. Some pairs may
@@ -60,6 +68,8 @@ class LoraAlpha {
   std::optional<double> RankOf(const LoraPair& pair) const;
 
   std::string path_;
+  std::string dora_setting_;
+  bool is_lokr_ = false;  // PEFT's settings are those of a LoKr
   bool rank_stabilised_ = false;
   // True if LyCORIS wrote the file, which stores alpha * sqrt(rank) in place of alpha for
   // rank-stabilised modules.

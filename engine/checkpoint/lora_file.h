@@ -1,6 +1,7 @@
 // Reads a LoRA file for a transformer: finds which tensors it changes, and by how much.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -13,19 +14,51 @@
 
 namespace wan {
 
-// A term that is added to one tensor. The tensor is treated as a matrix [rows, columns]: rows is
-// its first dimension, columns the product of the others.
+// A matrix of a term: whole, or the product of two factors.
+struct LoraMatrix {
+  int64_t rows = 0;
+  int64_t columns = 0;
+  // If the rank is above 0: up * down, with up [rows, rank] and down [rank, columns]. If it is 0:
+  // `whole`, whose first dimension is the rows.
+  int64_t rank = 0;
+  StoredTensor up;
+  StoredTensor down;
+  StoredTensor whole;
+};
+
+// How a term's change D is made of its matrices.
+enum class LoraForm {
+  kOne,        // the first matrix (LoRA, and differences)
+  kHadamard,   // first times second, element by element (LoHa)
+  kKronecker,  // the Kronecker product of first and second (LoKr)
+};
+
+// Which lengths DoRA sets.
+enum class LoraMagnitude {
+  kNone,       // no DoRA
+  kOfRows,     // the length of each row
+  kOfColumns,  // the length of the columns of each input, or of each input channel
+};
+
+// A change of one tensor. The tensor W is treated as a matrix [rows, columns]: rows is its first
+// dimension, columns the product of the others. W becomes W + factor * D; with a magnitude m it
+// becomes m * V / |V| with V = W + factor * D, where |V| are the lengths of V's rows or columns.
 struct LoraTerm {
   std::string target;  // the tensor's canonical name, for example "blocks.0.self_attn.q.weight"
   int64_t rows = 0;
   int64_t columns = 1;
-  // If the rank is above 0: target += factor * (up down), with up [rows, rank] and down [rank,
-  // columns]. If the rank is 0: target += factor * difference.
-  int64_t rank = 0;
-  StoredTensor up;
-  StoredTensor down;
-  StoredTensor difference;
+  LoraForm form = LoraForm::kOne;
+  LoraMatrix first;   // has the target's size, unless the form is kKronecker
+  LoraMatrix second;  // not used by kOne
+  LoraMagnitude magnitude = LoraMagnitude::kNone;
+  StoredTensor lengths;  // m: as many elements as there are rows, or input channels
   double factor = 1;
+
+  int64_t rank() const { return std::max(first.rank, second.rank); }
+  // Returns whether D is given as it is, so that alpha does not scale it.
+  bool IsDifference() const { return form == LoraForm::kOne && first.rank == 0; }
+  // Returns all tensors that the term has.
+  std::vector<const StoredTensor*> Tensors() const;
 };
 
 struct LoraFile {
@@ -50,7 +83,8 @@ struct LoraFile {
 // Every error names file and key. DATA_LOSS if the file is damaged, half of a pair is missing, one
 // key has two spellings, a value is NaN or infinite, or settings contradict each other or the
 // tensors (lora_alpha.h); INVALID_ARGUMENT if the LoRA is for another model (unknown keys, other
-// dimensions); UNIMPLEMENTED for adapters other than LoRA and dtypes other than F32, F16 and BF16.
+// dimensions); UNIMPLEMENTED for adapters other than LoRA, DoRA, LoHa and LoKr, and for dtypes
+// other than F32, F16 and BF16.
 absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const TransformerConfig& config);
 
 }  // namespace wan

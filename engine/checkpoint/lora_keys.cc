@@ -29,15 +29,20 @@ struct Ending {
   LoraPart part;
 };
 
-constexpr std::array<Ending, 14> kEndings = {{
-    {".lora_A.weight", LoraPart::kDown},
-    {".lora_A.default.weight", LoraPart::kDown},
-    {".lora_down.weight", LoraPart::kDown},
-    {".lora.down.weight", LoraPart::kDown},
-    {".lora_B.weight", LoraPart::kUp},
-    {".lora_B.default.weight", LoraPart::kUp},
-    {".lora_up.weight", LoraPart::kUp},
-    {".lora.up.weight", LoraPart::kUp},
+// A key may go on with one of these after a part's ending.
+constexpr std::array<std::string_view, 3> kTails = {".default.weight", ".weight", ".default"};
+
+constexpr std::array<Ending, 30> kEndings = {{
+    {".lora_A", LoraPart::kDown},
+    {".lora_down", LoraPart::kDown},
+    {".lora.down", LoraPart::kDown},
+    {"_lora.down", LoraPart::kDown},
+    {".lora_linear_layer.down", LoraPart::kDown},
+    {".lora_B", LoraPart::kUp},
+    {".lora_up", LoraPart::kUp},
+    {".lora.up", LoraPart::kUp},
+    {"_lora.up", LoraPart::kUp},
+    {".lora_linear_layer.up", LoraPart::kUp},
     {".lora_B.bias", LoraPart::kUpBias},
     {".lora_B.default.bias", LoraPart::kUpBias},
     {".alpha", LoraPart::kAlpha},
@@ -45,6 +50,21 @@ constexpr std::array<Ending, 14> kEndings = {{
     {".diff_b", LoraPart::kBiasDifference},
     // The key reads like the block itself, but the tensor changes the block's modulation.
     {".diff_m", LoraPart::kDifference},
+    // LyCORIS's differences of norms.
+    {".w_norm", LoraPart::kDifference},
+    {".b_norm", LoraPart::kBiasDifference},
+    {".dora_scale", LoraPart::kMagnitude},
+    {".lora_magnitude_vector", LoraPart::kMagnitude},
+    {".hada_w1_a", LoraPart::kFirstUp},
+    {".hada_w1_b", LoraPart::kFirstDown},
+    {".hada_w2_a", LoraPart::kSecondUp},
+    {".hada_w2_b", LoraPart::kSecondDown},
+    {".lokr_w1", LoraPart::kLeft},
+    {".lokr_w1_a", LoraPart::kLeftUp},
+    {".lokr_w1_b", LoraPart::kLeftDown},
+    {".lokr_w2", LoraPart::kRight},
+    {".lokr_w2_a", LoraPart::kRightUp},
+    {".lokr_w2_b", LoraPart::kRightDown},
 }};
 constexpr std::string_view kModulationEnding = ".diff_m";
 
@@ -54,13 +74,11 @@ struct Foreign {
 };
 
 // Kinds of adapters that are not supported, and the text in a key by which each is recognised.
-constexpr std::array<Foreign, 8> kForeign = {{
-    {".dora_scale", "a part of a DoRA"},
-    {".lora_magnitude_vector", "a part of a DoRA"},
-    {".hada_", "a part of a LoHa"},
-    {".lokr_", "a part of a LoKr"},
+constexpr std::array<Foreign, 6> kForeign = {{
+    {".hada_t", "the core of a LoHa for convolutions"},
+    {".lokr_t", "the core of a LoKr for convolutions"},
+    {".lora_mid", "the core of a LoCon for convolutions"},
     {".oft_", "a part of an OFT"},
-    {".lora_mid", "a part of a LoCon with a core"},
     {".set_weight", "a weight to replace another"},
     {".reshape_weight", "a new shape of a weight"},
 }};
@@ -129,6 +147,26 @@ std::string_view WithoutPrefixes(std::string_view module) {
   return module;
 }
 
+// A key as the module's name and the part; without an ending that is known, all of it is the name.
+struct SplitKey {
+  std::string_view module;
+  const Ending* ending = nullptr;
+};
+
+SplitKey Split(std::string_view key) {
+  std::string_view text = key;
+  for (const std::string_view tail : kTails) {
+    if (!text.ends_with(tail)) continue;
+    text.remove_suffix(tail.size());
+    break;
+  }
+  for (const Ending& ending : kEndings) {
+    if (!text.ends_with(ending.text)) continue;
+    return {text.substr(0, text.size() - ending.text.size()), &ending};
+  }
+  return {key, nullptr};
+}
+
 }  // namespace
 
 LoraKeyReader::LoraKeyReader(const TransformerConfig& config) : num_layers_(config.num_layers) {
@@ -156,21 +194,20 @@ bool LoraKeyReader::IsImageBranch(std::string_view flat) const {
 }
 
 absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
-  const Ending* ending = nullptr;
-  for (const Ending& candidate : kEndings) {
-    if (key.ends_with(candidate.text)) ending = &candidate;
-  }
+  const SplitKey split = Split(key);
+  const Ending* const ending = split.ending;
   if (ending == nullptr) {
     for (const Foreign& foreign : kForeign) {
       if (key.find(foreign.text) == std::string_view::npos) continue;
       return absl::UnimplementedError(
-          absl::StrCat("is ", std::string(foreign.what), ", but only LoRA is supported"));
+          absl::StrCat("is ", std::string(foreign.what),
+                       "; must be a part of a LoRA, DoRA, LoHa or LoKr without a core"));
     }
     return absl::InvalidArgumentError(
         "has none of the endings that parts of a LoRA have, such as .lora_A.weight, "
         ".lora_down.weight or .diff_b");
   }
-  std::string_view module = key.substr(0, key.size() - ending->text.size());
+  std::string_view module = split.module;
   const auto* const prefix = std::find_if(kFlatPrefixes.begin(), kFlatPrefixes.end(),
                                           [&](auto text) { return module.starts_with(text); });
   module = prefix == kFlatPrefixes.end() ? WithoutPrefixes(module) : module.substr(prefix->size());
@@ -181,6 +218,8 @@ absl::StatusOr<LoraKey> LoraKeyReader::Read(std::string_view key) const {
   if (found == modules_.end()) return NoPart(module);
   return LoraKey{found->second, ending->part};
 }
+
+std::string_view LoraKeyReader::SpelledModule(std::string_view key) { return Split(key).module; }
 
 absl::Status LoraKeyReader::NoPart(std::string_view module) const {
   if (module.starts_with("transformer_2.")) {

@@ -21,6 +21,19 @@ enum class LoraPart {
   kAlpha,           // a scalar; divided by the rank or the root of the rank, it scales B A
   kDifference,      // a difference that is added to the whole tensor
   kBiasDifference,  // a difference that is added to the bias
+  kMagnitude,       // of DoRA: the length that each row or column of the changed weight gets
+  // Of LoHa: the factors of its two products, which are multiplied element by element.
+  kFirstUp,     // [rows, rank]
+  kFirstDown,   // [rank, columns]
+  kSecondUp,    // [rows, rank]
+  kSecondDown,  // [rank, columns]
+  // Of LoKr: the two sides of its Kronecker product. Each is whole, or the product of two factors.
+  kLeft,
+  kLeftUp,
+  kLeftDown,
+  kRight,
+  kRightUp,
+  kRightDown,
   // A part of the image branch of Wan2.1's image-to-video models, which Wan2.2 does not have.
   kImageBranch,
 };
@@ -40,9 +53,12 @@ class LoraKeyReader {
   explicit LoraKeyReader(const TransformerConfig& config);
 
   // Parses the key of a LoRA file. INVALID_ARGUMENT if the key does not belong to this transformer;
-  // UNIMPLEMENTED if it belongs to an adapter other than LoRA (DoRA, LoHa, LoKr, ...). The caller
-  // must put the key before the error's message.
+  // UNIMPLEMENTED if it belongs to an adapter of another kind (OFT, ...). The caller must put the
+  // key before the error's message.
   absl::StatusOr<LoraKey> Read(std::string_view key) const;
+
+  // Returns the name of the key's module as the file spells it, with its prefix.
+  static std::string_view SpelledModule(std::string_view key);
 
   // Returns the canonical name of the tensor that the key changes; empty if the key's module has no
   // such tensor.

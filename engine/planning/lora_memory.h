@@ -11,10 +11,11 @@ namespace wan {
 // The sizes that decide how much memory it takes to merge a LoRA into one transformer, each for the
 // LoRA's largest term.
 struct LoraFootprint {
-  int64_t factor_elements = 0;   // elements of both matrices of a term
-  int64_t factor_bytes = 0;      // bytes of both matrices in the file's dtype
+  int64_t factor_elements = 0;   // elements of all factors of a term
+  int64_t factor_bytes = 0;      // bytes of all factors in the file's dtype
   int64_t part_elements = 0;     // elements of a changed tensor that are changed at a time
   int64_t difference_bytes = 0;  // bytes of the part of a difference that is added at a time
+  int64_t scratch_elements = 0;  // elements of what is computed beside the part
 };
 LoraFootprint FootprintOf(const LoraFile& file);
 

@@ -127,7 +127,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
       described.tensors = static_cast<int64_t>(targets.size());
       described.left_out_tensors = part.file->left_out;
       for (const LoraTerm& term : part.file->terms) {
-        if (term.rank == 0) continue;
+        if (term.IsDifference()) continue;
         described.min_factor = std::min(described.min_factor.value_or(term.factor), term.factor);
         described.max_factor = std::max(described.max_factor.value_or(term.factor), term.factor);
       }

@@ -12,36 +12,21 @@
 #include <vector>
 
 #include "engine/device/torch_errors.h"
+#include "engine/weights/lora_change.h"
 #include "engine/weights/weight_filler.h"
 
 namespace wan {
 namespace {
 
-struct Addition {
-  const LoraWeights::Term* term = nullptr;
-  double factor = 1;  // the LoRA's factor times the request's scale
-};
-
 struct Change {
   NamedWeight target;
   const TensorInfo* base = nullptr;  // of a target that is kept in 8 bits
-  std::vector<Addition> additions;
+  std::vector<LoraAddition> additions;
 };
 
 // For reading the base of targets that are kept in 8 bits, a few rows at a time: locking the
 // buffers of a whole loading would take longer than the reading.
 constexpr int kReadingThreads = 4;
-
-// Copies a matrix to the device and converts it to fp32 there, which is faster than on the host.
-at::Tensor ToDevice(const at::Tensor& host, at::Device device) {
-  return host.to(device, /*non_blocking=*/true).to(at::kFloat);
-}
-
-// The matrices of one addition, copied to the device; every range of rows uses the same.
-struct Factors {
-  at::Tensor up;
-  at::Tensor down;
-};
 
 // Returns the rows from `first` on of a target that is kept in 8 bits, as they were before they
 // were rounded.
@@ -61,30 +46,21 @@ void Merge(const Change& change, WeightFiller* filler) {
   const at::Tensor matrix = rounded.defined()
                                 ? rounded.codes
                                 : change.target.tensor.view({change.target.tensor.size(0), -1});
-  const at::Device device = matrix.device();
-  std::vector<Factors> factors;
-  for (const Addition& addition : change.additions) {
-    Factors& added = factors.emplace_back();
-    if (!addition.term->up.defined()) continue;
-    added.up = ToDevice(addition.term->up, device);
-    added.down = ToDevice(addition.term->down, device);
-  }
+  const auto base = [&](int64_t first, int64_t count) {
+    return rounded.defined() ? ReadBase(change, first, count, *filler)
+                             : matrix.narrow(0, first, count);
+  };
   const int64_t rows = matrix.size(0);
   const int64_t step = std::max<int64_t>(kPatchElements / matrix.size(1), 1);
+  const LoraChange additions(
+      change.additions, rows, step, matrix.device(), [&](int64_t first, int64_t count) {
+        return base(first, count).to(at::kFloat, /*non_blocking=*/false, /*copy=*/true);
+      });
   for (int64_t first = 0; first < rows; first += step) {
     const int64_t count = std::min(step, rows - first);
-    const at::Tensor part = rounded.defined() ? ReadBase(change, first, count, *filler)
-                                              : matrix.narrow(0, first, count);
+    const at::Tensor part = base(first, count);
     const at::Tensor sum = part.to(at::kFloat);  // no copy if the part is fp32
-    for (size_t i = 0; i < change.additions.size(); ++i) {
-      const Addition& addition = change.additions[i];
-      if (factors[i].up.defined()) {
-        sum.addmm_(factors[i].up.narrow(0, first, count), factors[i].down, 1, addition.factor);
-      } else {
-        const at::Tensor difference = addition.term->difference.narrow(0, first, count);
-        sum.add_(ToDevice(difference, device), addition.factor);
-      }
-    }
+    additions.AddTo(sum, first);
     if (!sum.is_same(part)) part.copy_(sum);
     if (rounded.defined()) RoundRows(part, rounded.Rows(first, count));
   }
@@ -120,11 +96,12 @@ class LoraPatch final : public WeightPatch {
 
 std::shared_ptr<const WeightPatch> MakeLoraPatch(const ComponentWeights& weights,
                                                  std::span<const ScaledLora> loras) {
-  std::map<std::string_view, std::vector<Addition>> additions;
+  std::map<std::string_view, std::vector<LoraAddition>> additions;
   for (const ScaledLora& lora : loras) {
     for (const LoraWeights::Term& term : lora.weights->terms()) {
-      const double factor = lora.scale * term.factor;
-      if (factor != 0) additions[term.target].push_back({&term, factor});
+      // A DoRA changes the weight even if its factor is 0.
+      const bool changes = term.factor != 0 || term.magnitude != LoraMagnitude::kNone;
+      if (lora.scale != 0 && changes) additions[term.target].push_back({&term, lora.scale});
     }
   }
   if (additions.empty()) return nullptr;

@@ -41,6 +41,17 @@ class Packer {
     return place.view(ToScalarType(tensor.dtype)).view({rows, columns});
   }
 
+  LoraWeights::Matrix Pack(const LoraMatrix& matrix) {
+    LoraWeights::Matrix packed;
+    if (matrix.rank > 0) {
+      packed.up = Pack(matrix.up, matrix.rows, matrix.rank);
+      packed.down = Pack(matrix.down, matrix.rank, matrix.columns);
+    } else {
+      packed.whole = Pack(matrix.whole, matrix.rows, matrix.columns);
+    }
+    return packed;
+  }
+
  private:
   const MappedFile* const file_;
   const at::Tensor& memory_;
@@ -54,7 +65,7 @@ std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, Weigh
                                                      const std::stop_token& stop) {
   int64_t bytes = 0;
   for (const LoraTerm& term : file.terms) {
-    bytes += AlignedSize(term.up) + AlignedSize(term.down) + AlignedSize(term.difference);
+    for (const StoredTensor* const tensor : term.Tensors()) bytes += AlignedSize(*tensor);
   }
   std::shared_ptr<LoraWeights> weights(new LoraWeights);
   weights->memory_ = mover.AllocateHost(bytes);
@@ -63,13 +74,13 @@ std::shared_ptr<const LoraWeights> LoraWeights::Load(const LoraFile& file, Weigh
   for (const LoraTerm& term : file.terms) {
     Term& added = weights->terms_.emplace_back();
     added.target = term.target;
+    added.form = term.form;
+    added.magnitude = term.magnitude;
     added.factor = term.factor;
-    if (term.rank > 0) {
-      added.up = packer.Pack(term.up, term.rows, term.rank);
-      added.down = packer.Pack(term.down, term.rank, term.columns);
-    } else {
-      added.difference = packer.Pack(term.difference, term.rows, term.columns);
-    }
+    added.first = packer.Pack(term.first);
+    if (term.form != LoraForm::kOne) added.second = packer.Pack(term.second);
+    if (term.magnitude == LoraMagnitude::kNone) continue;
+    added.lengths = packer.Pack(term.lengths, 1, *ElementCount(term.lengths.shape)).view({-1});
   }
   return weights;
 }

@@ -16,13 +16,21 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // A term to be added to the tensor `target`: factor * (up down), or factor * difference if up and
-  // down are undefined. All matrices are in host memory and have the file's dtypes.
+  // A matrix of a term (LoraMatrix): whole, or up * down; the others are undefined.
+  struct Matrix {
+    at::Tensor up;     // shape [rows, rank]
+    at::Tensor down;   // shape [rank, columns]
+    at::Tensor whole;  // shape [rows, columns]
+  };
+  // A change of the tensor `target`, as LoraTerm describes it. All matrices are in host memory and
+  // have the file's dtypes.
   struct Term {
     std::string target;
-    at::Tensor up;          // shape [rows, rank]
-    at::Tensor down;        // shape [rank, columns]
-    at::Tensor difference;  // shape [rows, columns]
+    LoraForm form = LoraForm::kOne;
+    Matrix first;
+    Matrix second;
+    LoraMagnitude magnitude = LoraMagnitude::kNone;
+    at::Tensor lengths;  // DoRA's magnitudes, shape [elements]
     double factor = 1;
   };
 
@@ -33,7 +41,7 @@ class LoraWeights {
                                                  const std::stop_token& stop = {});
 
   const std::vector<Term>& terms() const { return terms_; }
-  // Returns the largest rank of a term; 0 if all terms are differences.
+  // Returns the largest rank of a term; 0 if all its matrices are whole.
   int64_t rank() const { return rank_; }
   // Returns the host memory of the matrices, in bytes.
   int64_t bytes() const { return static_cast<int64_t>(memory_.nbytes()); }

@@ -68,6 +68,21 @@ const KeyCase kKeys[] = {
     {"lora_unet_blocks_0_attn1_to_out_0.alpha", "blocks.0.self_attn.o", LoraPart::kAlpha},
     {"lycoris_blocks_0_ffn_net_0_proj.lora_down.weight", "blocks.0.ffn.0", LoraPart::kDown},
     {"lora_unet_time_projection_1.lora_down.weight", "time_projection.1", LoraPart::kDown},
+    {"lora_unet_blocks_0_norm3.w_norm", "blocks.0.norm3", LoraPart::kDifference},
+    {"lora_unet_blocks_0_norm3.b_norm", "blocks.0.norm3", LoraPart::kBiasDifference},
+    {"lora_unet_blocks_0_self_attn_q.dora_scale", "blocks.0.self_attn.q", LoraPart::kMagnitude},
+    {"base_model.model.blocks.0.attn1.to_q.lora_magnitude_vector", "blocks.0.self_attn.q",
+     LoraPart::kMagnitude},
+    {"blocks.0.attn1.to_q.lora_magnitude_vector.default.weight", "blocks.0.self_attn.q",
+     LoraPart::kMagnitude},
+    {"lora_unet_blocks_0_self_attn_q.hada_w1_a", "blocks.0.self_attn.q", LoraPart::kFirstUp},
+    {"lora_unet_blocks_0_self_attn_q.hada_w2_b", "blocks.0.self_attn.q", LoraPart::kSecondDown},
+    {"diffusion_model.blocks.0.self_attn.q.lokr_w1", "blocks.0.self_attn.q", LoraPart::kLeft},
+    {"diffusion_model.blocks.0.self_attn.q.lokr_w2_a", "blocks.0.self_attn.q", LoraPart::kRightUp},
+    // older diffusers, and no ending after the part
+    {"blocks.0.attn1.to_q_lora.up.weight", "blocks.0.self_attn.q", LoraPart::kUp},
+    {"blocks.0.attn1.to_q.lora_linear_layer.down.weight", "blocks.0.self_attn.q", LoraPart::kDown},
+    {"blocks.0.self_attn.q.lora_A", "blocks.0.self_attn.q", LoraPart::kDown},
     // some of each
     {"lora_unet_blocks_0.self_attn.q.lora_down.weight", "blocks.0.self_attn.q", LoraPart::kDown},
     {"diffusion_model.time.projection.1.lora_B.weight", "time_projection.1", LoraPart::kUp},
@@ -84,6 +99,7 @@ const KeyCase kKeys[] = {
     {"diffusion_model.img_emb.proj.0.diff_b", "", LoraPart::kImageBranch},
     {"img_emb.proj.3.lora_down.weight", "", LoraPart::kImageBranch},
     {"diffusion_model.img_emb.emb_pos.diff", "", LoraPart::kImageBranch},
+    {"lora_unet_blocks_0_cross_attn_v_img.hada_w1_a", "", LoraPart::kImageBranch},
     {"lora_unet_img_emb_proj_1.lora_down.weight", "", LoraPart::kImageBranch},
     {"transformer.condition_embedder.image_embedder.ff.net.0.proj.lora_A.weight", "",
      LoraPart::kImageBranch},
@@ -113,17 +129,15 @@ const RefusedKey kRefusedKeys[] = {
      absl::StatusCode::kInvalidArgument, "is not a part of this model"},
     {"diffusion_model.img_emb.proj.7.lora_down.weight", absl::StatusCode::kInvalidArgument,
      "is not a part of this model"},
-    {"diffusion_model.blocks.0.cross_attn.k_img.dora_scale", absl::StatusCode::kUnimplemented,
-     "DoRA"},
     {"transformer_2.blocks.0.attn1.to_q.lora_A.weight", absl::StatusCode::kInvalidArgument,
      "a file of its own"},
     {"lora_te_blocks_0_q.lora_down.weight", absl::StatusCode::kInvalidArgument, "text encoder"},
     {"double_blocks.0.img_attn.qkv.lora_A.weight", absl::StatusCode::kInvalidArgument,
      "is not a part of this model"},
     {"blocks.0.self_attn.q.weight", absl::StatusCode::kInvalidArgument, "none of the endings"},
-    {"blocks.0.self_attn.q.dora_scale", absl::StatusCode::kUnimplemented, "DoRA"},
-    {"lora_unet_blocks_0_self_attn_q.hada_w1_a", absl::StatusCode::kUnimplemented, "LoHa"},
-    {"lora_unet_blocks_0_self_attn_q.lokr_w1", absl::StatusCode::kUnimplemented, "LoKr"},
+    {"blocks.0.self_attn.q.oft_blocks", absl::StatusCode::kUnimplemented, "OFT"},
+    {"lora_unet_patch_embedding.hada_t1", absl::StatusCode::kUnimplemented, "core of a LoHa"},
+    {"lora_unet_patch_embedding.lokr_t2", absl::StatusCode::kUnimplemented, "core of a LoKr"},
 };
 
 TEST(LoraKeyTest, OthersAreRefusedWithAReason) {
@@ -141,7 +155,7 @@ TEST_F(LoraFileTest, AlphaIsTheRankWhereNothingSaysMore) {
   ASSERT_TRUE(file.ok()) << file.status();
   ASSERT_THAT(file->terms, SizeIs(1));
   EXPECT_EQ(file->terms[0].target, "blocks.0.self_attn.q.weight");
-  EXPECT_EQ(file->terms[0].rank, 3);
+  EXPECT_EQ(file->terms[0].rank(), 3);
   EXPECT_EQ(file->terms[0].factor, 1);
   EXPECT_EQ(file->rank, 3);
   EXPECT_EQ(file->bytes, 4U * (3 * 8 + 8 * 3));

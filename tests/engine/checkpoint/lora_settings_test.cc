@@ -65,8 +65,8 @@ TEST_F(LoraFileTest, WrongSettingsAreRefused) {
   };
   refused(R"({"lora_alpha":"8"})", absl::StatusCode::kDataLoss, "lora_alpha");
   refused(R"({"use_rslora":1})", absl::StatusCode::kDataLoss, "use_rslora");
-  refused(R"({"use_dora":true})", absl::StatusCode::kUnimplemented, "use_dora");
-  refused(R"({"peft_type":"LOHA"})", absl::StatusCode::kUnimplemented, "peft_type");
+  refused(R"({"use_dora":true})", absl::StatusCode::kDataLoss, "no lora_magnitude_vector");
+  refused(R"({"peft_type":"OFT"})", absl::StatusCode::kUnimplemented, "must be LORA, LOHA or LOKR");
   refused(R"({"alpha_pattern":{"a.*":1}})", absl::StatusCode::kUnimplemented, "a.*");
   refused(R"({"alpha_pattern":{"a":"1"}})", absl::StatusCode::kDataLoss, "alpha_pattern");
   refused("{", absl::StatusCode::kDataLoss, "");

@@ -366,15 +366,44 @@ TEST(LoraMemoryTest, TheFootprintIsOfTheLargestTerm) {
   file.terms.push_back({.target = "a",
                         .rows = 3,
                         .columns = 4,
-                        .rank = 1,
-                        .up = stored({3, 1}, 3),
-                        .down = stored({1, 4}, 4)});
-  file.terms.push_back({.target = "b", .rows = 3, .columns = 5, .difference = stored({3, 5}, 15)});
+                        .first = {.rows = 3,
+                                  .columns = 4,
+                                  .rank = 1,
+                                  .up = stored({3, 1}, 3),
+                                  .down = stored({1, 4}, 4)}});
+  file.terms.push_back({.target = "b",
+                        .rows = 3,
+                        .columns = 5,
+                        .first = {.rows = 3, .columns = 5, .whole = stored({3, 5}, 15)}});
   const LoraFootprint footprint = FootprintOf(file);
   EXPECT_EQ(footprint.factor_elements, 7);
   EXPECT_EQ(footprint.factor_bytes, 14);
   EXPECT_EQ(footprint.part_elements, 15);
   EXPECT_EQ(footprint.difference_bytes, 30);
+  EXPECT_EQ(footprint.scratch_elements, 0);
+}
+
+TEST(LoraMemoryTest, ADoraAndBothProductsOfALoHaTakePartsOfTheirOwn) {
+  const std::vector<std::byte> bytes(64);
+  const auto stored = [&](std::vector<int64_t> shape) {
+    return StoredTensor{.dtype = DType::kBFloat16, .shape = std::move(shape), .bytes = bytes};
+  };
+  const LoraMatrix product = {
+      .rows = 4, .columns = 8, .rank = 1, .up = stored({4, 1}), .down = stored({1, 8})};
+  LoraTerm term = {.target = "a", .rows = 4, .columns = 8, .form = LoraForm::kHadamard};
+  term.first = product;
+  term.second = product;
+  LoraFile file;
+  file.terms = {term};
+  EXPECT_EQ(FootprintOf(file).scratch_elements, 2 * 32);
+  EXPECT_EQ(FootprintOf(file).factor_elements, 2 * 12);
+  file.terms[0].magnitude = LoraMagnitude::kOfRows;
+  file.terms[0].lengths = stored({4});
+  EXPECT_EQ(FootprintOf(file).scratch_elements, 4 * 32 + 4 * 8);
+  std::vector<LoraFootprint> loras = {Rank32(), FootprintOf(file)};
+  const uint64_t without = LoraMergingBytes(loras);
+  loras[1].scratch_elements += int64_t{1} << 20;
+  EXPECT_EQ(LoraMergingBytes(loras), without + 4 * kMiB);
 }
 
 TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {

@@ -48,9 +48,11 @@ class LoraPatchTest : public ::testing::Test {
     term.target = target;
     term.rows = up.size(0);
     term.columns = down.size(1);
-    term.rank = up.size(1);
-    term.up = Stored(up);
-    term.down = Stored(down);
+    term.first = {.rows = term.rows,
+                  .columns = term.columns,
+                  .rank = up.size(1),
+                  .up = Stored(up),
+                  .down = Stored(down)};
     term.factor = factor;
     return LoraWeights::Load(file, weights_->mover(), stop_.get_token());
   }

@@ -1,0 +1,66 @@
+// Computes what LoRAs, LoHas, LoKrs and DoRAs change in a matrix, some of its rows at a time.
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/weights/lora_weights.h"
+
+namespace wan {
+
+// A term as a request uses it.
+struct LoraAddition {
+  const LoraWeights::Term* term = nullptr;
+  double scale = 1;  // the request's scale, which is not 0
+};
+
+// Returns rows of the base's matrix in fp32, which belong to the caller.
+using BaseRows = std::function<at::Tensor(int64_t first, int64_t count)>;
+
+// The sum of several additions to one matrix [rows, columns]. Its memory on the device is that of
+// all factors in fp32; LoraMergingBytes (engine/planning/lora_memory.h) counts it.
+class LoraChange {
+ public:
+  // Copies the factors to `device`. The additions' terms must outlive the object. If columns have
+  // magnitudes, calls `base` for all rows, `step` at a time.
+  LoraChange(std::span<const LoraAddition> additions, int64_t rows, int64_t step,
+             const at::Device& device, const BaseRows& base);
+
+  // Adds to `rows` (fp32, the base's rows from `first` on) what all additions change there:
+  //   scale * factor * D for each without magnitudes, and
+  //   scale * (m * V / |V| - W) with V = W + factor * D for each DoRA.
+  void AddTo(const at::Tensor& rows, int64_t first) const;
+
+ private:
+  // A matrix on the device, in fp32; a difference stays on the host, and only the rows that are
+  // added are copied.
+  struct Matrix {
+    at::Tensor up;
+    at::Tensor down;
+    at::Tensor whole;
+
+    at::Tensor Rows(int64_t first, int64_t count) const;
+    at::Tensor Rows(const at::Tensor& indices) const;
+    int64_t size() const { return up.defined() ? up.size(0) : whole.size(0); }
+  };
+  struct Part {
+    const LoraAddition* addition;
+    Matrix first;
+    Matrix second;
+    at::Tensor lengths;  // of columns: what each column is multiplied with, [1, columns]
+  };
+
+  static Matrix Upload(const LoraWeights::Matrix& matrix, const at::Device& device);
+  // Adds times * D to `rows`.
+  static void AddTerm(const Part& part, double times, const at::Tensor& rows, int64_t first);
+  // Replaces the magnitudes of columns by what the columns of V are multiplied with.
+  static void MeasureColumns(Part& part, int64_t rows, int64_t step, const BaseRows& base);
+
+  std::vector<Part> parts_;
+};
+
+}  // namespace wan

@@ -54,6 +54,7 @@ struct ModelDescription {
   std::string distillation;
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
+  std::vector<SkippedLora> skipped_loras;
   // The files of the checkpoint and of the LoRAs, sorted by name, without duplicates; empty for a
   // synthetic model without LoRAs.
   std::vector<ModelFile> files;
@@ -133,9 +134,11 @@ class Engine {
   // not at all. Call it on the thread that calls LoadModel, before the first model is loaded.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
-  // Makes the model resident, in the span kModelInitialization. A resident model of the same name
-  // is freed once the new files are checked; if the new files are refused, it stays. After any
-  // other failure, and after a stop request, nothing of the new model is left in memory.
+  // Makes the model resident, in the span kModelInitialization. If it is resident from the same
+  // path, only its LoRAs are replaced: its weights are not read again, and after any failure it
+  // keeps the LoRAs that it had. A resident model of another path is freed once the new files are
+  // checked; if they are refused, it stays. After any other failure, and after a stop request,
+  // nothing of the new model is left in memory.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no model of this name is resident.

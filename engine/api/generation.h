@@ -43,6 +43,11 @@ struct GenerationRequest {
   std::optional<int> steps;
   std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   std::optional<double> shift;
+  // The noise level of each step before the shift, at most 1, strictly falling and above 0; empty:
+  // as the solver spaces them.
+  std::vector<double> sigmas;
+  // The first step of the low-noise expert; unset: the noise level decides.
+  std::optional<int> boundary_step;
   std::string solver;  // a name from engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   std::vector<OutputKind> outputs;

@@ -7,9 +7,24 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "engine/api/model_parts.h"
 
 namespace wan {
+
+// The sampling for which a LoRA was distilled. A request that uses the LoRA takes it for the fields
+// that it does not set (engine/planning/lora_schedule.h).
+struct LoraSchedule {
+  int steps = 0;  // 0: no schedule
+  // As in GenerationRequest; empty: evenly spaced.
+  std::vector<double> sigmas;
+  std::optional<double> shift;               // unset: the model's default
+  std::vector<double> guidance_scale = {1};  // as in a request
+  // The first step of the low-noise expert; unset: the noise level decides.
+  std::optional<int> boundary_step;
+
+  friend bool operator==(const LoraSchedule&, const LoraSchedule&) = default;
+};
 
 // A LoRA's file that an operator registers with a model. Two files with the same name form a pair,
 // one for each of two experts.
@@ -17,6 +32,12 @@ struct LoraSource {
   std::string name;                  // the name that requests use
   std::optional<ExpertRole> expert;  // unset: every expert of the model
   std::string path;                  // path of a safetensors file, or of a folder that PEFT wrote
+  // The LoRA's schedule, which all its files share. Unset: that of the other file, or the one by
+  // which a known LoRA is recognised. With 0 steps: none, even if it is recognised.
+  std::optional<LoraSchedule> schedule = {};
+  // Whether the server found the file in a folder of LoRAs. If such a file is refused, the model is
+  // loaded without it (ModelDescription::skipped_loras).
+  bool found = false;
 
   friend bool operator==(const LoraSource&, const LoraSource&) = default;
 };
@@ -28,6 +49,16 @@ inline constexpr size_t kMaxLorasOfRequest = 8;
 struct LoraScale {
   std::string name;
   double scale = 1;  // from -kMaxLoraScale to kMaxLoraScale; 0 changes nothing
+  // The scales for the experts of a model that has two; unset: `scale`.
+  std::optional<double> high_scale = {};
+  std::optional<double> low_scale = {};
+
+  // Returns the scale for an expert.
+  double For(ExpertRole expert) const {
+    if (expert == ExpertRole::kHighNoise) return high_scale.value_or(scale);
+    if (expert == ExpertRole::kLowNoise) return low_scale.value_or(scale);
+    return scale;
+  }
 
   friend bool operator==(const LoraScale&, const LoraScale&) = default;
 };
@@ -43,6 +74,8 @@ struct LoraPartDescription {
   std::optional<double> max_factor;
   // Tensors in the file for which the model has no place, sorted by name.
   std::vector<std::string> left_out_tensors;
+  // How it changes weights: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two of them.
+  std::vector<std::string> kinds = {};
 };
 
 // Describes one LoRA of a resident model.
@@ -50,6 +83,15 @@ struct LoraDescription {
   std::string name;
   std::vector<LoraPartDescription> parts;
   uint64_t host_bytes = 0;  // bytes of host memory that all parts take together
+  std::optional<LoraSchedule> schedule;
+  bool is_recognised = false;  // whether the schedule follows from what the files say
+};
+
+// A file of a folder of LoRAs that the model was loaded without.
+struct SkippedLora {
+  std::string name;
+  std::string path;
+  absl::Status error;
 };
 
 }  // namespace wan

@@ -18,6 +18,8 @@ inline constexpr int kMaxSide = 4096;
 inline constexpr int kMaxLatentFrames = 1024;
 // The most frames per second of the video file; the least is 1.
 inline constexpr int kMaxFps = 120;
+// The largest guidance scale; the least is 0.
+inline constexpr double kMaxGuidanceScale = 100;
 // The most denoising steps; the fewest is 1.
 inline constexpr int kMaxFlowSteps = 1000;
 

@@ -2,7 +2,10 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <set>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/file_problem.h"
@@ -31,7 +34,52 @@ absl::Status NoPeftFolder(const std::string& path) {
                    found.empty() ? "" : absl::StrCat(", for example ", found.front())));
 }
 
+// Returns the names that a file has on disk and in its metadata, where trainers write its title.
+// Files of PEFT and of Wan2.2-Lightning all have the same name, and their folders have others.
+std::vector<std::string> NamesOf(const std::filesystem::path& path, const TensorFile& file) {
+  const std::string stem = path.stem().string();
+  const bool says_nothing =
+      path.filename() == kPeftModel || stem == "high_noise_model" || stem == "low_noise_model";
+  std::vector<std::string> names = {(says_nothing ? path.parent_path() : path).filename().string()};
+  for (const char* const key : {"modelspec.title", "ss_output_name", "title", "name"}) {
+    const auto found = file.metadata.find(key);
+    if (found != file.metadata.end()) names.push_back(found->second);
+  }
+  return names;
+}
+
+const char* KindOf(const LoraTerm& term) {
+  switch (term.form) {
+    case LoraForm::kOne:
+      return term.IsDifference() ? "difference" : "LoRA";
+    case LoraForm::kHadamard:
+      return "LoHa";
+    case LoraForm::kKronecker:
+      return "LoKr";
+  }
+  return "";
+}
+
 }  // namespace
+
+LoraPartDescription DescribeLora(const LoraFile& file) {
+  LoraPartDescription described;
+  std::set<std::string> targets;
+  std::set<std::string> kinds;
+  for (const LoraTerm& term : file.terms) {
+    targets.insert(term.target);
+    kinds.insert(KindOf(term));
+    if (term.magnitude != LoraMagnitude::kNone) kinds.insert("DoRA");
+    if (term.IsDifference()) continue;
+    described.min_factor = std::min(described.min_factor.value_or(term.factor), term.factor);
+    described.max_factor = std::max(described.max_factor.value_or(term.factor), term.factor);
+  }
+  described.kinds.assign(kinds.begin(), kinds.end());
+  described.rank = file.rank;
+  described.tensors = static_cast<int64_t>(targets.size());
+  described.left_out_tensors = file.left_out;
+  return described;
+}
 
 std::vector<const StoredTensor*> LoraTerm::Tensors() const {
   std::vector<const StoredTensor*> tensors;
@@ -65,7 +113,9 @@ absl::StatusOr<LoraFile> ReadLoraFile(const std::string& path, const Transformer
       LoraAlpha::Read(*file, has_config ? config_path.string() : "");
   if (!alpha.ok()) return alpha.status();
   absl::StatusOr<LoraFile> lora = BuildLora(*file, config, *alpha);
-  if (lora.ok()) lora->files = std::move(files);
+  if (!lora.ok()) return lora;
+  lora->files = std::move(files);
+  lora->names = NamesOf(file_path, *file);
   return lora;
 }
 

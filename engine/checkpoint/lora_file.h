@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/lora.h"
 #include "engine/api/model_file.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/formats/tensor_file.h"
@@ -70,9 +71,15 @@ struct LoraFile {
   // The tensors that were skipped because they belong to the image branch of Wan2.1's models,
   // sorted by name.
   std::vector<std::string> left_out;
+  // What the file is called: its name (or that of its folder, if the file's says nothing), and the
+  // titles in its metadata.
+  std::vector<std::string> names;
   int64_t rank = 0;    // largest rank of any term
   uint64_t bytes = 0;  // bytes of all terms together
 };
+
+// Describes what a file changes; expert and path stay unset.
+LoraPartDescription DescribeLora(const LoraFile& file);
 
 // Reads a safetensors file, or a folder that PEFT wrote (adapter_model.safetensors with
 // adapter_config.json). docs/use/lora.md describes the styles of keys and the scaling. Thread-safe.

@@ -12,6 +12,7 @@
 
 #include "engine/inspect/checkpoint_report.h"
 #include "engine/inspect/diffusers_layout.h"
+#include "engine/inspect/lora_report.h"
 #include "engine/inspect/memory_report.h"
 #include "engine/inspect/token_service.h"
 
@@ -31,6 +32,16 @@ int InspectCheckpoint(const std::string& path, bool as_json) {
     PrintJson(report);
   } else {
     std::cout << wan::ReportText(report);
+  }
+  return report["ok"].get<bool>() ? kOk : kDamaged;
+}
+
+int InspectLora(const std::string& path, const std::string& model, bool as_json) {
+  const nlohmann::ordered_json report = wan::InspectLora(path, model);
+  if (as_json) {
+    PrintJson(report);
+  } else {
+    std::cout << wan::LoraReportText(report);
   }
   return report["ok"].get<bool>() ? kOk : kDamaged;
 }
@@ -124,7 +135,8 @@ int WriteDiffusers(const std::string& from, const std::string& to) {
 
 int main(int argc, char** argv) {
   CLI::App app{
-      "Describes Wan checkpoints. Exit codes: 0 the checkpoint is sound (plan: everything fits), "
+      "Describes Wan checkpoints and LoRAs. Exit codes: 0 the file is sound (plan: everything "
+      "fits), "
       "1 it is damaged (plan: something does not fit), 2 wrong usage."};
   app.require_subcommand(1);
   std::string path;
@@ -137,6 +149,14 @@ int main(int argc, char** argv) {
                    "Folder of the checkpoint, a component's file, KEY=FILE,..., or synthetic:NAME")
       ->required();
   checkpoint->add_flag("--json", as_json, "One JSON object in place of the text");
+  CLI::App* const lora = app.add_subcommand(
+      "lora", "Prints what a LoRA changes in a model, its factor, and what it leaves out");
+  std::string model;
+  lora->add_option("FILE", path, "The LoRA: a safetensors file, or a folder that PEFT wrote")
+      ->required();
+  lora->add_option("MODEL", model, "Folder of the model's checkpoint, or synthetic:NAME")
+      ->required();
+  lora->add_flag("--json", as_json, "One JSON object in place of the text");
   CLI::App* const tokens = app.add_subcommand("tokens",
                                               "Reads lines {\"text\": ...} from stdin; answers "
                                               "each with {\"cleaned\": ..., \"ids\": [...]} or "
@@ -177,6 +197,7 @@ int main(int argc, char** argv) {
     return app.exit(error) == 0 ? kOk : kUsage;
   }
   if (diffusers->parsed()) return WriteDiffusers(path, to);
+  if (lora->parsed()) return InspectLora(path, model, as_json);
   if (plan->parsed()) {
     return ReadFlags(flags, question) ? PlanMemory(question, as_json) : kUsage;
   }

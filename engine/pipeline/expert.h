@@ -23,7 +23,7 @@ struct ExpertReplica {
 struct Expert {
   ExpertRole role = ExpertRole::kOnly;  // the expert that steps name by StepPlan::expert
   ModelComponent component = ModelComponent::kTransformer;
-  std::unique_ptr<VideoTransformer> transformer;
+  std::shared_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: there are no LoRAs
   // The device of `weights`. This is the model's device, unless a group gives its experts different

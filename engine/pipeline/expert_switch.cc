@@ -15,11 +15,13 @@ ExpertSwitch::ExpertSwitch(const GenerationPlan& plan, const PipelineModel& mode
     if (expert.loras == nullptr) continue;
     const c10::DeviceGuard on_its_device(expert.device);
     bool changes = expert.weights->SetPatch(
-        expert.loras->PatchFor(*expert.weights, plan_.request.loras), gate_.stop_token());
+        expert.loras->PatchFor(*expert.weights, expert.role, plan_.request.loras),
+        gate_.stop_token());
     for (const ExpertReplica& replica : expert.replicas) {
       const c10::DeviceGuard on_device(replica.device);
       changes |= replica.weights->SetPatch(
-          replica.loras->PatchFor(*replica.weights, plan_.request.loras), gate_.stop_token());
+          replica.loras->PatchFor(*replica.weights, expert.role, plan_.request.loras),
+          gate_.stop_token());
     }
     if (changes) to_merge_.insert(&expert);
   }

@@ -28,7 +28,13 @@ std::string SuspectsOf(const GenerationPlan& plan, const Stage& stage) {
   if (stage.kind == StageKind::kT5Encoding || stage.kind == StageKind::kVaeEncoding) return "";
   std::vector<std::string> loras;
   for (const LoraScale& lora : plan.request.loras) {
-    if (lora.scale != 0) loras.push_back(absl::StrCat(lora.name, " with scale ", lora.scale));
+    double scale = lora.scale;
+    if (!plan.steps.empty()) {
+      const bool is_step = stage.kind == StageKind::kStepInference;
+      const auto last = plan.steps.size() - 1;
+      scale = lora.For(plan.steps[is_step ? static_cast<size_t>(stage.step) : last].expert);
+    }
+    if (scale != 0) loras.push_back(absl::StrCat(lora.name, " with scale ", scale));
   }
   return absl::StrJoin(loras, ", ");
 }

@@ -16,14 +16,14 @@
 namespace wan {
 
 // The pipeline uses the parts for one generation and moves their weights as the plan says. If a
-// component's `weights` are null, they never move.
+// component's `weights` are null, they never move. A copy shares all parts but the LoRAs' names.
 struct PipelineModel {
   PlannedModel planned;
-  std::unique_ptr<Tokenizer> tokenizer;  // null for a synthetic checkpoint
-  std::unique_ptr<TextEncoder> text_encoder;
+  std::shared_ptr<Tokenizer> tokenizer;  // null for a synthetic checkpoint
+  std::shared_ptr<TextEncoder> text_encoder;
   std::shared_ptr<ComponentWeights> text_encoder_weights;
   std::vector<Expert> experts;
-  std::unique_ptr<VideoAutoencoder> vae;
+  std::shared_ptr<VideoAutoencoder> vae;
   std::shared_ptr<ComponentWeights> vae_weights;
   c10::Device device = c10::kCPU;  // the device of latents and noise
 };

@@ -6,6 +6,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/api/request_limits.h"
 #include "engine/media/image_decode.h"
+#include "engine/planning/lora_schedule.h"
 #include "engine/planning/plan.h"
 #include "engine/text/cleaning.h"
 
@@ -83,7 +84,12 @@ absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits) {
   const GenerationRequest resolved = ResolveRequest(request, model, drawn_seed);
-  return MakePlan(resolved, model, InspectRequest(resolved, model, tokenizer), limits);
+  InspectedRequest inspected = InspectRequest(resolved, model, tokenizer);
+  // Only the request as it came says what is to be taken from the LoRAs' schedules.
+  if (auto problem = ProblemOfLoraSchedules(model, request); problem.has_value()) {
+    inspected.violations.push_back(*std::move(problem));
+  }
+  return MakePlan(resolved, model, inspected, limits);
 }
 
 }  // namespace wan

@@ -17,7 +17,9 @@
 #include "engine/costs/wan/transformer_cost.h"
 #include "engine/costs/wan/umt5_cost.h"
 #include "engine/costs/wan/vae_cost.h"
+#include "engine/planning/lora_schedule.h"
 #include "engine/planning/plan_memory.h"
+#include "engine/planning/sigma_rules.h"
 #include "engine/planning/size_rules.h"
 #include "engine/planning/step_reuse.h"
 #include "engine/planning/tile_geometry.h"
@@ -131,9 +133,22 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   }
   for (size_t i = 0; i < request.guidance_scale.size(); ++i) {
     violations.CheckRange(absl::StrCat("guidance_scale[", i, "]"), request.guidance_scale[i], 0,
-                          100);
+                          kMaxGuidanceScale);
   }
   violations.CheckRange("shift", *request.shift, kMinFlowShift, kMaxFlowShift);
+  if (!request.sigmas.empty()) {
+    if (auto problem = ProblemOfSigmas(request.sigmas, *request.steps); problem.has_value()) {
+      violations.Add("sigmas", *std::move(problem));
+    }
+    if (request.solver != kSolverOfSigmas) {
+      violations.Add("solver", absl::StrCat("is '", request.solver, "'; must be ", kSolverOfSigmas,
+                                            " for a request with sigmas"));
+    }
+  }
+  if (request.boundary_step.has_value()) {
+    auto problem = ProblemOfBoundary(*request.boundary_step, *request.steps, family);
+    if (problem.has_value()) violations.Add("boundary_step", *std::move(problem));
+  }
   const std::vector<std::string> solvers = FlowSolverNames();
   if (std::find(solvers.begin(), solvers.end(), request.solver) == solvers.end()) {
     violations.Add("solver", absl::StrCat("is '", request.solver, "'; must be one of ",
@@ -182,6 +197,15 @@ void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
                      absl::StrCat("'", lora.name, "' is named twice; name each LoRA once"));
     }
     violations.CheckRange(field + ".scale", lora.scale, -kMaxLoraScale, kMaxLoraScale);
+    for (const auto& [name, scale] :
+         {std::pair("high_scale", lora.high_scale), std::pair("low_scale", lora.low_scale)}) {
+      if (!scale.has_value()) continue;
+      const std::string own = absl::StrCat(field, ".", name);
+      violations.CheckRange(own, *scale, -kMaxLoraScale, kMaxLoraScale);
+      if (model.family->experts.size() > 1) continue;
+      violations.Add(own, absl::StrCat("is ", *scale, "; must be left out, because ",
+                                       std::string(NameOf(model.family->id)), " has one expert"));
+    }
   }
 }
 
@@ -206,6 +230,12 @@ void CheckFewStep(const GenerationRequest& request, const SamplingDefaults& fixe
     violations.Add("negative_prompt",
                    "must be left out, because this few-step model runs without guidance");
   }
+  if (!request.sigmas.empty()) {
+    violations.Add("sigmas", "must be left out, because this few-step model has its own");
+  }
+  if (request.boundary_step.has_value()) {
+    violations.Add("boundary_step", "must be left out, because this few-step model has its own");
+  }
 }
 
 // Checks a request for a job that measures ratios.
@@ -225,23 +255,32 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
   }
 }
 
+constexpr double kTrainTimesteps = 1000;
+
 absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
                                           const PlannedModel& model) {
   if (model.few_step.has_value()) {
     return MakeEulerSchedule(model.few_step->timesteps, *request.shift, model.few_step->rounding);
+  }
+  if (!request.sigmas.empty()) {
+    std::vector<double> timesteps;
+    for (const double sigma : request.sigmas) timesteps.push_back(sigma * kTrainTimesteps);
+    return MakeEulerSchedule(timesteps, *request.shift);
   }
   return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
 }
 
 // Assigns each step its expert and guidance scale.
 std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const PlannedModel& model,
-                                const std::vector<double>& guidance_scale) {
-  constexpr double kTrainTimesteps = 1000;
+                                const GenerationRequest& request) {
+  const std::vector<double>& guidance_scale = request.guidance_scale;
   const std::span<const ExpertRole> experts = model.family->experts;
   std::vector<StepPlan> steps;
   for (size_t i = 0; i < timesteps.size(); ++i) {
     bool low_noise = true;
-    if (model.few_step.has_value() && model.few_step->boundary_step_index.has_value()) {
+    if (request.boundary_step.has_value()) {
+      low_noise = static_cast<int>(i) >= *request.boundary_step;
+    } else if (model.few_step.has_value() && model.few_step->boundary_step_index.has_value()) {
       low_noise = static_cast<int>(i) >= *model.few_step->boundary_step_index;
     } else if (model.expert_boundary.has_value()) {
       low_noise = timesteps[i] < *model.expert_boundary * kTrainTimesteps;
@@ -321,7 +360,18 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
 
 GenerationRequest ResolveRequest(GenerationRequest request, const PlannedModel& model,
                                  int64_t drawn_seed) {
+  const bool is_few_step = TakeLoraSchedule(model, request);
+  if (!request.sigmas.empty()) {
+    if (!request.steps) request.steps = static_cast<int>(request.sigmas.size());
+    if (request.solver.empty()) request.solver = kSolverOfSigmas;
+  }
+  const bool chooses_quality = request.quality.has_value();
   FillUnset(model.Defaults(), request);
+  // The operator's default suits schedules of many steps.
+  if (is_few_step && !chooses_quality && request.quality == Quality::kFast &&
+      ProblemOfFast(request, model, /*guided=*/false).has_value()) {
+    request.quality = Quality::kHigh;
+  }
   if (!request.seed || *request.seed < 0) request.seed = drawn_seed;
   if (request.image != nullptr && !request.background) request.background = Color();
   return request;
@@ -379,7 +429,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   plan.request.size_is_exact = true;
   absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
   if (!schedule.ok()) return schedule.status();
-  plan.steps = PlanSteps(schedule->timesteps, model, plan.request.guidance_scale);
+  plan.steps = PlanSteps(schedule->timesteps, model, plan.request);
   plan.sigmas = std::move(schedule->sigmas);
   if (fast) PlanFastSteps(model, plan);
   absl::StatusOr<std::optional<ResidencyChoice>> memory =

@@ -22,6 +22,7 @@ struct PlannedLora {
   // expert.
   std::vector<std::optional<LoraFootprint>> experts;
   uint64_t host_bytes = 0;  // bytes of host memory that its matrices take
+  std::optional<LoraSchedule> schedule = {};
 };
 
 struct PlannedModel {

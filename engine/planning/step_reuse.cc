@@ -85,6 +85,11 @@ std::optional<std::string> ProblemOfFast(const GenerationRequest& request,
   if (model.few_step.has_value()) {
     return absl::StrCat(kMust, "for this few-step model, which has no steps to skip");
   }
+  if (!request.sigmas.empty() || request.boundary_step.has_value()) {
+    return absl::StrCat(kMust,
+                        "for a request with sigmas or a boundary_step, as few-step LoRAs "
+                        "have them, which has no steps to skip");
+  }
   const StepRatios* const ratios = RatiosOf(model, request.image != nullptr);
   if (ratios == nullptr) {
     return absl::StrCat(kMust, "for this model until its ratios are measured: wanctl calibrate ",

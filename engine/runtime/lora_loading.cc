@@ -3,13 +3,14 @@
 #include <c10/core/DeviceGuard.h>
 
 #include <algorithm>
-#include <map>
 #include <set>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "engine/weights/lora_weights.h"
+#include "engine/api/model_file.h"
+#include "engine/checkpoint/known_loras.h"
+#include "engine/planning/lora_schedule.h"
 
 namespace wan {
 namespace {
@@ -29,39 +30,116 @@ std::string Names(std::span<const ExpertRole> experts) {
 
 absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
                                               const Checkpoint& checkpoint,
-                                              std::span<const ExpertRole> experts) {
+                                              const ModelFamily& family, const OpenedLoras* known) {
   OpenedLoras opened;
-  opened.roles_.assign(experts.begin(), experts.end());
+  opened.roles_.assign(family.experts.begin(), family.experts.end());
   for (const LoraSource& source : sources) {
-    if (source.expert.has_value() &&
-        std::find(experts.begin(), experts.end(), *source.expert) == experts.end()) {
-      return Named(source,
-                   absl::InvalidArgumentError(absl::StrCat(
-                       source.path, " is for the expert '", Name(*source.expert),
-                       "', which the model does not have; its experts are: ", Names(experts))));
-    }
-    Lora& lora = opened.Find(source.name);
-    std::shared_ptr<const LoraFile> shared;  // experts of equal dimensions share one reading
-    for (size_t i = 0; i < experts.size(); ++i) {
-      if (source.expert.has_value() && source.expert != experts[i]) continue;
-      const int expert = static_cast<int>(i);
-      Part& part = lora.experts[i];
-      if (part.file != nullptr) {
-        return Named(source, absl::InvalidArgumentError(absl::StrCat(
-                                 "has two files for the expert '", Name(experts[i]), "', ",
-                                 part.path, " and ", source.path, "; keep one")));
+    if (opened.IsSkipped(source.name)) continue;
+    const absl::Status status = opened.Add(source, checkpoint, family, known);
+    if (status.ok()) continue;
+    if (!source.found) return Named(source, status);
+    opened.Skip(sources, source.name, Named(source, status));
+  }
+  for (const Lora& lora : opened.loras_) {
+    for (const LoraSource& source : sources) {
+      if (source.name != lora.name) continue;
+      for (const Part& part : lora.experts) {
+        if (part.reading != nullptr && part.path == source.path) {
+          opened.AddFiles(source, part.reading->file);
+        }
       }
-      const TransformerConfig& config = checkpoint.transformer_config(expert);
-      if (shared == nullptr || config != checkpoint.transformer_config(expert - 1)) {
-        absl::StatusOr<LoraFile> file = ReadLoraFile(source.path, config);
-        if (!file.ok()) return Named(source, file.status());
-        shared = std::make_shared<const LoraFile>(*std::move(file));
-        opened.AddFiles(source, *shared);
-      }
-      part = {source.path, shared};
     }
   }
+  opened.Recognise(checkpoint);
   return opened;
+}
+
+absl::Status OpenedLoras::Add(const LoraSource& source, const Checkpoint& checkpoint,
+                              const ModelFamily& family, const OpenedLoras* known) {
+  const std::span<const ExpertRole> experts = family.experts;
+  if (source.expert.has_value() &&
+      std::find(experts.begin(), experts.end(), *source.expert) == experts.end()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(source.path, " is for the expert '", Name(*source.expert),
+                     "', which the model does not have; its experts are: ", Names(experts)));
+  }
+  Lora& lora = Find(source.name);
+  if (source.schedule.has_value()) {
+    absl::Status sound = CheckLoraSchedule(*source.schedule, family);
+    if (!sound.ok()) return sound;
+    if (lora.schedule.has_value() && lora.schedule != source.schedule) {
+      return absl::InvalidArgumentError("has two files with different schedules; give them one");
+    }
+    lora.schedule = source.schedule;
+  }
+  std::shared_ptr<Reading> shared;  // experts of equal dimensions share one reading
+  for (size_t i = 0; i < experts.size(); ++i) {
+    if (source.expert.has_value() && source.expert != experts[i]) continue;
+    const int expert = static_cast<int>(i);
+    Part& part = lora.experts[i];
+    if (part.reading != nullptr) {
+      return absl::InvalidArgumentError(absl::StrCat("has two files for the expert '",
+                                                     Name(experts[i]), "', ", part.path, " and ",
+                                                     source.path, "; keep one"));
+    }
+    const TransformerConfig& config = checkpoint.transformer_config(expert);
+    if (shared == nullptr || config != checkpoint.transformer_config(expert - 1)) {
+      shared = known == nullptr ? nullptr : known->StillValid(source, i);
+      if (shared == nullptr) {
+        absl::StatusOr<LoraFile> file = ReadLoraFile(source.path, config);
+        if (!file.ok()) return file.status();
+        shared = std::make_shared<Reading>(Reading{*std::move(file), nullptr});
+      }
+    }
+    part = {source.path, shared};
+  }
+  return absl::OkStatus();
+}
+
+std::shared_ptr<OpenedLoras::Reading> OpenedLoras::StillValid(const LoraSource& source,
+                                                              size_t expert) const {
+  for (const Lora& lora : loras_) {
+    const Part& part = lora.experts[expert];
+    if (part.reading == nullptr || part.path != source.path) continue;
+    const std::vector<ModelFile>& files = part.reading->file.files;
+    const bool unchanged = std::all_of(files.begin(), files.end(), [](const ModelFile& file) {
+      const absl::StatusOr<FileVersion> version = FileVersion::Of(file.path);
+      return version.ok() && *version == file.version;
+    });
+    if (unchanged) return part.reading;
+  }
+  return nullptr;
+}
+
+bool OpenedLoras::IsSkipped(const std::string& name) const {
+  return std::any_of(skipped_.begin(), skipped_.end(),
+                     [&](const SkippedLora& lora) { return lora.name == name; });
+}
+
+void OpenedLoras::Skip(const std::vector<LoraSource>& sources, const std::string& name,
+                       const absl::Status& error) {
+  std::erase_if(loras_, [&](const Lora& lora) { return lora.name == name; });
+  for (const LoraSource& source : sources) {
+    if (source.name == name) skipped_.push_back({name, source.path, error});
+  }
+}
+
+void OpenedLoras::Recognise(const Checkpoint& checkpoint) {
+  if (roles_.size() < 2) return;  // the published LoRAs are for models with two experts
+  for (Lora& lora : loras_) {
+    if (lora.schedule.has_value()) continue;
+    std::optional<LoraSchedule> recognised;
+    bool all = true;
+    for (size_t i = 0; i < lora.experts.size(); ++i) {
+      if (lora.experts[i].reading == nullptr) continue;
+      recognised = RecogniseSchedule(lora.experts[i].reading->file,
+                                     checkpoint.transformer_config(static_cast<int>(i)));
+      all = all && recognised.has_value();
+    }
+    if (!all) continue;
+    lora.schedule = recognised;
+    lora.is_recognised = recognised.has_value();
+  }
 }
 
 void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
@@ -88,11 +166,32 @@ OpenedLoras::Lora& OpenedLoras::Find(const std::string& name) {
 }
 
 uint64_t OpenedLoras::HostBytes(const Lora& lora) {
-  std::set<const LoraFile*> files;
-  for (const Part& part : lora.experts) files.insert(part.file.get());
+  std::set<const Reading*> readings;
+  for (const Part& part : lora.experts) readings.insert(part.reading.get());
   uint64_t bytes = 0;
-  for (const LoraFile* const file : files) bytes += file == nullptr ? 0 : file->bytes;
+  for (const Reading* const reading : readings) {
+    bytes += reading == nullptr ? 0 : reading->file.bytes;
+  }
   return bytes;
+}
+
+uint64_t OpenedLoras::MissingBytes() const {
+  std::set<const Reading*> missing;
+  for (const Lora& lora : loras_) {
+    for (const Part& part : lora.experts) {
+      if (part.reading != nullptr && part.reading->weights == nullptr) {
+        missing.insert(part.reading.get());
+      }
+    }
+  }
+  uint64_t bytes = 0;
+  for (const Reading* const reading : missing) bytes += reading->file.bytes;
+  return bytes;
+}
+
+bool OpenedLoras::Changes(size_t expert) const {
+  return std::any_of(loras_.begin(), loras_.end(),
+                     [&](const Lora& lora) { return lora.experts[expert].reading != nullptr; });
 }
 
 std::vector<PlannedLora> OpenedLoras::Plan() const {
@@ -101,9 +200,10 @@ std::vector<PlannedLora> OpenedLoras::Plan() const {
     PlannedLora& added = planned.emplace_back();
     added.name = lora.name;
     added.host_bytes = HostBytes(lora);
+    if (lora.schedule.has_value() && lora.schedule->steps > 0) added.schedule = lora.schedule;
     for (const Part& part : lora.experts) {
-      added.experts.push_back(part.file == nullptr ? std::nullopt
-                                                   : std::optional(FootprintOf(*part.file)));
+      added.experts.push_back(
+          part.reading == nullptr ? std::nullopt : std::optional(FootprintOf(part.reading->file)));
     }
   }
   return planned;
@@ -115,34 +215,24 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
     LoraDescription& added = descriptions.emplace_back();
     added.name = lora.name;
     added.host_bytes = HostBytes(lora);
+    if (lora.schedule.has_value() && lora.schedule->steps > 0) added.schedule = lora.schedule;
+    added.is_recognised = lora.is_recognised;
     for (size_t i = 0; i < lora.experts.size(); ++i) {
       const Part& part = lora.experts[i];
-      if (part.file == nullptr) continue;
-      std::set<std::string> targets;
-      for (const LoraTerm& term : part.file->terms) targets.insert(term.target);
-      LoraPartDescription& described = added.parts.emplace_back();
+      if (part.reading == nullptr) continue;
+      LoraPartDescription& described = added.parts.emplace_back(DescribeLora(part.reading->file));
       described.expert = roles_[i];
       described.path = part.path;
-      described.rank = part.file->rank;
-      described.tensors = static_cast<int64_t>(targets.size());
-      described.left_out_tensors = part.file->left_out;
-      for (const LoraTerm& term : part.file->terms) {
-        if (term.IsDifference()) continue;
-        described.min_factor = std::min(described.min_factor.value_or(term.factor), term.factor);
-        described.max_factor = std::max(described.max_factor.value_or(term.factor), term.factor);
-      }
     }
   }
   return descriptions;
 }
 
-void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const {
-  // Experts that share a file share its factors as well.
-  std::map<const LoraFile*, std::shared_ptr<const LoraWeights>> loaded;
+void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) {
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
-      const LoraFile* const file = lora.experts[i].file.get();
-      if (file == nullptr) continue;
+      Reading* const reading = lora.experts[i].reading.get();
+      if (reading == nullptr) continue;
       Expert& expert = experts[i];
       const c10::DeviceGuard on_its_device(expert.device);
       if (expert.loras == nullptr) {
@@ -152,9 +242,10 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
           expert.weights->KeepHostCopy(stop);
         }
       }
-      std::shared_ptr<const LoraWeights>& weights = loaded[file];
-      if (weights == nullptr) weights = LoraWeights::Load(*file, expert.weights->mover(), stop);
-      expert.loras->Add(lora.name, weights);
+      if (reading->weights == nullptr) {
+        reading->weights = LoraWeights::Load(reading->file, expert.weights->mover(), stop);
+      }
+      expert.loras->Add(lora.name, reading->weights);
       for (ExpertReplica& replica : expert.replicas) {
         if (replica.loras == nullptr) {
           const c10::DeviceGuard on_device(replica.device);
@@ -162,7 +253,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
           replica.weights->KeepHostCopy(stop);
         }
         // Host memory that is pinned for one device is pinned for all.
-        replica.loras->Add(lora.name, weights);
+        replica.loras->Add(lora.name, reading->weights);
       }
     }
   }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <vector>
@@ -11,22 +12,26 @@
 #include "engine/api/lora.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/lora_file.h"
+#include "engine/families/model_family.h"
 #include "engine/pipeline/expert.h"
 #include "engine/planning/planned_model.h"
+#include "engine/weights/lora_weights.h"
 
 namespace wan {
 
 // The configured LoRAs: their files are mapped and checked against a checkpoint. No weights are
-// needed for that, so a bad file is reported before loading takes minutes.
+// needed for that, so a bad file is reported before loading takes minutes. Not thread-safe.
 class OpenedLoras {
  public:
-  // Opens and checks the files of `sources`. `experts` lists the model's experts in the
-  // checkpoint's order. INVALID_ARGUMENT if a source is for an expert that the model does not have,
-  // or if one expert has two files of one LoRA; otherwise the errors of ReadLoraFile. Every message
-  // names the LoRA.
+  // Opens and checks the files of `sources` for a model of the family. Files that `known` has, and
+  // that have not changed since, are not read again. INVALID_ARGUMENT if a source is for an expert
+  // that the model does not have, if one expert has two files of one LoRA, or if a schedule is
+  // wrong or differs from that of the LoRA's other file; otherwise the errors of ReadLoraFile.
+  // Every message names the LoRA. A LoRA with a source that was found (LoraSource::found) and is
+  // refused is skipped.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
-                                          const Checkpoint& checkpoint,
-                                          std::span<const ExpertRole> experts);
+                                          const Checkpoint& checkpoint, const ModelFamily& family,
+                                          const OpenedLoras* known = nullptr);
 
   // Each function returns one entry per LoRA, in the order of their names.
   std::vector<PlannedLora> Plan() const;
@@ -34,24 +39,50 @@ class OpenedLoras {
 
   // The files that were read, in the order of their names.
   const std::vector<ModelFile>& files() const { return files_; }
+  // The sources of LoRAs that were skipped, in their order.
+  const std::vector<SkippedLora>& skipped() const { return skipped_; }
 
-  // Copies the factors into host memory from which the experts' devices can copy fast. Also makes
-  // host copies of the experts' weights, which restore them after a job. Throws
+  // Returns the bytes of host memory that AddTo will take for factors that are not there yet.
+  uint64_t MissingBytes() const;
+  // Returns whether some LoRA changes the expert with this index.
+  bool Changes(size_t expert) const;
+
+  // Adds the LoRAs to the experts' libraries, and makes libraries where they are missing. Copies
+  // factors that are not there yet into host memory from which the experts' devices can copy fast.
+  // Also makes host copies of the experts' weights, which restore them after a job. Throws
   // c10::OutOfMemoryError if host memory runs out, and StatusException (CANCELLED) after a stop
   // request.
-  void AddTo(std::vector<Expert>& experts, const std::stop_token& stop) const;
+  void AddTo(std::vector<Expert>& experts, const std::stop_token& stop);
 
  private:
+  // A file that was read; experts and models that use the same file share it.
+  struct Reading {
+    LoraFile file;
+    std::shared_ptr<const LoraWeights> weights;  // null until AddTo has copied the factors
+  };
   struct Part {
     std::string path;
-    std::shared_ptr<const LoraFile> file;  // null: the LoRA does not change this expert
+    std::shared_ptr<Reading> reading;  // null: the LoRA does not change this expert
   };
   struct Lora {
     std::string name;
     std::vector<Part> experts;
+    std::optional<LoraSchedule> schedule = {};  // with 0 steps: somebody said that there is none
+    bool is_recognised = false;
   };
 
   Lora& Find(const std::string& name);
+  // Opens one source. Returns an error without the LoRA's name.
+  absl::Status Add(const LoraSource& source, const Checkpoint& checkpoint,
+                   const ModelFamily& family, const OpenedLoras* known);
+  // Returns the reading of a source that is still valid; null if there is none.
+  std::shared_ptr<Reading> StillValid(const LoraSource& source, size_t expert) const;
+  // Removes the LoRA of this name, and notes its sources and the error of one of them.
+  void Skip(const std::vector<LoraSource>& sources, const std::string& name,
+            const absl::Status& error);
+  bool IsSkipped(const std::string& name) const;
+  // Gives LoRAs without a schedule the one of the published LoRA that they are.
+  void Recognise(const Checkpoint& checkpoint);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
   // Returns the bytes of a LoRA's factors; a factor that several experts share counts once.
   static uint64_t HostBytes(const Lora& lora);
@@ -59,6 +90,7 @@ class OpenedLoras {
   std::vector<ExpertRole> roles_;  // the model's experts
   std::vector<Lora> loras_;
   std::vector<ModelFile> files_;
+  std::vector<SkippedLora> skipped_;
 };
 
 }  // namespace wan

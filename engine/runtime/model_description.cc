@@ -112,12 +112,19 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
   description.experts = static_cast<int>(family.experts.size());
+  DescribeLoras(checkpoint, loras, description);
+  return description;
+}
+
+void DescribeLoras(const Checkpoint& checkpoint, const OpenedLoras& loras,
+                   ModelDescription& description) {
   description.loras = loras.Describe();
+  description.skipped_loras = loras.skipped();
+  description.files.clear();
   // No checkpoint has a folder "loras/", so these names cannot collide with those of its files.
   std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras.files().begin(),
              loras.files().end(), std::back_inserter(description.files),
              [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
-  return description;
 }
 
 }  // namespace wan

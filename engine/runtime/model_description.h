@@ -20,4 +20,8 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
                                const OpenedLoras& loras, const PipelineModel& model,
                                std::span<const c10::Device> devices, const LoadOptions& options);
 
+// Sets the members of `description` that depend on the LoRAs.
+void DescribeLoras(const Checkpoint& checkpoint, const OpenedLoras& loras,
+                   ModelDescription& description);
+
 }  // namespace wan

@@ -87,11 +87,11 @@ class LoadingPart {
   double start_;
 };
 
-// Moves what a Load function returned to `slot`. If the Load function returned an error, which
-// names file and tensor, prefixes the component's name.
-template <typename Loaded, typename Part>
+// Moves what a Load function returned to `slot`, a unique_ptr or shared_ptr. If the Load function
+// returned an error, which names file and tensor, prefixes the component's name.
+template <typename Loaded, typename Slot>
 absl::Status Take(std::string_view part, absl::StatusOr<std::unique_ptr<Loaded>> loaded,
-                  std::unique_ptr<Part>& slot) {
+                  Slot& slot) {
   if (!loaded.ok()) {
     return absl::Status(loaded.status().code(),
                         absl::StrCat(std::string(part), ": ", loaded.status().message()));
@@ -162,7 +162,7 @@ class ModelLoading {
   PipelineModel& pipeline_ = model_->pipeline;
   PlannedModel& planned_ = pipeline_.planned;
   std::shared_ptr<const Checkpoint> checkpoint_;
-  std::optional<OpenedLoras> loras_;
+  std::shared_ptr<OpenedLoras> loras_;
   std::vector<Place> places_;  // one place per PlannedModel::components
   std::vector<LoadedReplicas> replicas_;
   // The last member, because its threads use the others.
@@ -178,9 +178,9 @@ absl::Status ModelLoading::Open() {
   if (!planned.ok()) return planned.status();
   planned_ = *std::move(planned);
   absl::StatusOr<OpenedLoras> loras =
-      OpenedLoras::Open(spec_.loras, *checkpoint_, planned_.family->experts);
+      OpenedLoras::Open(spec_.loras, *checkpoint_, *planned_.family);
   if (!loras.ok()) return loras.status();
-  loras_ = *std::move(loras);
+  loras_ = std::make_shared<OpenedLoras>(*std::move(loras));
   planned_.loras = loras_->Plan();
   part_.End("checkpoint");
 
@@ -266,21 +266,23 @@ absl::Status ModelLoading::LoadExperts() {
 
 absl::Status ModelLoading::LoadAutoencoder() {
   const Place& place = places_.back();
+  std::unique_ptr<VideoAutoencoder> vae;
   absl::Status status = Take(NameOf(ModelComponent::kVae),
                              LoadWanVae(checkpoint_->vae(), checkpoint_->vae_config(),
                                         {.device = place.device,
                                          .weights = place.weights,
                                          .stop = options_.stop,
                                          .exchanges = options_.counters.exchanges}),
-                             pipeline_.vae);
+                             vae);
   if (!status.ok()) return status;
   pipeline_.vae_weights = place.weights;
   if (DecodesTogether(planned_)) {
     std::vector<std::unique_ptr<VideoAutoencoder>> ranks;
-    ranks.push_back(std::move(pipeline_.vae));
+    ranks.push_back(std::move(vae));
     for (LoadedReplicas& replica : replicas_) ranks.push_back(std::move(replica.vae));
-    pipeline_.vae = MakeGroupVae(std::move(ranks));
+    vae = MakeGroupVae(std::move(ranks));
   }
+  pipeline_.vae = std::move(vae);
   part_.End(NameOf(ModelComponent::kVae), pipeline_.vae->WeightBytes());
   return absl::OkStatus();
 }
@@ -291,6 +293,8 @@ std::shared_ptr<LoadedModel> ModelLoading::Finish() {
     devices.push_back(place.device);
     model_->weights.push_back(place.moves ? place.weights : nullptr);
   }
+  model_->checkpoint = checkpoint_;
+  model_->loras = loras_;
   model_->description = DescribeModel(spec_, *checkpoint_, *loras_, pipeline_, devices, options_);
   return model_;
 }
@@ -301,7 +305,7 @@ absl::Status CheckModelFiles(const ModelSpec& spec) {
   const absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint = Checkpoint::Open(spec.path);
   if (!checkpoint.ok()) return checkpoint.status();
   const ModelFamily& family = FindModelFamily((*checkpoint)->family());
-  return OpenedLoras::Open(spec.loras, **checkpoint, family.experts).status();
+  return OpenedLoras::Open(spec.loras, **checkpoint, family).status();
 }
 
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,

@@ -6,8 +6,10 @@
 
 #include "absl/status/statusor.h"
 #include "engine/api/engine.h"
+#include "engine/checkpoint/checkpoint.h"
 #include "engine/pipeline/pipeline_model.h"
 #include "engine/runtime/load_options.h"
+#include "engine/runtime/lora_loading.h"
 
 namespace wan {
 
@@ -19,6 +21,9 @@ struct LoadedModel {
   // The weights of each component, in the order of pipeline.planned.components; null for a
   // component that computes on the CPU.
   std::vector<std::shared_ptr<ComponentWeights>> weights;
+
+  std::shared_ptr<const Checkpoint> checkpoint;
+  std::shared_ptr<OpenedLoras> loras;
 };
 
 // Reads and checks the files of a model and of its LoRAs, but no weights. Any thread may call the
@@ -29,5 +34,14 @@ absl::Status CheckModelFiles(const ModelSpec& spec);
 // is left in memory. Call the function on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
+
+// Returns `model` with the LoRAs of `spec`. Both share all components, so no weights are read, and
+// only LoRAs that `model` lacks are. `model` stays as it is, also after an error: those of
+// OpenedLoras::Open, FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if host memory, of which
+// `options` has the available bytes, does not suffice. Throws what OpenedLoras::AddTo throws. Call
+// the function on the thread that computes.
+absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& model,
+                                                            const ModelSpec& spec,
+                                                            const LoadOptions& options);
 
 }  // namespace wan

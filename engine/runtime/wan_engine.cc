@@ -4,9 +4,12 @@
 
 #include <atomic>
 #include <cstdint>
+#include <filesystem>
 #include <optional>
 #include <random>
 #include <stop_token>
+#include <string>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -65,6 +68,12 @@ void RecordStop(const absl::Status& status, const StopTimer& timer, const at::De
   if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
+// Whether two paths name the same folder, if only over a link.
+bool IsSamePath(const std::string& one, const std::string& other) {
+  std::error_code error;
+  return one == other || std::filesystem::equivalent(one, other, error);
+}
+
 }  // namespace
 
 WanEngine::WanEngine(LoadOptions load_options, DeviceDescription device, PlanLimits limits,
@@ -108,7 +117,14 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   if (absl::Status status = EnterDevice(); !status.ok()) return status;
   const StopTimer timer(stop);
   Span span = recorder.StartSpan(StageKind::kModelInitialization);
-  if (models_.Find(spec.name).ok()) {
+  bool is_resident = false;
+  if (const auto resident = models_.Find(spec.name); resident.ok()) {
+    if (IsSamePath((*resident)->description.path, spec.path)) {
+      return span.Finish(ReplaceLoras(**resident, spec, stop));
+    }
+    is_resident = true;
+  }
+  if (is_resident) {
     // Check the new files before the resident model is freed: there may be no memory for both.
     absl::Status sound = CheckModelFiles(spec);
     if (sound.ok()) sound = UnloadModel(spec.name);
@@ -134,6 +150,18 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   memory_.RecordMemory(recorder);
   recorder.Record(attention);
   return span.Finish();
+}
+
+absl::Status WanEngine::ReplaceLoras(const LoadedModel& model, const ModelSpec& spec,
+                                     const std::stop_token& stop) {
+  LoadOptions options = load_options_;
+  options.stop = stop;
+  options.host_memory_bytes = memory_.HostMemory();
+  return CatchTorchErrors(absl::StrCat("loading the LoRAs of '", spec.name, "'"), [&] {
+    absl::StatusOr<std::shared_ptr<LoadedModel>> changed = WithOtherLoras(model, spec, options);
+    if (changed.ok()) models_.Put(spec.name, *std::move(changed));
+    return changed.status();
+  });
 }
 
 absl::StatusOr<std::optional<DeviceCanary>> WanEngine::RunCanary() {

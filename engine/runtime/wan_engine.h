@@ -44,6 +44,9 @@ class WanEngine final : public Engine {
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop, Span& span);
+  // Gives a resident model other LoRAs.
+  absl::Status ReplaceLoras(const LoadedModel& model, const ModelSpec& spec,
+                            const std::stop_token& stop);
   // Plans the shortest job of `shape` that runs all code of jobs of that shape.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;

@@ -9,14 +9,16 @@ void LoraLibrary::Add(const std::string& name, std::shared_ptr<const LoraWeights
 }
 
 std::shared_ptr<const WeightPatch> LoraLibrary::PatchFor(const ComponentWeights& weights,
+                                                         ExpertRole expert,
                                                          std::span<const LoraScale> choice) {
-  std::vector<LoraScale> changing;
+  std::vector<std::pair<std::string, double>> changing;
   std::vector<ScaledLora> scaled;
   for (const LoraScale& entry : choice) {
     const auto found = loras_.find(entry.name);
-    if (found == loras_.end() || entry.scale == 0) continue;
-    changing.push_back(entry);
-    scaled.push_back({found->second, entry.scale});
+    const double scale = entry.For(expert);
+    if (found == loras_.end() || scale == 0) continue;
+    changing.emplace_back(entry.name, scale);
+    scaled.push_back({found->second, scale});
   }
   if (changing != choice_) {
     patch_ = MakeLoraPatch(weights, scaled);

@@ -53,6 +53,13 @@ TEST(WanInspectTest, CheckpointSpeaksTextAndJson) {
   EXPECT_EQ(nlohmann::json::parse(damaged.output)["ok"], false);
 }
 
+TEST(WanInspectTest, LoraTellsWhatIsWrongWithAFile) {
+  const Result missing = Shell("$P lora /nowhere synthetic:ti2v-5b");
+  EXPECT_EQ(missing.code, 1);
+  EXPECT_THAT(missing.output, HasSubstr("problem       /nowhere: "));
+  EXPECT_EQ(Shell("$P lora /nowhere 2>&1").code, 2);
+}
+
 TEST(WanInspectTest, PlanTellsWhatFitsACard) {
   const Result fits = Shell("$P plan synthetic:ti2v-5b --memory 23.5 --shape 1280x704x121");
   EXPECT_EQ(fits.code, 0);

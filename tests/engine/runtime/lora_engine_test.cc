@@ -285,6 +285,116 @@ TEST_F(LoraEngineTest, BadRegistrationsLeaveNoModelBehind) {
   }
 }
 
+// The checkpoint is gone by then, and jobs still have the same bits.
+TEST_F(LoraEngineTest, LorasComeAndGoWithoutReadingTheModelAgain) {
+  for (const char* const checkpoint : {"ti2v-5b", "t2v-a14b"}) {
+    for (const Policy policy : {Policy::kResident, Policy::kHost, Policy::kStream}) {
+      SCOPED_TRACE(std::string(checkpoint) + " " + std::string(ResidencyPolicyName(policy)));
+      const LoraSource a = {"a", std::nullopt, File(checkpoint, 1)};
+      const LoraSource b = {"b", std::nullopt, File(checkpoint, 2)};
+      const auto both = MakeEngine(policy);
+      Load(*both, checkpoint, {a, b});
+      const std::string base = MustGive(*both, Request());
+      const std::string styled = MustGive(*both, Request({{"a", 1}, {"b", 0.5}}));
+
+      const std::filesystem::path link = folder_ / "model";
+      std::filesystem::create_directory_symlink(CheckpointDir() + "/" + checkpoint + "/original",
+                                                link);
+      const auto engine = MakeEngine(policy);
+      const auto load = [&](std::vector<LoraSource> loras) {
+        Recorder recorder(SystemClock(), engine->Monitor(), {});
+        return engine->LoadModel({"m", link.string(), std::move(loras)}, recorder);
+      };
+      ASSERT_TRUE(load({}).ok());
+      ASSERT_TRUE(engine->Warmup("m", {}).ok());
+      std::filesystem::remove(link);
+      EXPECT_TRUE(MustGive(*engine, Request()) == base);
+      ASSERT_TRUE(load({a}).ok());
+      MustGive(*engine, Request({{"a", 1}}));
+      // What is merged goes on with the next choice.
+      std::filesystem::rename(a.path, a.path + ".moved");
+      EXPECT_EQ(load({a, b}).code(), absl::StatusCode::kNotFound) << "the file is gone";
+      EXPECT_EQ(engine->Models().front().loras.size(), 1u) << "and nothing has changed";
+      std::filesystem::rename(a.path + ".moved", a.path);
+      ASSERT_TRUE(load({a, b}).ok());
+      EXPECT_TRUE(MustGive(*engine, Request({{"a", 1}, {"b", 0.5}})) == styled);
+      const absl::Status bad = load({a, {"c", ExpertRole::kOnly, "/nowhere"}});
+      EXPECT_FALSE(bad.ok());
+      EXPECT_TRUE(MustGive(*engine, Request({{"a", 1}, {"b", 0.5}})) == styled);
+      ASSERT_TRUE(load({}).ok());
+      EXPECT_TRUE(MustGive(*engine, Request()) == base) << "merged LoRAs are taken out";
+      EXPECT_FALSE(engine->Plan(Request({{"a", 1}})).ok());
+      EXPECT_FALSE(engine->Models().front().warm_shapes.empty());
+      std::filesystem::remove(link);
+    }
+  }
+}
+
+TEST_F(LoraEngineTest, EachExpertHasItsScale) {
+  const std::string file = File("t2v-a14b", 1);
+  const auto engine = MakeEngine();
+  Load(*engine, "t2v-a14b", {{"both", std::nullopt, file}, {"high", ExpertRole::kHighNoise, file}});
+  const std::string high = MustGive(*engine, Request({{"high", 0.5}}));
+  LoraScale split = {"both"};
+  split.high_scale = 0.5;
+  split.low_scale = 0;
+  EXPECT_TRUE(MustGive(*engine, Request({split})) == high);
+  split.low_scale = std::nullopt;
+  EXPECT_FALSE(MustGive(*engine, Request({split})) == high);
+}
+
+TEST_F(LoraEngineTest, FilesThatTheServerFoundAreSkippedIfTheyDoNotFit) {
+  const auto found = [](const std::string& name, std::optional<ExpertRole> expert,
+                        const std::string& path) {
+    LoraSource source = {name, expert, path};
+    source.found = true;
+    return source;
+  };
+  const std::string good = File("t2v-a14b", 1);
+  const auto engine = MakeEngine();
+  Load(*engine, "t2v-a14b",
+       {found("foreign", std::nullopt, File("ti2v-5b", 1)), found("good", std::nullopt, good),
+        found("half", ExpertRole::kHighNoise, good),
+        found("half", ExpertRole::kLowNoise, "/nowhere")});
+  const ModelDescription model = engine->Models().front();
+  ASSERT_EQ(model.loras.size(), 1u);
+  EXPECT_EQ(model.loras[0].name, "good");
+  ASSERT_EQ(model.skipped_loras.size(), 3u) << "both files of a pair";
+  EXPECT_EQ(model.skipped_loras[0].name, "foreign");
+  EXPECT_EQ(model.skipped_loras[0].error.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(model.skipped_loras[1].path, good);
+  EXPECT_THAT(std::string(model.skipped_loras[2].error.message()), HasSubstr("/nowhere"));
+}
+
+TEST_F(LoraEngineTest, APublishedFewStepLoraBringsItsSteps) {
+  const std::string path = File("t2v-a14b", 1);
+  const std::filesystem::path folder = folder_ / "Wan2.2-Lightning-4steps";
+  std::filesystem::create_directories(folder);
+  std::filesystem::copy_file(path, folder / "high_noise_model.safetensors");
+  const LoraSource fast = {"fast", std::nullopt,
+                           (folder / "high_noise_model.safetensors").string()};
+  const auto engine = MakeEngine();
+  Load(*engine, "t2v-a14b", {fast});
+  LoraDescription described = engine->Models().front().loras.front();
+  EXPECT_TRUE(described.is_recognised);
+  EXPECT_EQ(described.schedule, (LoraSchedule{.steps = 4, .shift = 5, .boundary_step = 2}));
+  GenerationRequest request = Request({{"fast", 1}});
+  request.steps = std::nullopt;
+  request.shift = std::nullopt;
+  EXPECT_EQ(engine->Plan(request)->steps.size(), 4u);
+  EXPECT_FALSE(MustGive(*engine, request).empty());
+
+  LoraSource other = fast;
+  other.schedule = LoraSchedule{.steps = 0};
+  Load(*engine, "t2v-a14b", {other});
+  described = engine->Models().front().loras.front();
+  EXPECT_FALSE(described.schedule.has_value()) << "somebody said that it has none";
+  EXPECT_GT(engine->Plan(request)->steps.size(), 4u);
+  other.schedule = LoraSchedule{.steps = 2000};
+  const absl::Status refused = TryLoad(*engine, "t2v-a14b", {other});
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("LoRA 'fast': schedule.steps is 2000"));
+}
+
 TEST_F(LoraEngineTest, EveryAllocationOfTheMergingMayFail) {
   FailingAllocator allocator;
   for (const auto& [policy, stage] : {std::pair(Policy::kResident, StageKind::kLoraMerging),

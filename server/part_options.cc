@@ -13,6 +13,8 @@
 #include "absl/time/time.h"
 #include "server/config/device_groups.h"
 #include "server/config/host_port.h"
+#include "server/config/model_lora.h"
+#include "server/jobs/lora_folders.h"
 #include "server/process/descriptors.h"
 
 namespace wan::server {
@@ -21,6 +23,20 @@ namespace {
 bool AllCallersAreOnThisMachine(const ServerConfig& config) {
   return IsLoopback(config.listen) &&
          (!config.admin_listen.has_value() || IsLoopback(*config.admin_listen));
+}
+
+// The folders of LoRAs, and the schedules of the LoRAs in them.
+LoraFolders LoraFoldersOf(const ServerConfig& config) {
+  std::vector<LoraFolders::Folder> folders;
+  for (const std::string& text : config.lora_dirs) {
+    const LoraFolderSetting setting = ParseLoraFolder(text);
+    folders.push_back({setting.model, setting.path});
+  }
+  LoraFolders::Schedules schedules;
+  for (const LoraScheduleSetting& setting : config.lora_schedules) {
+    schedules[{setting.model, setting.name}] = setting.schedule;
+  }
+  return LoraFolders(std::move(folders), std::move(schedules));
 }
 
 }  // namespace
@@ -118,6 +134,7 @@ JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated) {
   } else if (authenticated || !AllCallersAreOnThisMachine(config)) {
     options.model_roots = ModelRoots(std::vector<std::string>());
   }
+  options.lora_folders = LoraFoldersOf(config);
   options.device_names = DeviceNamesOf(config);
   options.may_have = [groups = GroupsOf(config)](int group, std::string_view model) {
     return MayHave(groups, static_cast<size_t>(group), model);

@@ -46,6 +46,10 @@ void AddRequest(const JobReport& report, Settings& settings) {
   settings["loras"] = absl::StrJoin(
       request.loras(), ",",
       [](std::string* out, const wan::v1::LoraScale& lora) { out->append(lora.name()); });
+  if (!request.sigmas().empty()) settings["sigmas"] = absl::StrJoin(request.sigmas(), ",");
+  if (request.has_boundary_step()) {
+    settings["boundary_step"] = absl::StrCat(request.boundary_step());
+  }
   if (request.loras().empty()) settings["loras"] = "none";
   const auto warm = request.labels().find(kWarmLabel);
   if (warm != request.labels().end()) settings["warm_up"] = warm->second;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/strings/str_split.h"
 #include "client/error.h"
+#include "client/wanctl/lora_text.h"
 #include "client/wanctl/text.h"
 #include "client/wanctl/values.h"
 #include "proto/enum_words.h"
@@ -93,17 +94,13 @@ std::string SamplingText(const GenerationRequest& request) {
     parts.push_back(absl::StrCat("guidance ", absl::StrJoin(request.guidance_scale(), ",")));
   }
   if (request.has_shift()) parts.push_back(absl::StrCat("shift ", request.shift()));
-  if (request.has_seed()) parts.push_back(absl::StrCat("seed ", request.seed()));
-  return absl::StrJoin(parts, ", ");
-}
-
-// Returns, for example, "style, light x 0.5"; a scale of 1 is left out.
-std::string LorasText(const GenerationRequest& request) {
-  std::vector<std::string> parts;
-  for (const wan::v1::LoraScale& lora : request.loras()) {
-    const bool plain = !lora.has_scale() || lora.scale() == 1;
-    parts.push_back(plain ? lora.name() : absl::StrCat(lora.name(), " x ", lora.scale()));
+  if (!request.sigmas().empty()) {
+    parts.push_back(absl::StrCat("sigmas ", absl::StrJoin(request.sigmas(), ",")));
   }
+  if (request.has_boundary_step()) {
+    parts.push_back(absl::StrCat("low noise from step ", request.boundary_step() + 1));
+  }
+  if (request.has_seed()) parts.push_back(absl::StrCat("seed ", request.seed()));
   return absl::StrJoin(parts, ", ");
 }
 
@@ -277,30 +274,6 @@ std::string ReceiptText(const wan::v1::Receipt& receipt) {
   return lines.Take();
 }
 
-// Appends a line with the factor of a LoRA's file, and a second line if parts of the file were left
-// out.
-void AppendLora(const wan::v1::Model& model, const wan::v1::Lora& lora,
-                const wan::v1::Lora::Part& part, std::string& text) {
-  const std::string subject =
-      absl::StrCat(Printable(model.name()), " LoRA ", Printable(lora.name()),
-                   part.expert() == "only" ? "" : absl::StrCat("@", part.expert()), ": ");
-  absl::StrAppend(&text, subject, part.tensors(), " tensors");
-  if (part.has_min_factor()) {
-    absl::StrAppend(&text, ", rank ", part.rank(), ", factor ", part.min_factor());
-    if (part.max_factor() != part.min_factor()) absl::StrAppend(&text, " to ", part.max_factor());
-  }
-  absl::StrAppend(&text, ", ", Printable(part.path()), "\n");
-  if (part.left_out_count() == 0) return;
-  constexpr int kShown = 3;
-  std::vector<std::string> shown;
-  for (int i = 0; i < std::min(part.left_out_tensors_size(), kShown); ++i) {
-    shown.push_back(Printable(part.left_out_tensors(i)));
-  }
-  absl::StrAppend(&text, subject, part.left_out_count(),
-                  " tensors were left out, for which the model has no place: ",
-                  absl::StrJoin(shown, ", "), part.left_out_count() > kShown ? ", ..." : "", "\n");
-}
-
 std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) {
   std::vector<std::vector<std::string>> rows;
   std::string widened_text;
@@ -339,12 +312,8 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     for (const wan::v1::Shape& shape : model.warm_shapes()) {
       shapes.push_back(absl::StrCat(shape.width(), "x", shape.height(), "x", shape.num_frames()));
     }
-    for (const wan::v1::Lora& lora : model.loras()) {
-      loras.push_back(lora.name());
-      for (const wan::v1::Lora::Part& part : lora.parts()) {
-        AppendLora(model, lora, part, loras_text);
-      }
-    }
+    for (const wan::v1::Lora& lora : model.loras()) loras.push_back(lora.name());
+    loras_text += LoraLines(model);
     if (!model.distillation().empty()) {
       absl::StrAppend(&recognised, Printable(model.name()), ": recognised as ",
                       Printable(model.distillation()), "\n");

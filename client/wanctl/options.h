@@ -152,6 +152,8 @@ struct CompareCommand {
 struct ListModelsCommand {};
 struct LoadModelCommand {
   wan::v1::LoadModelRequest request;
+  // Names and schedules for LoRAs of the request.
+  std::vector<wan::v1::LoraSource> schedules;
 };
 struct UnloadModelCommand {
   wan::v1::UnloadModelRequest request;

@@ -72,6 +72,15 @@ void AddSamplingFlags(CLI::App& app, wan::v1::GenerationRequest& request) {
       });
   AddValue<double>(app, "--shift", "S", "Time shift of the noise schedule", ParseNumber,
                    [&](double value) { request.set_shift(value); });
+  AddValue<std::vector<double>>(
+      app, "--sigmas", "S,S,...",
+      "Noise levels of the steps before the shift, for solver euler: 1,0.75,0.5,0.25", ParseSigmas,
+      [&](const std::vector<double>& values) {
+        request.mutable_sigmas()->Assign(values.begin(), values.end());
+      });
+  AddValue<int32_t>(app, "--boundary-step", "N",
+                    "First step of the low-noise expert, from 0 (default: by the noise level)",
+                    ParseInt32, [&](int32_t value) { request.set_boundary_step(value); });
   AddValue<wan::v1::Solver>(app, "--solver", Alternatives<wan::v1::Solver>(),
                             "Solver of the denoising steps", ParseSolver,
                             [&](wan::v1::Solver value) { request.set_solver(value); });
@@ -107,7 +116,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                     "Seed of the noise (default, and if negative: the server draws one)",
                     ParseInt64, [&](int64_t value) { request.set_seed(value); });
   Repeatable(AddValue<wan::v1::LoraScale>(
-      app, "--lora", "NAME[:SCALE]", "LoRA of the model; the scale is 1 by default; repeatable",
+      app, "--lora", "NAME[:SCALE]",
+      "LoRA of the model; the scale is 1 by default; NAME:HIGH/LOW gives each expert its own; "
+      "repeatable",
       ParseLoraScale, [&](wan::v1::LoraScale lora) { *request.add_loras() = std::move(lora); }));
   AddValue<std::string>(
       app, "--request-id", "ID", "A second call with the same ID returns the first call's job",

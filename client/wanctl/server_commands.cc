@@ -1,8 +1,10 @@
+#include <google/protobuf/repeated_ptr_field.h>
 #include <google/protobuf/struct.pb.h>
 
 #include <string>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
 #include "client/administration_client.h"
 #include "client/health_client.h"
 #include "client/model_client.h"
@@ -19,6 +21,18 @@ ExitCode ShowModel(Session& session, const absl::StatusOr<wan::v1::Model>& model
   return kExitDone;
 }
 
+// Gives the LoRAs of this name their schedule. Returns how many there are.
+int SetSchedule(const wan::v1::LoraSource& named,
+                google::protobuf::RepeatedPtrField<wan::v1::LoraSource>& loras) {
+  int count = 0;
+  for (wan::v1::LoraSource& lora : loras) {
+    if (lora.name() != named.name()) continue;
+    *lora.mutable_schedule() = named.schedule();
+    ++count;
+  }
+  return count;
+}
+
 }  // namespace
 
 ExitCode Run(Session& session, const ListModelsCommand&) {
@@ -33,6 +47,14 @@ ExitCode Run(Session& session, const ListModelsCommand&) {
 ExitCode Run(Session& session, const LoadModelCommand& command) {
   wan::v1::LoadModelRequest request = command.request;
   request.set_wait(true);
+  for (const wan::v1::LoraSource& named : command.schedules) {
+    const int given = SetSchedule(named, *request.mutable_loras()) +
+                      SetSchedule(named, *request.mutable_added_loras());
+    if (given > 0) continue;
+    return session.Fail(absl::InvalidArgumentError(
+        absl::StrCat("--lora-schedule is for '", named.name(),
+                     "'; must name a LoRA of --lora or --add-lora of this command")));
+  }
   return ShowModel(session, ModelClient(session.connection()).LoadModel(request, session.stop()));
 }
 

@@ -45,6 +45,20 @@ void RegisterModels(CommandRegistry& registry) {
       "LoRA that requests may use, a file on the server; @high or @low for one expert; repeatable",
       ParseLoraSource,
       [&request](wan::v1::LoraSource lora) { *request.add_loras() = std::move(lora); }));
+  Repeatable(AddValue<wan::v1::LoraSource>(
+      load.app, "--add-lora", "NAME[@EXPERT]=PATH",
+      "LoRA to add to those that the model has; no weights are read; repeatable", ParseLoraSource,
+      [&request](wan::v1::LoraSource lora) { *request.add_added_loras() = std::move(lora); }));
+  Repeatable(AddValue<std::string>(
+      load.app, "--remove-lora", "NAME", "LoRA to take off the model; repeatable", ParseNotEmpty,
+      [&request](std::string name) { request.add_removed_loras(std::move(name)); }));
+  Repeatable(AddValue<wan::v1::LoraSource>(
+      load.app, "--lora-schedule", "NAME=SCHEDULE",
+      "Steps for which a LoRA of this command was distilled, such as "
+      "steps:4,shift:5,boundary_step:2; none: no steps of its own; repeatable",
+      ParseLoraSchedule, [&schedules = load.command.schedules](wan::v1::LoraSource named) {
+        schedules.push_back(std::move(named));
+      }));
 
   const auto unload =
       registry.Add<UnloadModelCommand>(models, {"unload", "Unload a model and free its memory"});

@@ -15,6 +15,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/string_view.h"
 #include "proto/enum_words.h"
+#include "proto/lora_schedule_text.h"
 
 namespace wan::client {
 namespace {
@@ -200,11 +201,21 @@ absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text) {
   lora.set_name(std::string(text.substr(0, colon)));
   bool good = !lora.name().empty();
   if (colon != std::string_view::npos) {
-    const absl::StatusOr<double> scale = ParseNumber(text.substr(colon + 1));
-    good = good && scale.ok();
-    if (good) lora.set_scale(*scale);
+    const std::string_view scales = text.substr(colon + 1);
+    const size_t slash = scales.find('/');
+    const absl::StatusOr<double> first = ParseNumber(scales.substr(0, slash));
+    good = good && first.ok();
+    if (good && slash == std::string_view::npos) lora.set_scale(*first);
+    if (good && slash != std::string_view::npos) {
+      const absl::StatusOr<double> low = ParseNumber(scales.substr(slash + 1));
+      good = low.ok();
+      lora.set_high_scale(*first);
+      if (good) lora.set_low_scale(*low);
+    }
   }
-  if (!good) return Expected("NAME or NAME:SCALE, for example style:0.8", text);
+  if (!good) {
+    return Expected("NAME, NAME:SCALE or NAME:HIGH/LOW, for example style:0.8 or fast:1/0.8", text);
+  }
   return lora;
 }
 
@@ -221,6 +232,28 @@ absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text) {
   if (at != std::string_view::npos) lora.set_expert(std::string(key.substr(at + 1)));
   lora.set_path(std::string(text.substr(equals + 1)));
   return lora;
+}
+
+absl::StatusOr<wan::v1::LoraSource> ParseLoraSchedule(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals == 0 || equals == std::string_view::npos) return Expected("NAME=SCHEDULE", text);
+  const absl::StatusOr<wan::v1::LoraSchedule> schedule =
+      wan::ParseLoraSchedule(text.substr(equals + 1));
+  if (!schedule.ok()) return schedule.status();
+  wan::v1::LoraSource named;
+  named.set_name(std::string(text.substr(0, equals)));
+  *named.mutable_schedule() = *schedule;
+  return named;
+}
+
+absl::StatusOr<std::vector<double>> ParseSigmas(std::string_view text) {
+  std::vector<double> sigmas;
+  for (const absl::string_view part : absl::StrSplit(View(text), ',')) {
+    const absl::StatusOr<double> sigma = ParseNumber({part.data(), part.size()});
+    if (!sigma.ok()) return Expected("numbers with commas, for example 1,0.75,0.5,0.25", text);
+    sigmas.push_back(*sigma);
+  }
+  return sigmas;
 }
 
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text) {

@@ -58,9 +58,16 @@ absl::StatusOr<std::string> ParseColor(std::string_view text);
 // Accepts "KEY=VALUE"; the value may be empty and may contain '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
 // Accepts "NAME" or "NAME:SCALE".
+// "NAME", "NAME:SCALE", or "NAME:HIGH/LOW" with a scale for each expert.
 absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
 // Accepts "NAME=PATH" or "NAME@EXPERT=PATH".
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
+
+// "NAME=SCHEDULE" (proto/lora_schedule_text.h); only name and schedule of the result are set.
+absl::StatusOr<wan::v1::LoraSource> ParseLoraSchedule(std::string_view text);
+
+// Numbers with commas.
+absl::StatusOr<std::vector<double>> ParseSigmas(std::string_view text);
 // Accepts a word of the enum OutputKind, for example "mp4".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
 // The inverse of ParseArtifactKind; returns "?" for unknown kinds.

@@ -61,18 +61,22 @@ std::string Normal(const std::string& path) {
   return normal;
 }
 
-// Calls `visit` with every path of the spec, the name of the field that holds the path, and what
-// the path is called in that field (empty if it is alone there). The result replaces the path.
-void ForEachPath(ModelSpec& spec,
+// Calls `visit` with every path of the spec that is not trusted, the name of the field that holds
+// the path, and what the path is called in that field (empty if it is alone there). The result
+// replaces the path.
+void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
                  const std::function<std::string(const std::string& field, std::string_view key,
                                                  const std::string& path)>& visit) {
-  const auto change = [&](std::string_view key, const std::string& path) {
-    return visit("path", key, path);
-  };
-  // A text that names parts wrongly is checked as if it were one path.
-  spec.path = ParseModelSource(spec.path).ok() ? ChangePaths(spec.path, change)
-                                               : visit("path", "", spec.path);
+  if (!trusted.contains(spec.path)) {
+    const auto change = [&](std::string_view key, const std::string& path) {
+      return visit("path", key, path);
+    };
+    // A text that names parts wrongly is checked as if it were one path.
+    spec.path = ParseModelSource(spec.path).ok() ? ChangePaths(spec.path, change)
+                                                 : visit("path", "", spec.path);
+  }
   for (size_t i = 0; i < spec.loras.size(); ++i) {
+    if (spec.loras[i].found || trusted.contains(spec.loras[i].path)) continue;
     spec.loras[i].path = visit(absl::StrCat("loras[", i, "].path"), "", spec.loras[i].path);
   }
 }
@@ -107,11 +111,12 @@ bool ModelRoots::Contain(const std::string& path) const {
                      [&](const std::string& root) { return IsBelow(path, root); });
 }
 
-std::vector<FieldViolation> ModelRoots::Check(const ModelSpec& spec) const {
+std::vector<FieldViolation> ModelRoots::Check(const ModelSpec& spec,
+                                              const std::set<std::string>& trusted) const {
   std::vector<FieldViolation> violations;
   if (anywhere_) return violations;
   ModelSpec looked_at = spec;
-  ForEachPath(looked_at,
+  ForEachPath(looked_at, trusted,
               [&](const std::string& field, std::string_view key, const std::string& path) {
                 if (!Contain(Normal(path))) violations.push_back(Violation(field, key, kOutside));
                 return path;
@@ -119,15 +124,17 @@ std::vector<FieldViolation> ModelRoots::Check(const ModelSpec& spec) const {
   return violations;
 }
 
-absl::StatusOr<ModelSpec> ModelRoots::Resolve(ModelSpec spec) const {
+absl::StatusOr<ModelSpec> ModelRoots::Resolve(ModelSpec spec,
+                                              const std::set<std::string>& trusted) const {
   if (anywhere_) return spec;
   std::vector<FieldViolation> violations;
-  ForEachPath(spec, [&](const std::string& field, std::string_view key, const std::string& path) {
-    std::string real;
-    const std::optional<std::string> problem = ResolvePath(path, &real);
-    if (problem.has_value()) violations.push_back(Violation(field, key, *problem));
-    return real;
-  });
+  ForEachPath(spec, trusted,
+              [&](const std::string& field, std::string_view key, const std::string& path) {
+                std::string real;
+                const std::optional<std::string> problem = ResolvePath(path, &real);
+                if (problem.has_value()) violations.push_back(Violation(field, key, *problem));
+                return real;
+              });
   if (!violations.empty()) return InvalidFields(violations);
   return spec;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -21,15 +22,18 @@ class ModelRoots {
 
   // Returns a violation for each path of the spec that, as written, is not below a root. Does not
   // access files, so the result tells the caller nothing about them. "synthetic:FAMILY" is not a
-  // path, and always allowed.
-  std::vector<FieldViolation> Check(const ModelSpec& spec) const;
+  // path, and always allowed; so are the paths in `trusted`, and LoRAs that the server has found
+  // (LoraSource::found).
+  std::vector<FieldViolation> Check(const ModelSpec& spec,
+                                    const std::set<std::string>& trusted = {}) const;
 
   // Returns the spec with every path replaced by its real path, so that nobody can redirect a link
   // of the path later. Returns INVALID_ARGUMENT with a violation for each path that Check refuses,
   // that does not exist, or that leads out of the roots through a link; also if a folder contains a
   // link out of the roots, or anything but folders and regular files. Blocks while it reads the
-  // folders.
-  absl::StatusOr<ModelSpec> Resolve(ModelSpec spec) const;
+  // folders. Paths that are always allowed stay as they are.
+  absl::StatusOr<ModelSpec> Resolve(ModelSpec spec,
+                                    const std::set<std::string>& trusted = {}) const;
 
  private:
   bool Contain(const std::string& path) const;

@@ -1,5 +1,6 @@
 #include "server/config/complete_config.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <string_view>
@@ -119,6 +120,19 @@ absl::Status Complete(ServerConfig& config) {
         "data_dir in the file");
   }
   if (absl::Status status = AssignLoras(config.loras, config.models); !status.ok()) return status;
+  if (absl::Status status =
+          AssignSchedules(config.lora_schedules, !config.lora_dirs.empty(), config.models);
+      !status.ok()) {
+    return status;
+  }
+  for (const std::string& text : config.lora_dirs) {
+    const LoraFolderSetting folder = ParseLoraFolder(text);
+    const bool known = std::any_of(config.models.begin(), config.models.end(),
+                                   [&](const ModelSpec& m) { return m.name == folder.model; });
+    if (folder.model.empty() || known) continue;
+    return absl::InvalidArgumentError(absl::StrCat("lora_dir is '", text, "', whose model '",
+                                                   folder.model, "' models does not have"));
+  }
   if (config.listen == config.metrics_listen && config.listen.port != 0) {
     return absl::InvalidArgumentError(absl::StrCat("listen and metrics_listen are both ",
                                                    ToString(config.listen),

@@ -129,6 +129,25 @@ SettingValues GetLoras(const ServerConfig& config) {
   return values;
 }
 
+absl::Status SetLoraSchedules(const SettingValues& values, ServerConfig& config) {
+  std::vector<LoraScheduleSetting> schedules;
+  for (const std::string& value : values) {
+    absl::StatusOr<LoraScheduleSetting> schedule = ParseLoraScheduleSetting(value);
+    if (!schedule.ok()) return schedule.status();
+    schedules.push_back(*std::move(schedule));
+  }
+  config.lora_schedules = std::move(schedules);
+  return absl::OkStatus();
+}
+
+SettingValues GetLoraSchedules(const ServerConfig& config) {
+  SettingValues values;
+  for (const LoraScheduleSetting& setting : config.lora_schedules) {
+    values.push_back(ToString(setting));
+  }
+  return values;
+}
+
 absl::Status SetEightBitWeights(const SettingValues& values, ServerConfig& config) {
   EightBitWeights weights;
   for (const std::string& value : values) {
@@ -204,6 +223,14 @@ std::vector<Setting> EngineSettings() {
        "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "
        "@low chooses one of two experts",
        Setting::Form::kMap, SetLoras, GetLoras},
+      TextsSetting("lora_dir", "[MODEL=]DIR",
+                   "folders whose LoRAs are registered with every model that they fit, or with "
+                   "MODEL, whenever a model is loaded",
+                   "a folder", &ServerConfig::lora_dirs),
+      {"lora_schedules", "[MODEL/]NAME=SCHEDULE",
+       "the steps for which a LoRA was distilled, such as steps:4,shift:5,boundary_step:2, or "
+       "none; unset: those of known LoRAs",
+       Setting::Form::kMap, SetLoraSchedules, GetLoraSchedules},
       {"device", "cpu|cuda:N[,N]",
        "devices of a group, which make one video together; each further --device is another "
        "group, which makes a video of its own at the same time",

@@ -5,6 +5,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "proto/lora_schedule_text.h"
+#include "server/conversion/convert.h"
 
 namespace wan::server {
 
@@ -48,6 +50,65 @@ std::string ToString(const ModelLora& lora) {
   return absl::StrCat(lora.model, lora.model.empty() ? "" : "/", source.name,
                       source.expert ? absl::StrCat("@", std::string(NameOf(*source.expert))) : "",
                       "=", source.path);
+}
+
+absl::StatusOr<LoraScheduleSetting> ParseLoraScheduleSetting(std::string_view text) {
+  const size_t equals = text.find('=');
+  std::string_view key = text.substr(0, equals);
+  LoraScheduleSetting setting;
+  if (const size_t slash = key.find('/'); slash != std::string_view::npos) {
+    setting.model = key.substr(0, slash);
+    key.remove_prefix(slash + 1);
+    if (!IsName(setting.model)) key = {};
+  }
+  setting.name = key;
+  if (!IsName(key) || equals == std::string_view::npos) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is '", std::string(text),
+        "'; must be [MODEL/]NAME=SCHEDULE with names of 1 to 63 letters, digits, '.', '_' and "
+        "'-', for example a14b/fast=steps:4,shift:5,boundary_step:2"));
+  }
+  setting.text = text.substr(equals + 1);
+  const absl::StatusOr<wan::v1::LoraSchedule> schedule = wan::ParseLoraSchedule(setting.text);
+  if (!schedule.ok()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("of ", setting.name, " ", schedule.status().message()));
+  }
+  setting.schedule = ToLoraSchedule(*schedule);
+  return setting;
+}
+
+std::string ToString(const LoraScheduleSetting& setting) {
+  return absl::StrCat(setting.model, setting.model.empty() ? "" : "/", setting.name, "=",
+                      setting.text);
+}
+
+LoraFolderSetting ParseLoraFolder(std::string_view text) {
+  const size_t equals = text.find('=');
+  if (equals != std::string_view::npos && IsName(text.substr(0, equals))) {
+    return {std::string(text.substr(0, equals)), std::string(text.substr(equals + 1))};
+  }
+  return {"", std::string(text)};
+}
+
+absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, bool has_folders,
+                             std::vector<ModelSpec>& models) {
+  for (const LoraScheduleSetting& setting : schedules) {
+    bool found = false;
+    for (ModelSpec& model : models) {
+      if (!setting.model.empty() && setting.model != model.name) continue;
+      for (LoraSource& lora : model.loras) {
+        if (lora.name != setting.name) continue;
+        lora.schedule = setting.schedule;
+        found = true;
+      }
+    }
+    if (found || has_folders) continue;
+    return absl::InvalidArgumentError(absl::StrCat(
+        "lora_schedules has '", ToString(setting), "', but no LoRA of loras has the name '",
+        setting.name, "'", setting.model.empty() ? "" : absl::StrCat(" for ", setting.model)));
+  }
+  return absl::OkStatus();
 }
 
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models) {

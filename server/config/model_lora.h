@@ -1,4 +1,5 @@
-// Parses LoRAs in the form of the settings, "[MODEL/]NAME[@EXPERT]=PATH", and writes them.
+// Parses LoRAs in the forms of the settings, "[MODEL/]NAME[@EXPERT]=PATH", "[MODEL/]NAME=SCHEDULE"
+// and "[MODEL=]DIR", and writes them.
 #pragma once
 
 #include <string>
@@ -25,6 +26,31 @@ bool IsName(std::string_view name);
 // 'x'; must be ...".
 absl::StatusOr<ModelLora> ParseModelLora(std::string_view text);
 std::string ToString(const ModelLora& lora);
+
+// A schedule of a LoRA, with the name of its model (empty: the only model, or in a folder of LoRAs
+// every model) and its text.
+struct LoraScheduleSetting {
+  std::string model;
+  std::string name;
+  std::string text;
+  LoraSchedule schedule;
+};
+// The errors are those of ParseModelLora.
+absl::StatusOr<LoraScheduleSetting> ParseLoraScheduleSetting(std::string_view text);
+std::string ToString(const LoraScheduleSetting& setting);
+
+// A folder of LoRAs: "MODEL=DIR", or "DIR" for every model. A text before the first '=' that is no
+// name belongs to the folder.
+struct LoraFolderSetting {
+  std::string model;  // empty: every model
+  std::string path;
+};
+LoraFolderSetting ParseLoraFolder(std::string_view text);
+
+// Sets LoraSource::schedule of the LoRAs in `models`. Schedules of other names can only belong to
+// LoRAs in folders: INVALID_ARGUMENT if there are such names but no folders.
+absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, bool has_folders,
+                             std::vector<ModelSpec>& models);
 
 // Sets ModelSpec::loras of every model to those of `loras` that belong to the model. Fails with
 // INVALID_ARGUMENT if a LoRA names an unknown model, or names none while there are several.

@@ -93,6 +93,11 @@ struct ServerConfig {
   std::vector<ModelSpec> models;
   // The LoRAs of all models. Complete (complete_config.h) copies them into `models`.
   std::vector<ModelLora> loras;
+  // Folders whose LoRAs every load of a model registers: "DIR", or "MODEL=DIR".
+  std::vector<std::string> lora_dirs;
+  // The schedules of LoRAs. Complete copies them into `models`; those of other names belong to
+  // LoRAs in folders.
+  std::vector<LoraScheduleSetting> lora_schedules;
   // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". If the list is empty, Complete sets
   // it to the devices of `groups`, or to the CPU.
   std::vector<std::string> devices;

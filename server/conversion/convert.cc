@@ -36,34 +36,10 @@ const OutputFacts& FactsOf(OutputKind kind) {
   return kOutputs.front();
 }
 
-// The contract states the same limit.
-constexpr size_t kMostLeftOutTensors = 100;
-
 // Sets an optional field of the message if the value is known.
 template <typename T, typename Message>
 void Set(Message& message, void (Message::*set)(T), const std::optional<T>& value) {
   if (value.has_value()) (message.*set)(*value);
-}
-
-wan::v1::Lora ToProto(const LoraDescription& description) {
-  wan::v1::Lora lora;
-  lora.set_name(description.name);
-  for (const LoraPartDescription& part : description.parts) {
-    wan::v1::Lora::Part& added = *lora.add_parts();
-    added.set_expert(std::string(NameOf(part.expert)));
-    added.set_path(ToUtf8(part.path));
-    added.set_rank(part.rank);
-    added.set_tensors(part.tensors);
-    Set(added, &wan::v1::Lora::Part::set_min_factor, part.min_factor);
-    Set(added, &wan::v1::Lora::Part::set_max_factor, part.max_factor);
-    const std::vector<std::string>& left_out = part.left_out_tensors;
-    added.set_left_out_count(static_cast<int64_t>(left_out.size()));
-    for (size_t i = 0; i < std::min(left_out.size(), kMostLeftOutTensors); ++i) {
-      added.add_left_out_tensors(ToUtf8(left_out[i]));
-    }
-  }
-  lora.set_host_bytes(description.host_bytes);
-  return lora;
 }
 
 wan::v1::BlockProfile ToProto(const BlockProfile& profile) {
@@ -104,6 +80,8 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   if (request.has_steps()) result.steps = request.steps();
   result.guidance_scale.assign(request.guidance_scale().begin(), request.guidance_scale().end());
   if (request.has_shift()) result.shift = request.shift();
+  result.sigmas.assign(request.sigmas().begin(), request.sigmas().end());
+  if (request.has_boundary_step()) result.boundary_step = request.boundary_step();
   result.solver = std::string(WordOf(request.solver()));
   // A seed that is negative or unset means a random seed.
   if (request.has_seed() && request.seed() >= 0) result.seed = request.seed();
@@ -118,7 +96,11 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   result.quality = ParseQuality(WordOf(request.quality()));
   result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
-    result.loras.push_back({lora.name(), lora.has_scale() ? lora.scale() : 1});
+    LoraScale& added = result.loras.emplace_back();
+    added.name = lora.name();
+    if (lora.has_scale()) added.scale = lora.scale();
+    if (lora.has_high_scale()) added.high_scale = lora.high_scale();
+    if (lora.has_low_scale()) added.low_scale = lora.low_scale();
   }
   return result;
 }
@@ -152,6 +134,8 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   result.mutable_guidance_scale()->Add(request.guidance_scale.begin(),
                                        request.guidance_scale.end());
   if (request.shift) result.set_shift(*request.shift);
+  result.mutable_sigmas()->Add(request.sigmas.begin(), request.sigmas.end());
+  if (request.boundary_step) result.set_boundary_step(*request.boundary_step);
   if (const auto solver = ValueOf<wan::v1::Solver>(request.solver)) result.set_solver(*solver);
   if (request.seed) result.set_seed(*request.seed);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
@@ -168,6 +152,8 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
     wan::v1::LoraScale& added = *result.add_loras();
     added.set_name(lora.name);
     added.set_scale(lora.scale);
+    if (lora.high_scale) added.set_high_scale(*lora.high_scale);
+    if (lora.low_scale) added.set_low_scale(*lora.low_scale);
   }
   return result;
 }
@@ -332,6 +318,9 @@ wan::v1::Model ToProto(const ModelDescription& description) {
     added.set_stored_as(component.stored_as);
   }
   for (const LoraDescription& lora : description.loras) *model.add_loras() = ToProto(lora);
+  for (const SkippedLora& skipped : description.skipped_loras) {
+    *model.add_skipped_loras() = ToProto(skipped);
+  }
   for (const VideoShape& shape : description.warm_shapes) {
     *model.add_warm_shapes() = ToProto(shape);
   }
@@ -340,23 +329,6 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   model.set_spatial_stride(description.spatial_stride);
   model.set_temporal_stride(description.temporal_stride);
   return model;
-}
-
-absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request) {
-  ModelSpec spec{request.name(), request.path()};
-  std::vector<FieldViolation> violations;
-  for (int i = 0; i < request.loras_size(); ++i) {
-    const wan::v1::LoraSource& lora = request.loras(i);
-    const std::optional<ExpertRole> expert = ParseExpert(lora.expert());
-    if (!lora.expert().empty() && !expert.has_value() && violations.size() < kMaxViolations) {
-      violations.push_back({absl::StrCat("loras[", i, "].expert"),
-                            absl::StrCat("is '", lora.expert(),
-                                         "'; must be high or low, or empty for every expert")});
-    }
-    spec.loras.push_back({lora.name(), expert, lora.path()});
-  }
-  if (!violations.empty()) return InvalidFields(violations);
-  return spec;
 }
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape) {

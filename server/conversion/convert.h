@@ -4,12 +4,15 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "engine/api/device_monitor.h"
 #include "engine/api/engine.h"
 #include "engine/api/generation.h"
+#include "engine/api/lora.h"
 #include "engine/api/recorder.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "google/rpc/status.pb.h"
@@ -61,8 +64,23 @@ wan::v1::DeviceSample ToProto(const DeviceSample& sample, absl::Time time);
 // Sets all fields except state and error.
 wan::v1::Model ToProto(const ModelDescription& description);
 
-// Fails with INVALID_ARGUMENT and a violation for each LoRA whose expert does not exist.
+wan::v1::Lora ToProto(const LoraDescription& description);
+wan::v1::SkippedLora ToProto(const SkippedLora& skipped);
+// Does not check the values.
+LoraSchedule ToLoraSchedule(const wan::v1::LoraSchedule& message);
+
+// What a caller wants to change in the list of a model's LoRAs.
+struct LoraEdits {
+  std::vector<LoraSource> add;      // each replaces one of the same name and expert
+  std::vector<std::string> remove;  // names
+
+  bool empty() const { return add.empty() && remove.empty(); }
+};
+
+// Both functions fail with INVALID_ARGUMENT and a violation for each LoRA whose expert does not
+// exist; the second one also if there are edits beside a path or a list of LoRAs.
 absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request);
+absl::StatusOr<LoraEdits> ToLoraEdits(const wan::v1::LoadModelRequest& request);
 
 VideoShape ToVideoShape(const wan::v1::Shape& shape);
 wan::v1::Shape ToProto(const VideoShape& shape);

@@ -121,10 +121,10 @@ void TakeQuality(FormFields& fields, wan::v1::GenerationRequest& request) {
   }
 }
 
-// Takes one entry of the field "loras": {"name", "scale"}.
+// Takes one entry of the field "loras": {"name", "scale", "high_scale", "low_scale"}.
 void TakeLora(FormFields& fields, const std::string& field, json& entry,
               wan::v1::GenerationRequest& request) {
-  static const std::vector<std::string_view> kKnown = {"name", "scale"};
+  static const std::vector<std::string_view> kKnown = {"name", "scale", "high_scale", "low_scale"};
   if (!entry.is_object()) {
     fields.Unfit(field, entry, "an object such as {\"name\": \"style\", \"scale\": 0.8}");
     return;
@@ -132,10 +132,11 @@ void TakeLora(FormFields& fields, const std::string& field, json& entry,
   for (const auto& [key, value] : entry.items()) {
     if (std::find(kKnown.begin(), kKnown.end(), key) != kKnown.end()) continue;
     const std::string_view meant = FieldMeantBy(key, kKnown);
-    fields.Wrong(absl::StrCat(field, ".", key.substr(0, kMaxShownName)),
-                 meant.empty() ? "is not a field of a LoRA; it has name and scale"
-                               : absl::StrCat("is not a field of a LoRA; did you mean ",
-                                              std::string(meant), "?"));
+    fields.Wrong(
+        absl::StrCat(field, ".", key.substr(0, kMaxShownName)),
+        meant.empty()
+            ? "is not a field of a LoRA; it has name, scale, high_scale and low_scale"
+            : absl::StrCat("is not a field of a LoRA; did you mean ", std::string(meant), "?"));
   }
   wan::v1::LoraScale* const lora = request.add_loras();
   const std::string name_field = field + ".name";
@@ -147,9 +148,15 @@ void TakeLora(FormFields& fields, const std::string& field, json& entry,
       fields.Wrong(name_field, "is empty; must be the name of a LoRA of the model");
     lora->set_name(*std::move(text));
   }
-  const json& scale = entry["scale"];
-  if (scale.is_null()) return;
-  if (const auto number = fields.NumberOf(field + ".scale", scale)) lora->set_scale(*number);
+  using Scale = std::pair<const char*, void (wan::v1::LoraScale::*)(double)>;
+  for (const auto& [key, set] : {Scale("scale", &wan::v1::LoraScale::set_scale),
+                                 Scale("high_scale", &wan::v1::LoraScale::set_high_scale),
+                                 Scale("low_scale", &wan::v1::LoraScale::set_low_scale)}) {
+    const json& scale = entry[key];
+    if (scale.is_null()) continue;
+    const auto number = fields.NumberOf(absl::StrCat(field, ".", key), scale);
+    if (number.has_value()) (lora->*set)(*number);
+  }
 }
 
 // Takes the field "loras": a list, or in a multipart body also the list's JSON text.

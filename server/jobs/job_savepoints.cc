@@ -1,6 +1,10 @@
 #include "server/jobs/job_savepoints.h"
 
 #include <algorithm>
+#include <functional>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -8,6 +12,19 @@
 #include "server/store/file_digests.h"
 
 namespace wan::server {
+namespace {
+
+// Returns the name of the LoRA to which a file belongs ("loras/NAME/..."); empty for a file of the
+// checkpoint.
+std::string_view LoraOf(const ModelFile& file) {
+  constexpr std::string_view kFolder = "loras/";
+  std::string_view name = file.name;
+  if (!name.starts_with(kFolder)) return {};
+  name.remove_prefix(kFolder.size());
+  return name.substr(0, name.find('/'));
+}
+
+}  // namespace
 
 std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
                               const ModelDescription& model) {
@@ -37,7 +54,11 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   add(makers.SerializeAsString());
   add(model.path);
   add(model.layout);
+  // Only the LoRAs of the job count: others may come and go while it waits.
+  std::set<std::string, std::less<>> used;
+  for (const wan::v1::LoraScale& lora : job.request().loras()) used.insert(lora.name());
   for (const LoraDescription& lora : model.loras) {
+    if (!used.contains(lora.name)) continue;
     for (const LoraPartDescription& part : lora.parts) {
       add(part.path);
       // Include the factor, because another version of the server may read another factor from the
@@ -46,7 +67,10 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
     }
   }
   Sha256 files;
-  for (const ModelFile& file : model.files) files.Update(FileDigests::KeyOf(file));
+  for (const ModelFile& file : model.files) {
+    const std::string_view lora = LoraOf(file);
+    if (lora.empty() || used.contains(lora)) files.Update(FileDigests::KeyOf(file));
+  }
   return absl::StrCat(hash.FinishHex(), ".", files.FinishHex());
 }
 

@@ -20,6 +20,7 @@
 #include "server/jobs/device_groups.h"
 #include "server/jobs/job_listing.h"
 #include "server/jobs/job_stats.h"
+#include "server/jobs/lora_folders.h"
 #include "server/jobs/model_operations.h"
 #include "server/jobs/model_table.h"
 #include "server/jobs/stop_mode.h"
@@ -79,6 +80,8 @@ struct JobServiceOptions {
   DeviceGroups::MayHaveModel may_have;
   // The models that callers load must lie below these folders.
   ModelRoots model_roots;
+  // The folders of LoRAs for all models that are loaded.
+  LoraFolders lora_folders;
   // Returns what is wrong with a request's webhook_url; empty if it is valid.
   std::function<std::string(std::string_view url)> webhook_problem = [](std::string_view) {
     return std::string("must be empty, because this server sends no webhooks");

@@ -85,6 +85,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                               LoseGroup(group, DeviceLoss::kError, problem);
                             },
                         .roots = options.model_roots,
+                        .folders = options.lora_folders,
                         .digests = digests}),
       live(clock, options.queue_capacity, groups.size()),
       ledger(store, *log),

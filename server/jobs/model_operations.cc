@@ -1,7 +1,9 @@
 #include "server/jobs/model_operations.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
+#include <set>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
@@ -52,18 +54,20 @@ absl::Status OrStopping(absl::Status status, const std::stop_token& stop) {
 
 }  // namespace
 
-void ModelOperations::Load(ModelSpec spec, const Done& done) {
+void ModelOperations::Load(ModelSpec spec, const Done& done, const LoraEdits& edits) {
   spec.name = std::string(BareModelName(spec.name));
   std::vector<int> begin;
-  const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, done, &begin);
+  const ModelTable::Answer answer =
+      table_.BeginLoad({spec, edits, parts_.roots, parts_.folders}, done, &begin);
   if (answer.has_value()) done(*answer);
   PostLoad(spec, begin);
 }
 
-absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec) {
+absl::StatusOr<wan::v1::Model> ModelOperations::BeginLoad(ModelSpec spec, const LoraEdits& edits) {
   spec.name = std::string(BareModelName(spec.name));
   std::vector<int> begin;
-  const ModelTable::Answer answer = table_.BeginLoad(spec, parts_.roots, nullptr, &begin);
+  const ModelTable::Answer answer =
+      table_.BeginLoad({spec, edits, parts_.roots, parts_.folders}, nullptr, &begin);
   if (answer.has_value()) return *answer;
   absl::StatusOr<wan::v1::Model> model =
       table_.Get(spec.name);  // read the model before an executor can end the load
@@ -92,11 +96,10 @@ void ModelOperations::PostLoad(const ModelSpec& spec, const std::vector<int>& gr
 
 absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   Engine& engine = parts_.groups.engine(group);
-  const bool configured = table_.IsConfigured(asked);
+  const std::set<std::string> configured = table_.ConfiguredPaths(asked.name);
   parts_.digests.Pause();
   const absl::Cleanup resume = [this] { parts_.digests.Resume(); };
-  absl::StatusOr<ModelSpec> resolved = asked;
-  if (!configured) resolved = parts_.roots.Resolve(asked);
+  const absl::StatusOr<ModelSpec> resolved = parts_.roots.Resolve(asked, configured);
   if (!resolved.ok()) return resolved.status();
   const ModelSpec& spec = *resolved;
   const auto sinks = MakeSinks(parts_.sinks, {.model = spec.name, .job = "", .group = group});
@@ -112,7 +115,15 @@ absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   absl::Status loaded = CallEngine([&] { return engine.LoadModel(spec, recorder, stop); });
   if (!loaded.ok()) return OrStopping(loaded, stop);
   table_.NoteLoadReport(spec.name, group, initialization.report());
-  return parts_.warm_up_on_load ? WarmUpLoaded(spec.name, group, stop) : loaded;
+  if (!parts_.warm_up_on_load || IsWarm(spec.name, group)) return loaded;
+  return WarmUpLoaded(spec.name, group, stop);
+}
+
+bool ModelOperations::IsWarm(const std::string& name, int group) const {
+  const std::vector<ModelDescription> models = parts_.groups.engine(group).Models();
+  return std::any_of(models.begin(), models.end(), [&](const ModelDescription& model) {
+    return model.name == name && !model.warm_shapes.empty();
+  });
 }
 
 absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,

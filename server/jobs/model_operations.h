@@ -17,7 +17,9 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
+#include "server/conversion/convert.h"
 #include "server/jobs/device_groups.h"
+#include "server/jobs/lora_folders.h"
 #include "server/jobs/model_table.h"
 #include "server/store/file_digests.h"
 #include "server/watch/listener.h"
@@ -56,6 +58,8 @@ class ModelOperations {
     // The paths that a Load names must lie below these folders. Paths that the settings name
     // (ModelTable::Add) may lie anywhere.
     ModelRoots roots;
+    // The folders whose LoRAs every load registers as well.
+    LoraFolders folders;
     // Computes the digests of the files of every loaded model; paused during loads.
     FileDigests& digests;
   };
@@ -65,8 +69,9 @@ class ModelOperations {
   // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is already
   // loaded with the same path and LoRAs, only the groups that lack it load it; if it is being
   // loaded with these, `done` waits for that load. If it is loaded with the same path and other
-  // LoRAs, it is loaded again with the new LoRAs; if the engine refuses their files, the model
-  // stays READY with the old ones, and only the call and its operation have the error.
+  // LoRAs, only its LoRAs are replaced; if the engine refuses their files, the model stays READY
+  // with the old ones, and only the call and its operation have the error. If LoRAs are only added,
+  // the model stays READY all the time, and jobs may need it. `edits` changes the known LoRAs.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
   // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if jobs
@@ -74,11 +79,11 @@ class ModelOperations {
   // INVALID_ARGUMENT as in ModelTable::Add, if a path does not lie below the roots, or if no group
   // may have a model of this name; else the engine's error, which also becomes the model's `error`.
   // A model that was loaded before keeps its known path and LoRAs if a load fails.
-  void Load(ModelSpec spec, const Done& done);
+  void Load(ModelSpec spec, const Done& done, const LoraEdits& edits = {});
   // Begins the load and returns at once: the model is LOADING and has the new operation, unless
   // there is nothing to do. If the load fails, the operation and the model have the error in their
   // field `error`.
-  absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec);
+  absl::StatusOr<wan::v1::Model> BeginLoad(ModelSpec spec, const LoraEdits& edits = {});
   // If ModelTable::MayLoadMissing still holds, loads the model in a group that lacks it. Returns
   // before the load has ended. If the load fails, the model stays READY in the groups that have it.
   void LoadMissing(const std::string& name, int group);
@@ -111,6 +116,9 @@ class ModelOperations {
   void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
   // Loads the model in one group, on its executor's thread.
   absl::Status RunLoad(const ModelSpec& asked, int group);
+  // Whether the model is loaded and has run a warm-up, as a model has that was only given other
+  // LoRAs.
+  bool IsWarm(const std::string& name, int group) const;
   absl::Status WarmUpLoaded(const std::string& name, int group, const std::stop_token& stop);
   // Records that the load in one group has ended; if it was the last group, calls the waiting
   // `done`.

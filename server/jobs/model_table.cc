@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
+#include "server/jobs/lora_list.h"
 #include "server/jobs/model_errors.h"
 #include "server/jobs/model_spec.h"
 
@@ -129,33 +130,45 @@ void ModelTable::OnGroupLeft() {
   for (auto& [name, entry] : entries_) Refresh(name, entry);
 }
 
-bool ModelTable::IsConfigured(const ModelSpec& spec) const {
+std::set<std::string> ModelTable::ConfiguredPaths(const std::string& name) const {
   absl::MutexLock lock(&mutex_);
-  return IsConfiguredLocked(spec);
+  return ConfiguredPathsLocked(name);
 }
 
-bool ModelTable::IsConfiguredLocked(const ModelSpec& spec) const {
-  const auto found = entries_.find(spec.name);
-  return found != entries_.end() && found->second.configured.has_value() &&
-         found->second.configured->path == spec.path &&
-         found->second.configured->loras == spec.loras;
+std::set<std::string> ModelTable::ConfiguredPathsLocked(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end() || !found->second.configured.has_value()) return {};
+  std::set<std::string> paths = {found->second.configured->path};
+  for (const LoraSource& lora : found->second.configured->loras) paths.insert(lora.path);
+  return paths;
 }
 
-ModelTable::Answer ModelTable::BeginLoad(ModelSpec& spec, const ModelRoots& roots, const Done& done,
-                                         std::vector<int>* begin) {
-  absl::MutexLock lock(&mutex_);
+absl::Status ModelTable::Complete(const LoadCall& call,
+                                  const std::vector<LoraSource>& found) const {
+  ModelSpec& spec = call.spec;
   if (spec.path.empty()) {
     const Entry* const known = FindKnown(spec.name);
     if (known == nullptr) return NotKnown(spec.name);
     spec.path = known->path;
-    if (spec.loras.empty()) spec.loras = known->loras;
+    if (spec.loras.empty()) spec.loras = Registered(known->loras);
   }
+  if (absl::Status edited = Edit(call.edits, found, spec.loras); !edited.ok()) return edited;
+  AddFound(found, spec.loras);
   if (absl::Status valid = CheckSpec(spec); !valid.ok()) return valid;
   MakeAbsolute(spec);
-  if (!IsConfiguredLocked(spec)) {
-    const std::vector<FieldViolation> outside = roots.Check(spec);
-    if (!outside.empty()) return InvalidFields(outside);
-  }
+  const std::vector<FieldViolation> outside =
+      call.roots.Check(spec, ConfiguredPathsLocked(spec.name));
+  return outside.empty() ? absl::OkStatus() : InvalidFields(outside);
+}
+
+ModelTable::Answer ModelTable::BeginLoad(const LoadCall& call, const Done& done,
+                                         std::vector<int>* begin) {
+  ModelSpec& spec = call.spec;
+  // Outside the lock, because this reads the disk.
+  const absl::StatusOr<std::vector<LoraSource>> found = call.folders.Find(spec.name);
+  if (!found.ok()) return found.status();
+  absl::MutexLock lock(&mutex_);
+  if (absl::Status complete = Complete(call, *found); !complete.ok()) return complete;
   const std::vector<int> places = PlacesOf(spec.name);
   if (places.empty()) {
     return InvalidFields(
@@ -179,9 +192,10 @@ ModelTable::Answer ModelTable::BeginLoad(ModelSpec& spec, const ModelRoots& root
                                             " with ", NamesOf(entry.loras), "; unload it first"));
     }
     entry.replacing = !ready.empty() && !same;
+    entry.adding = entry.replacing && Extends(spec.loras, entry.loras);
     if (entry.replacing) {
       const auto jobs = jobs_.find(spec.name);
-      if (jobs != jobs_.end()) return ModelInUseError(spec.name, jobs->second);
+      if (jobs != jobs_.end() && !entry.adding) return ModelInUseError(spec.name, jobs->second);
       *begin = places;
     } else {
       std::set_difference(places.begin(), places.end(), ready.begin(), ready.end(),
@@ -203,8 +217,10 @@ void ModelTable::EnterLoad(const std::string& name, Entry& entry, const std::vec
   entry.loading = static_cast<int>(groups.size());
   entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
   for (const int group : groups) {
+    Place& place = PlaceIn(entry, group);
+    place.kept = false;
+    if (entry.adding && place.state == wan::v1::MODEL_STATE_READY) continue;
     SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
-    PlaceIn(entry, group).kept = false;
   }
   Refresh(name, entry);
 }
@@ -283,7 +299,13 @@ ModelTable::LoadEnd ModelTable::EndLoad(const std::string& name, int group,
   }
   Refresh(name, entry);
   end.model = Describe(name, entry);
-  if (entry.loading == 0 && !end.outcome.ok()) SetIdle(name);
+  if (entry.loading > 0) return end;
+  // The state stayed READY, so Refresh has told nobody of the new LoRAs.
+  if (entry.adding && end.outcome.ok()) {
+    for (StateListener* listener : listeners_) listener->OnModelState(end.model);
+  }
+  entry.adding = false;
+  if (!end.outcome.ok()) SetIdle(name);
   return end;
 }
 

@@ -7,6 +7,7 @@
 #include <list>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -20,7 +21,9 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
+#include "server/conversion/convert.h"
 #include "server/jobs/device_groups.h"
+#include "server/jobs/lora_folders.h"
 #include "server/watch/listener.h"
 #include "wan/v1/model_management.pb.h"
 
@@ -118,15 +121,21 @@ class ModelTable {
     bool kept = false;  // whether the load failed and the group kept the model that it had
   };
 
-  // Whether Add was called with the paths of `spec`.
-  bool IsConfigured(const ModelSpec& spec) const;
+  // Returns the paths with which Add was called for the model.
+  std::set<std::string> ConfiguredPaths(const std::string& name) const;
+  // What a caller asks to load, and where it may lie.
+  struct LoadCall {
+    ModelSpec& spec;
+    const LoraEdits& edits;
+    const ModelRoots& roots;
+    const LoraFolders& folders;
+  };
   // Begins a load, or joins the one that is running: if there is no immediate answer, `done`
   // (unless null) waits for it. The caller must then load the model in the groups of `begin`, which
-  // may be none, and call EndLoad for each. Where `spec`, whose name is bare, leaves out path and
-  // LoRAs, fills in those of the running load, or else those of the model; makes the paths of
-  // `spec` absolute.
-  Answer BeginLoad(ModelSpec& spec, const ModelRoots& roots, const Done& done,
-                   std::vector<int>* begin);
+  // may be none, and call EndLoad for each. Where the spec, whose name is bare, leaves out path and
+  // LoRAs, fills in those of the running load, or else those of the model, and applies the edits;
+  // adds the LoRAs of the folders; makes the paths of the spec absolute.
+  Answer BeginLoad(const LoadCall& call, const Done& done, std::vector<int>* begin);
   // Begins to load a model that the group lacks, if MayLoadMissing still holds.
   std::optional<ModelSpec> BeginMissing(const std::string& name, int group);
   // If the model's latest load was interrupted and the model is not being loaded, returns its spec;
@@ -175,6 +184,8 @@ class ModelTable {
     int loading = 0;         // number of groups in which the current load has not ended
     int loaded = 0;          // number of groups in which the current load has succeeded
     bool replacing = false;  // whether the current load gives a loaded model other LoRAs
+    // Whether that load only adds LoRAs: meanwhile the model stays READY, and jobs may need it.
+    bool adding = false;
     // The spec of the last successful load; before the first, the argument of Add.
     std::optional<ModelSpec> sound;
     bool interrupted = false;  // whether a drain or stop has ended the latest load
@@ -186,7 +197,11 @@ class ModelTable {
     std::string load_operation;  // the name of the operation that is loading the model now
   };
 
-  bool IsConfiguredLocked(const ModelSpec& spec) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::set<std::string> ConfiguredPathsLocked(const std::string& name) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Fills in what a load leaves out.
+  absl::Status Complete(const LoadCall& call, const std::vector<LoraSource>& found) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the entry of this name, and makes it if it is missing.
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Place& PlaceIn(Entry& entry, int group) {

@@ -65,6 +65,7 @@ std::optional<ModelSpec> ModelTable::BeginMissing(const std::string& name, int g
   if (found == entries_.end() || !MayLoadMissing(name, found->second, group)) return std::nullopt;
   Entry& entry = found->second;
   entry.replacing = false;
+  entry.adding = false;
   EnterLoad(name, entry, {group});
   return ModelSpec{name, entry.path, entry.loras};
 }

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "absl/time/time.h"
 #include "server/conversion/convert.h"
 #include "wan/v1/generation.pb.h"
@@ -87,6 +88,23 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
+// Logs the steps that requests with the LoRA take, and whether the server recognised it.
+void LogSchedule(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora) {
+  const wan::v1::LoraSchedule& schedule = lora.schedule();
+  logger.Log(
+      LogLevel::kInfo, "lora_schedule",
+      {{"model", model.name()},
+       {"lora", lora.name()},
+       {"recognised", lora.schedule_recognised()},
+       {"steps", schedule.steps()},
+       {"guidance_scale", absl::StrJoin(schedule.guidance_scale(), ",")},
+       schedule.has_shift() ? LogField("shift", schedule.shift()) : LogField(),
+       schedule.has_boundary_step() ? LogField("boundary_step", schedule.boundary_step())
+                                    : LogField(),
+       schedule.sigmas().empty() ? LogField()
+                                 : LogField("sigmas", absl::StrJoin(schedule.sigmas(), ","))});
+}
+
 // Logs the factor with which the model has merged a LoRA, and what it has left out of the LoRA's
 // file.
 void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
@@ -102,6 +120,7 @@ void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& l
               {"lora", lora.name()},
               {"expert", part.expert()},
               {"path", part.path()},
+              {"kinds", absl::StrJoin(part.kinds(), ",")},
               {"rank", part.rank()},
               {"tensors", part.tensors()},
               {"min_factor", part.min_factor()},
@@ -208,6 +227,14 @@ void ActivityLog::OnModelState(const wan::v1::Model& model) {
   }
   for (const wan::v1::Lora& lora : model.loras()) {
     for (const wan::v1::Lora::Part& part : lora.parts()) LogLora(logger_, model, lora, part);
+    if (lora.has_schedule()) LogSchedule(logger_, model, lora);
+  }
+  for (const wan::v1::SkippedLora& skipped : model.skipped_loras()) {
+    logger_.Log(LogLevel::kWarning, "lora_skipped",
+                {{"model", model.name()},
+                 {"lora", skipped.name()},
+                 {"path", skipped.path()},
+                 {"error", skipped.error().message()}});
   }
 }
 

@@ -148,12 +148,15 @@ class ModelManagementService final : public CallService {
           this->PostWork(context, admitted.call,
                          [this, reply, request = admitted.message](const absl::Status& turn) {
                            absl::StatusOr<ModelSpec> spec = turn.ok() ? ToModelSpec(request) : turn;
+                           const absl::StatusOr<LoraEdits> edits = ToLoraEdits(request);
                            if (!spec.ok()) {
                              reply(spec.status());
+                           } else if (!edits.ok()) {
+                             reply(edits.status());
                            } else if (request.wait()) {
-                             operations_.Load(*std::move(spec), reply);
+                             operations_.Load(*std::move(spec), reply, *edits);
                            } else {
-                             reply(operations_.BeginLoad(*std::move(spec)));
+                             reply(operations_.BeginLoad(*std::move(spec), *edits));
                            }
                          });
         });

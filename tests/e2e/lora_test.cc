@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <filesystem>
 #include <fstream>
 #include <limits>
 #include <optional>
@@ -83,12 +84,13 @@ class LoraTest : public testing::Test {
     WriteLora(File("style"), 1);
     WriteLora(File("light"), 2);
     WriteLora(File("foreign"), 3, {.width = 3072});
+    std::filesystem::create_directory(folder_.File("dir"));
     server_.emplace(ServerOptions{
         .data_dir = folder_.path(),
         .models = {ServerOptions::TinyModel(), "t2v=" + Checkpoint("t2v-a14b/diffusers")},
         .flags = {"--lora", "tiny/style=" + File("style"), "--lora", "tiny/light=" + File("light"),
                   "--lora", "t2v/pair@high=" + File("style"), "--lora",
-                  "t2v/pair@low=" + File("light")}});
+                  "t2v/pair@low=" + File("light"), "--lora-dir", "tiny=" + folder_.File("dir")}});
   }
 
   std::string File(const std::string& name) const { return folder_.File(name + ".safetensors"); }
@@ -295,6 +297,54 @@ TEST_F(LoraTest, ABadLoraDoesNotCostTheModelThatWasThere) {
   EXPECT_FALSE(Load("third", Checkpoint("ti2v-5b/original"), {File("nan")}, &model).ok());
   const ProcessResult listed = Wanctl({"models"});
   EXPECT_THAT(listed.out, AllOf(HasSubstr("models/second"), Not(HasSubstr("models/third"))));
+}
+
+// A file in the folder is registered when the model is loaded again, a bad one beside it is not;
+// and the model that is there has the same bits before and after.
+TEST_F(LoraTest, AFolderOfLorasIsReadAtEveryLoad) {
+  const std::string base = Latents(With({}));
+  std::filesystem::copy_file(File("style"), folder_.File("dir/mine.safetensors"));
+  std::filesystem::copy_file(File("foreign"), folder_.File("dir/foreign.safetensors"));
+  const ProcessResult loaded = Wanctl({"models", "load", "tiny"});
+  EXPECT_EQ(loaded.exit_code, 0) << loaded.err;
+  EXPECT_THAT(loaded.out, AllOf(HasSubstr("style,light,mine"),
+                                HasSubstr("models/tiny LoRA foreign was skipped: LoRA 'foreign'")));
+  EXPECT_THAT(server_->AwaitLog("lora_skipped"), HasSubstr("foreign.safetensors"));
+  EXPECT_TRUE(Latents(With({{"mine", 1}})) == Latents(With({{"style", 1}})));
+  EXPECT_TRUE(Latents(With({})) == base);
+  const ProcessResult kept = Wanctl({"models", "load", "tiny", "--remove-lora", "mine"});
+  EXPECT_THAT(kept.err, HasSubstr("lies in a folder of lora_dir"));
+}
+
+// Steps on each expert, scales for each expert, one request.
+TEST_F(LoraTest, ALoraBringsItsSteps) {
+  const ProcessResult added =
+      Wanctl({"models", "load", "t2v", "--add-lora", "fast=" + File("light"), "--lora-schedule",
+              "fast=steps:4,shift:5,boundary_step:2"});
+  EXPECT_EQ(added.exit_code, 0) << added.err;
+  EXPECT_THAT(added.out,
+              AllOf(HasSubstr("pair,fast"),
+                    HasSubstr("models/t2v LoRA fast: 4 steps, guidance 1, shift 5, low noise from "
+                              "step 3\n")));
+  Request request = With({{"fast", 1}}, "t2v");
+  request.clear_steps();
+  request.mutable_loras(0)->set_low_scale(0.5);
+  const wan::v1::Job job = server_->Await(server_->Submit(request).name());
+  ASSERT_EQ(job.state(), wan::v1::JOB_STATE_COMPLETED) << job.error().message();
+  EXPECT_EQ(job.request().steps(), 4);
+  EXPECT_EQ(job.request().boundary_step(), 2);
+  EXPECT_EQ(job.request().solver(), wan::v1::SOLVER_EULER);
+  EXPECT_EQ(job.request().guidance_scale(0), 1);
+  EXPECT_EQ(job.request().loras(0).low_scale(), 0.5);
+  const std::string latents = server_->Download(job.artifacts(0).name());
+  // The stored request makes the same video, even after the LoRA's schedule has changed.
+  ASSERT_EQ(Wanctl({"models", "load", "t2v", "--add-lora", "fast=" + File("light"),
+                    "--lora-schedule", "fast=none"})
+                .exit_code,
+            0);
+  EXPECT_TRUE(Latents(job.request()) == latents);
+  request.set_steps(4);
+  EXPECT_FALSE(Latents(request) == latents) << "the model's own shift and solver";
 }
 
 TEST_F(LoraTest, WanctlTakesThem) {

@@ -226,6 +226,22 @@ TEST(ListingsTest, WhatADistilledCheckpointWasRecognisedAs) {
                                 "without guidance\n"));
 }
 
+TEST(ListingsTest, TheKindsAndStepsOfLorasAndThoseThatWereSkipped) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/a14b" state: MODEL_STATE_READY
+               loras { name: "fast" schedule_recognised: true
+                       schedule { steps: 4 guidance_scale: 1 shift: 5 boundary_step: 2 }
+                       parts { expert: "high" path: "/l/f" rank: 64 tensors: 400
+                               min_factor: 1 max_factor: 1 kinds: "DoRA" kinds: "LoRA" } }
+               skipped_loras { name: "bad" error { code: 15 message: "/l/bad: is cut" } } })");
+  EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
+              testing::EndsWith(
+                  "models/a14b LoRA fast@high: DoRA, LoRA, 400 tensors, rank 64, factor 1, /l/f\n"
+                  "models/a14b LoRA fast: 4 steps, guidance 1, shift 5, low noise from step 3, "
+                  "recognised from its files\n"
+                  "models/a14b LoRA bad was skipped: /l/bad: is cut\n"));
+}
+
 TEST(ListingsTest, WhereAModelIs) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/5b" state: MODEL_STATE_READY

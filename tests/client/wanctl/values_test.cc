@@ -122,6 +122,14 @@ TEST(ValuesTest, Loras) {
   for (const char* text : {"", ":1", "a:", "a:b", "a:1:2", "a:inf"}) {
     EXPECT_FALSE(ParseLoraScale(text).ok()) << text;
   }
+  EXPECT_EQ(ParseLoraScale("fast:1/0.8")->high_scale(), 1);
+  EXPECT_EQ(ParseLoraScale("fast:1/0.8")->low_scale(), 0.8);
+  EXPECT_FALSE(ParseLoraScale("fast:1/0.8")->has_scale());
+  EXPECT_FALSE(ParseLoraScale("fast:1/x").ok());
+  EXPECT_EQ(ParseLoraSchedule("fast=steps:4,shift:5")->schedule().shift(), 5);
+  EXPECT_FALSE(ParseLoraSchedule("steps:4").ok());
+  EXPECT_THAT(*ParseSigmas("1,0.75"), testing::ElementsAre(1, 0.75));
+  EXPECT_FALSE(ParseSigmas("1,,2").ok());
   const auto source = ParseLoraSource("style@low=/a=b");
   EXPECT_EQ(source->name(), "style");
   EXPECT_EQ(source->expert(), "low");

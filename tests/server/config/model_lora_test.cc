@@ -30,6 +30,43 @@ TEST(ModelLoraTest, EveryFormReadsBack) {
   }
 }
 
+TEST(ModelLoraTest, SchedulesReadBack) {
+  for (const char* const text : {"fast=steps:4,shift:5,boundary_step:2", "m/fast=none",
+                                 "fast=sigmas:1/0.5,shift:3", "fast=steps:8,guidance_scale:1/2"}) {
+    const absl::StatusOr<LoraScheduleSetting> setting = ParseLoraScheduleSetting(text);
+    ASSERT_TRUE(setting.ok()) << setting.status();
+    EXPECT_EQ(ToString(*setting), text);
+  }
+  EXPECT_EQ(ParseLoraScheduleSetting("fast=sigmas:1/0.5,shift:3")->schedule,
+            (LoraSchedule{.steps = 2, .sigmas = {1, 0.5}, .shift = 3}));
+  EXPECT_EQ(ParseLoraScheduleSetting("fast=none")->schedule.steps, 0);
+  for (const char* const text : {"", "fast", "=none", "a b=none", "m/n/fast=none"}) {
+    EXPECT_FALSE(ParseLoraScheduleSetting(text).ok()) << text;
+  }
+  for (const char* const text :
+       {"", "steps", "steps:x", "steps:0", "steps:4,steps:4", "shift:5", "steps:4,shift:nan",
+        "steps:4,shift:1/2", "steps:1.5", "rank:4", "sigmas:", "sigmas:1/x"}) {
+    const absl::Status status = ParseLoraScheduleSetting(std::string("fast=") + text).status();
+    EXPECT_THAT(std::string(status.message()), HasSubstr("of fast is '")) << text;
+  }
+}
+
+TEST(ModelLoraTest, FlagsGiveLorasTheirSchedules) {
+  const auto good = Parse({"--model", "m=/m", "--lora", "fast@high=/a", "--lora", "fast@low=/b",
+                           "--lora-schedule", "fast=steps:4"});
+  ASSERT_TRUE(good.ok()) << good.status();
+  EXPECT_EQ(good->config.models[0].loras[0].schedule, (LoraSchedule{.steps = 4}));
+  EXPECT_EQ(good->config.models[0].loras[1].schedule, (LoraSchedule{.steps = 4}));
+  const auto unknown = Parse({"--model", "m=/m", "--lora-schedule", "fast=steps:4"});
+  EXPECT_THAT(std::string(unknown.status().message()), HasSubstr("no LoRA of loras has the name"));
+  EXPECT_TRUE(
+      Parse({"--model", "m=/m", "--lora-dir", "/l", "--lora-schedule", "fast=steps:4"}).ok())
+      << "it may lie in the folder";
+  EXPECT_TRUE(Parse({"--model", "m=/m", "--lora-dir", "m=/l"}).ok());
+  const auto stranger = Parse({"--model", "m=/m", "--lora-dir", "n=/l"});
+  EXPECT_THAT(std::string(stranger.status().message()), HasSubstr("whose model 'n'"));
+}
+
 TEST(ModelLoraTest, FlagsGiveModelsTheirLoras) {
   const auto one = Parse({"--model", "m=/m", "--lora", "a=/a", "--lora", "a2@low=/b"});
   ASSERT_TRUE(one.ok()) << one.status();

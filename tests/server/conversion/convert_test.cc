@@ -57,6 +57,55 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   EXPECT_EQ(ToProto(engine).DebugString(), request.DebugString());
 }
 
+TEST(ConvertTest, SigmasBoundaryAndScalesOfExpertsComeBack) {
+  wan::v1::GenerationRequest request;
+  request.add_sigmas(1);
+  request.add_sigmas(0.5);
+  request.set_boundary_step(1);
+  wan::v1::LoraScale& lora = *request.add_loras();
+  lora.set_name("fast");
+  lora.set_scale(1);
+  lora.set_high_scale(0.5);
+  lora.set_low_scale(0);
+  const GenerationRequest taken = ToEngineRequest(request, nullptr);
+  EXPECT_THAT(taken.sigmas, ElementsAre(1, 0.5));
+  EXPECT_EQ(taken.boundary_step, 1);
+  EXPECT_EQ(taken.loras[0].For(ExpertRole::kHighNoise), 0.5);
+  EXPECT_EQ(taken.loras[0].For(ExpertRole::kLowNoise), 0);
+  const wan::v1::GenerationRequest back = ToProto(taken);
+  EXPECT_EQ(back.sigmas_size(), 2);
+  EXPECT_EQ(back.boundary_step(), 1);
+  EXPECT_EQ(back.loras(0).high_scale(), 0.5);
+  EXPECT_TRUE(back.loras(0).has_low_scale());
+}
+
+TEST(ConvertTest, SchedulesAndEditsOfLoras) {
+  wan::v1::LoadModelRequest load;
+  wan::v1::LoraSource& added = *load.add_added_loras();
+  added.set_name("fast");
+  added.set_path("/f");
+  added.mutable_schedule()->set_steps(4);
+  added.mutable_schedule()->set_shift(5);
+  added.mutable_schedule()->set_boundary_step(2);
+  load.add_removed_loras("style");
+  const absl::StatusOr<LoraEdits> edits = ToLoraEdits(load);
+  ASSERT_TRUE(edits.ok()) << edits.status();
+  const LoraSchedule schedule = {.steps = 4, .shift = 5, .boundary_step = 2};
+  EXPECT_EQ(edits->add[0].schedule, schedule) << "guidance 1, if nothing is said";
+  EXPECT_THAT(edits->remove, ElementsAre("style"));
+  load.set_path("/m");
+  EXPECT_EQ(FieldViolationsOf(ToLoraEdits(load).status())[0].field, "added_loras");
+
+  ModelDescription description;
+  description.loras = {{.name = "fast", .schedule = schedule, .is_recognised = true}};
+  description.skipped_loras = {{"bad", "/bad", absl::DataLossError("is cut")}};
+  const wan::v1::Model model = ToProto(description);
+  EXPECT_EQ(model.loras(0).schedule().steps(), 4);
+  EXPECT_EQ(model.loras(0).schedule().guidance_scale(0), 1);
+  EXPECT_TRUE(model.loras(0).schedule_recognised());
+  EXPECT_EQ(model.skipped_loras(0).error().message(), "is cut");
+}
+
 TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
   wan::v1::GenerationRequest request;
   request.add_loras()->set_name("style");

@@ -273,6 +273,38 @@ TEST_F(ModelsTest, ALoadedModelGetsOtherLoras) {
   EXPECT_THAT(engine_->Loaded().back().loras, testing::IsEmpty());
 }
 
+// A job runs and others come while a LoRA is added; it can be used from then on.
+TEST_F(ModelsTest, LorasAreAddedWhileJobsNeedTheModel) {
+  const LoraSource style = {"style", std::nullopt, "/style"};
+  const LoraSource light = {"light", std::nullopt, "/light"};
+  const auto edit = [&](const LoraEdits& edits) {
+    Answer answer;
+    model_operations().Load({"m", ""}, answer.Take(), edits);
+    return answer;
+  };
+  Answer loaded;
+  model_operations().Load({"m", kPath, {style}}, loaded.Take());
+  ASSERT_TRUE(loaded.Wait().ok());
+  engine_->Hold("T5_Encoding");
+  const std::string running = Create();
+  engine_->AwaitHeld("T5_Encoding");
+  Answer added = edit({{light}, {}});
+  EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_READY);
+  const std::string waiting = Create();
+  EXPECT_FALSE(added.there());
+  EXPECT_EQ(ReasonOf(edit({{}, {"style"}}).Wait().status()), kReasonModelLoading);
+  engine_->Release("T5_Encoding");
+  ASSERT_TRUE(added.Wait().ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(style, light));
+  EXPECT_EQ(Brief(RunToEnd(running).back()), "completed");
+  EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
+  ASSERT_TRUE(edit({{}, {"style"}}).Wait().ok());
+  EXPECT_THAT(engine_->Loaded().back().loras, ElementsAre(light));
+  const auto unknown = FieldViolationsOf(edit({{}, {"style"}}).Wait().status());
+  ASSERT_THAT(unknown, SizeIs(1));
+  EXPECT_EQ(unknown[0].field, "removed_loras[0]");
+}
+
 // What replaces it cannot be warmed up: then there is no model any more, and that is shown.
 TEST_F(ModelsTest, AReplacementThatCannotRunLeavesNoModel) {
   ASSERT_TRUE(Load("m").ok());

@@ -335,6 +335,21 @@ TEST_F(ResumeTest, SavepointsAreAsFarApartAsTheIntervalSays) {
   EXPECT_FALSE(savepoints.IsDue(true)) << "that is done again as soon as it is read";
 }
 
+// Others may be added while the job waits.
+TEST(SavepointIdentityTest, OnlyTheLorasOfTheJobCount) {
+  wan::v1::Job job;
+  job.mutable_request()->add_loras()->set_name("style");
+  ModelDescription model;
+  model.loras = {{.name = "style", .parts = {{.path = "/s"}}}};
+  model.files = {{"loras/style/s.safetensors", "/s", {}}, {"config.json", "/c", {}}};
+  const std::string before = SavepointIdentity(job, {}, model);
+  model.loras.push_back({.name = "other", .parts = {{.path = "/o"}}});
+  model.files.push_back({"loras/other/o.safetensors", "/o", {}});
+  EXPECT_EQ(SavepointIdentity(job, {}, model), before);
+  model.loras[0].parts[0].max_factor = 2;
+  EXPECT_NE(SavepointIdentity(job, {}, model), before);
+}
+
 TEST_F(ResumeTest, AShortJobLeavesNone) {
   options_.savepoint_interval = absl::Seconds(30);
   engine_->TakeTime("Step_Inference", absl::Seconds(1));

@@ -1,0 +1,170 @@
+#include "server/jobs/lora_folders.h"
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kEnding[] = ".safetensors";
+constexpr char kPeftModel[] = "adapter_model.safetensors";
+constexpr size_t kMaxNameLength = 63;
+
+std::string NameFrom(std::string text) {
+  for (char& c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (!absl::ascii_isalnum(byte) && c != '.' && c != '_' && c != '-') c = '_';
+  }
+  return text.substr(0, kMaxNameLength);
+}
+
+// A file's name without the word that says for which expert it is.
+struct ExpertFile {
+  std::string name;
+  ExpertRole expert = ExpertRole::kOnly;
+  bool is_explicit = false;  // "@high"
+  bool is_certain = false;   // that or "high_noise"; "high" alone may mean something else
+};
+
+bool IsSeparator(char c) { return c == '_' || c == '-' || c == '.' || c == ' ' || c == '@'; }
+
+// Takes "high" or "low" out of a name: "x_high_noise" becomes "x". Returns nullopt if the name has
+// no such word.
+std::optional<ExpertFile> WithoutExpert(const std::string& stem) {
+  struct Word {
+    std::string_view text;
+    ExpertRole expert;
+    bool is_certain;
+  };
+  constexpr std::array<Word, 10> kWords = {{{"@high", ExpertRole::kHighNoise, true},
+                                            {"@low", ExpertRole::kLowNoise, true},
+                                            {"high_noise", ExpertRole::kHighNoise, true},
+                                            {"high-noise", ExpertRole::kHighNoise, true},
+                                            {"highnoise", ExpertRole::kHighNoise, true},
+                                            {"low_noise", ExpertRole::kLowNoise, true},
+                                            {"low-noise", ExpertRole::kLowNoise, true},
+                                            {"lownoise", ExpertRole::kLowNoise, true},
+                                            {"high", ExpertRole::kHighNoise, false},
+                                            {"low", ExpertRole::kLowNoise, false}}};
+  const std::string small = absl::AsciiStrToLower(stem);
+  for (const Word& word : kWords) {
+    const size_t begin = small.find(word.text);
+    if (begin == std::string::npos) continue;
+    const size_t end = begin + word.text.size();
+    const bool starts = begin == 0 || IsSeparator(small[begin]) || IsSeparator(small[begin - 1]);
+    const bool ends = end == small.size() || IsSeparator(small[end]);
+    if (!starts || !ends) continue;
+    std::string before = stem.substr(0, begin);
+    std::string after = stem.substr(end);
+    if (!before.empty() && IsSeparator(before.back())) before.pop_back();
+    if (before.empty() && !after.empty()) after.erase(0, 1);
+    return ExpertFile{NameFrom(before + after), word.expert, word.text.starts_with('@'),
+                      word.is_certain};
+  }
+  return std::nullopt;
+}
+
+// The paths of a folder's safetensors files, by their names without the ending, and of its folders.
+struct Listing {
+  std::map<std::string, std::string> files;
+  std::map<std::string, std::string> folders;
+};
+
+absl::StatusOr<Listing> List(const std::string& folder) {
+  Listing listing;
+  std::error_code error;
+  for (fs::directory_iterator entry(folder, error), end; !error && entry != end;
+       entry.increment(error)) {
+    std::error_code ignored;
+    const fs::path& path = entry->path();
+    if (entry->is_directory(ignored)) {
+      listing.folders[path.filename().string()] = path.string();
+    } else if (path.extension() == kEnding) {
+      listing.files[path.stem().string()] = path.string();
+    }
+  }
+  if (!error) return listing;
+  return absl::FailedPreconditionError(absl::StrCat("lora_dir is ", folder,
+                                                    ", which cannot be read: ", error.message(),
+                                                    "; must be a folder that the server may read"));
+}
+
+// Adds a folder's files. If `parent` is not empty, they lie in a folder of this name: then only a
+// single file or a pair is a LoRA, which has the folder's name.
+void AddFiles(const std::map<std::string, std::string>& files, const std::string& parent,
+              std::vector<LoraSource>& sources) {
+  std::map<std::string, std::set<ExpertRole>> experts;
+  for (const auto& [stem, path] : files) {
+    if (const auto file = WithoutExpert(stem)) experts[file->name].insert(file->expert);
+  }
+  for (const auto& [stem, path] : files) {
+    const std::optional<ExpertFile> file = WithoutExpert(stem);
+    const bool is_pair = file.has_value() && experts[file->name].size() == 2;
+    if (!parent.empty() && !is_pair && files.size() > 1) continue;
+    LoraSource source;
+    source.name = parent.empty() ? NameFrom(stem) : parent;
+    if (is_pair || (file.has_value() && file->is_certain)) source.expert = file->expert;
+    const bool is_explicit = file.has_value() && file->is_explicit;
+    if (parent.empty() && (is_pair || is_explicit)) source.name = file->name;
+    source.path = path;
+    if (!source.name.empty()) sources.push_back(std::move(source));
+  }
+}
+
+absl::Status AddFolder(const std::string& folder, std::vector<LoraSource>& sources) {
+  const absl::StatusOr<Listing> listing = List(folder);
+  if (!listing.ok()) return listing.status();
+  AddFiles(listing->files, "", sources);
+  for (const auto& [name, path] : listing->folders) {
+    std::error_code ignored;
+    if (fs::exists(fs::path(path) / kPeftModel, ignored)) {
+      const std::optional<ExpertFile> file = WithoutExpert(name);
+      LoraSource source = {NameFrom(name), std::nullopt, path};
+      if (file.has_value() && file->is_explicit) source.name = file->name;
+      if (file.has_value() && file->is_certain) source.expert = file->expert;
+      sources.push_back(std::move(source));
+      continue;
+    }
+    // A folder that cannot be read may be anything; it is not a LoRA.
+    if (const absl::StatusOr<Listing> inner = List(path); inner.ok()) {
+      AddFiles(inner->files, NameFrom(name), sources);
+    }
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace
+
+absl::StatusOr<std::vector<LoraSource>> LoraFolders::Find(std::string_view model) const {
+  std::vector<LoraSource> sources;
+  for (const Folder& folder : folders_) {
+    if (!folder.model.empty() && folder.model != model) continue;
+    if (absl::Status status = AddFolder(folder.path, sources); !status.ok()) return status;
+  }
+  const auto key = [](const LoraSource& source) { return std::pair(source.name, source.expert); };
+  std::stable_sort(sources.begin(), sources.end(),
+                   [&](const auto& a, const auto& b) { return key(a) < key(b); });
+  sources.erase(std::unique(sources.begin(), sources.end(),
+                            [&](const auto& a, const auto& b) { return key(a) == key(b); }),
+                sources.end());
+  for (LoraSource& source : sources) {
+    source.found = true;
+    for (const std::string& owner : {std::string(model), std::string()}) {
+      const auto schedule = schedules_.find({owner, source.name});
+      if (schedule != schedules_.end() && !source.schedule) source.schedule = schedule->second;
+    }
+  }
+  return sources;
+}
+
+}  // namespace wan::server

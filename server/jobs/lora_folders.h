@@ -1,0 +1,42 @@
+// Finds the LoRAs in the folders that the operator names (the setting lora_dir).
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "engine/api/lora.h"
+
+namespace wan::server {
+
+// Immutable and thread-safe.
+class LoraFolders {
+ public:
+  struct Folder {
+    std::string model;  // empty: the LoRAs are for every model
+    std::string path;
+  };
+  // The schedules of LoRAs, by model (empty: every model) and name.
+  using Schedules = std::map<std::pair<std::string, std::string>, LoraSchedule>;
+
+  LoraFolders() = default;
+  LoraFolders(std::vector<Folder> folders, Schedules schedules)
+      : folders_(std::move(folders)), schedules_(std::move(schedules)) {}
+
+  // Lists the folders of a model. A file NAME.safetensors, or a folder NAME that PEFT wrote, is the
+  // LoRA NAME; NAME@high and NAME@low are its files for the two experts. So are two files whose
+  // names differ in "high" and "low" alone, or in "high_noise" and "low_noise"; a folder with two
+  // such files is the LoRA with the folder's name. Characters that names cannot have become '_'.
+  // The result is sorted by name and has each name and expert once. FAILED_PRECONDITION if a folder
+  // cannot be read.
+  absl::StatusOr<std::vector<LoraSource>> Find(std::string_view model) const;
+
+ private:
+  std::vector<Folder> folders_;
+  Schedules schedules_;
+};
+
+}  // namespace wan::server

@@ -112,7 +112,7 @@ std::optional<double> MostOfBatch(const JobReport& report, const Ceilings* ceili
     }
   }
   if (ceilings == nullptr || ceilings->memory <= 0 || weights <= 0) return std::nullopt;
-  return weights / ceilings->memory * report.request().steps();
+  return weights / ceilings->memory * (report.request().steps() - report.plan().first_step());
 }
 
 std::string Precisions(const JobReport& report) {

@@ -61,13 +61,16 @@ Facts SystemContext(const JobReport& report) {
 
 std::string Settings(const JobReport& report) {
   std::vector<std::string> settings = {absl::StrCat("Precision=", report.dtype())};
+  if (const int first = report.plan().first_step(); first > 0) {
+    settings.push_back(absl::StrCat("Steps not computed=the first ", first));
+  }
   if (QualityOf(report) != kExactQuality) {
     settings.push_back(absl::StrCat("Quality=", QualityOf(report)));
   }
   if (report.plan().eight_bits()) settings.emplace_back("Products and self-attention=8 bits");
   if (const int reused = report.plan().reused_steps_size(); reused > 0) {
-    settings.push_back(
-        absl::StrCat("Planned steps that reuse blocks=", reused, " of ", report.request().steps()));
+    settings.push_back(absl::StrCat("Planned steps that reuse blocks=", reused, " of ",
+                                    report.request().steps() - report.plan().first_step()));
   }
   if (!VaePrecision(report).empty()) settings.push_back(absl::StrCat("VAE=", VaePrecision(report)));
   if (report.has_plan() && report.plan().guided()) {

@@ -147,8 +147,7 @@ ExitCode Run(Session& session, const ReplayCommand& command) {
     session.Say(absl::StrCat(job, " has made no file that a replay could be compared with"));
     return kExitRejected;
   }
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
-      ReplayRequest(*then, command.image_path);
+  const absl::StatusOr<wan::v1::GenerationRequest> request = ReplayRequest(*then, command);
   if (!request.ok()) return session.RefuseUsage(request.status());
 
   const PreviewWriter no_previews("");

@@ -53,10 +53,8 @@ void AddCompare(CommandRegistry& registry) {
   const auto compare = registry.Add<CompareCommand>(
       {"compare", "Measure how near two videos are: PSNR, SSIM, MS-SSIM", kCompareFooter});
   constexpr char kVideo[] = "jobs/ID, ID alone, or a file, which has a '.' or '/' in its name";
-  AddValue<ComparedName>(compare.app, "A", "", kVideo, ParseComparedName, compare.command.a)
-      ->required();
-  AddValue<ComparedName>(compare.app, "B", "", kVideo, ParseComparedName, compare.command.b)
-      ->required();
+  AddValue<JobOrFile>(compare.app, "A", "", kVideo, ParseJobOrFile, compare.command.a)->required();
+  AddValue<JobOrFile>(compare.app, "B", "", kVideo, ParseJobOrFile, compare.command.b)->required();
   Several(AddValue<std::string>(
       compare.app, "--output", "FILE|DIR/",
       "File to write besides the table, or a folder for all of them; repeatable",
@@ -121,6 +119,12 @@ void RegisterJobCommands(CommandRegistry& registry) {
   AddJob(replay.app, replay.command.job);
   AddValue<std::string>(replay.app, "--image", "FILE", "The image that the job was made with",
                         ParseNotEmpty, replay.command.image_path);
+  AddValue<std::string>(replay.app, "--initial-latents", "FILE",
+                        "The initial latents that the job was made with, unless a job has them",
+                        ParseNotEmpty, replay.command.initial_latents_path);
+  AddValue<std::string>(replay.app, "--latents", "FILE",
+                        "The latents that the job was made with, unless a job has them",
+                        ParseNotEmpty, replay.command.latents_path);
 
   AddCompare(registry);
 }

@@ -101,7 +101,15 @@ std::string SamplingText(const GenerationRequest& request) {
     parts.push_back(absl::StrCat("low noise from step ", request.boundary_step() + 1));
   }
   if (request.has_seed()) parts.push_back(absl::StrCat("seed ", request.seed()));
+  if (request.has_strength()) parts.push_back(absl::StrCat("strength ", request.strength()));
   return absl::StrJoin(parts, ", ");
+}
+
+// Returns, for example, "jobs/a1, sha256 9f86d081884c..."; empty without latents.
+std::string LatentsText(bool present, const wan::v1::LatentsSource& source) {
+  if (!present) return "";
+  const std::string digest = absl::StrCat("sha256 ", Printable(source.sha256()));
+  return source.job().empty() ? digest : absl::StrCat(Printable(source.job()), ", ", digest);
 }
 
 // The quality that needs no mention. A server without the field computes so.
@@ -154,6 +162,8 @@ void AddRequest(const GenerationRequest& request, const std::string& image_sha25
   lines.Add("Prompt", Printable(request.prompt()));
   lines.Add("Not", Printable(request.negative_prompt()));
   lines.Add("Image", Printable(image_sha256));
+  lines.Add("First noise", LatentsText(request.has_initial_latents(), request.initial_latents()));
+  lines.Add("Latents", LatentsText(request.has_latents(), request.latents()));
   lines.Add("Video", SizeText(request));
   lines.Add("Sampling", SamplingText(request));
   lines.AddQuality(request);

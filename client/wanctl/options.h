@@ -40,6 +40,9 @@ struct RequestFlags {
   wan::v1::GenerationRequest request;
   // The file whose bytes go into request.image; empty: no image.
   std::string image_path;
+  // What goes into the request's fields of these names: an earlier job, or the bytes of a file.
+  std::optional<JobOrFile> initial_latents;
+  std::optional<JobOrFile> latents;
   // The time from now until request.deadline.
   std::optional<absl::Duration> deadline;
 };
@@ -137,13 +140,15 @@ struct ReceiptCommand {
 };
 struct ReplayCommand {
   std::string job;
-  // The file with the job's image; empty: the job has none.
+  // The files that the job was made with and the server does not keep; empty: none.
   std::string image_path;
+  std::string initial_latents_path;
+  std::string latents_path;
 };
 struct CompareCommand {
   // Each "jobs/ID", or the path of a file.
-  ComparedName a;
-  ComparedName b;
+  JobOrFile a;
+  JobOrFile b;
   // Files and folders to write; FormatOfPath or ".csv" decides what a file holds.
   std::vector<std::string> outputs;
   // An MP4 file to write; empty: none.

@@ -17,12 +17,69 @@ namespace wan::client {
 namespace {
 
 // The limit is far above what a server accepts, but below protobuf's limit of 2 GiB for a message.
-constexpr size_t kMostImageBytes = 1 << 30;
+constexpr size_t kMostInputBytes = 1 << 30;
 
-absl::StatusOr<std::string> ReadFlagImage(const std::string& path) {
-  absl::StatusOr<std::string> image = ReadImage(path);
-  if (image.ok()) return image;
-  return absl::InvalidArgumentError(absl::StrCat("--image: ", image.status().message()));
+constexpr char kImage[] = "a PNG, JPEG or WebP file";
+constexpr char kLatents[] = "a safetensors file";
+
+// Returns the bytes of a file. `kind` says what the file must be.
+absl::StatusOr<std::string> ReadInput(const std::string& path, const std::string& kind) {
+  const auto error = [&path](const std::string& why) {
+    return absl::InvalidArgumentError(absl::StrCat(path, " ", why));
+  };
+  const auto failed = [&error] {
+    return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
+  };
+  // Refuse pipes and devices before opening them, because reading them may never end.
+  struct stat facts = {};
+  if (stat(path.c_str(), &facts) != 0) return failed();
+  if (S_ISDIR(facts.st_mode)) return error("is a folder; must be " + kind);
+  if (!S_ISREG(facts.st_mode)) return error("is a pipe or a device; must be " + kind);
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
+                                                             &std::fclose);
+  if (!file) return failed();
+  std::string bytes, chunk(1 << 20, '\0');
+  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
+    bytes.append(chunk, 0, got);
+    if (bytes.size() > kMostInputBytes) return error("is greater than 1 GiB");
+  }
+  if (std::ferror(file.get())) return failed();
+  // An empty image would make the server generate a video from the text alone.
+  if (bytes.empty()) return error("is empty; must be " + kind);
+  return bytes;
+}
+
+absl::StatusOr<std::string> ReadFlag(const std::string& flag, const std::string& path,
+                                     const std::string& kind) {
+  absl::StatusOr<std::string> bytes = ReadInput(path, kind);
+  if (bytes.ok()) return bytes;
+  return absl::InvalidArgumentError(absl::StrCat(flag, ": ", bytes.status().message()));
+}
+
+absl::Status SetLatents(const std::string& flag, const JobOrFile& from,
+                        wan::v1::LatentsSource& source) {
+  if (!from.file) {
+    source.set_job(from.name);
+    return absl::OkStatus();
+  }
+  absl::StatusOr<std::string> bytes = ReadFlag(flag, from.name, kLatents);
+  if (!bytes.ok()) return bytes.status();
+  source.set_data(*std::move(bytes));
+  return absl::OkStatus();
+}
+
+// Completes the latents of a receipt's request (null: none) with the file at `path` (empty: none).
+absl::Status ReplayLatents(const std::string& flag, const std::string& path,
+                           wan::v1::LatentsSource* source) {
+  if (source == nullptr) {
+    if (path.empty()) return absl::OkStatus();
+    return absl::InvalidArgumentError(flag + ": the job was made without such latents");
+  }
+  if (!path.empty()) return SetLatents(flag, {path, /*file=*/true}, *source);
+  if (!source->job().empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the job was made with latents, which the server does not keep; ", flag,
+                   " must name the file with the SHA-256 ", Printable(source->sha256())));
 }
 
 // Returns 32 random hex digits.
@@ -37,42 +94,25 @@ std::string RandomId() {
 
 }  // namespace
 
-absl::StatusOr<std::string> ReadImage(const std::string& path) {
-  const auto error = [&path](const std::string& why) {
-    return absl::InvalidArgumentError(absl::StrCat(path, " ", why));
-  };
-  const auto failed = [&error] {
-    return error(absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
-  };
-  // Refuse pipes and devices before opening them, because reading them may never end.
-  struct stat facts = {};
-  if (stat(path.c_str(), &facts) != 0) return failed();
-  if (S_ISDIR(facts.st_mode)) return error("is a folder; must be a PNG, JPEG or WebP file");
-  if (!S_ISREG(facts.st_mode)) {
-    return error("is a pipe or a device; must be a PNG, JPEG or WebP file");
-  }
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file(std::fopen(path.c_str(), "rb"),
-                                                             &std::fclose);
-  if (!file) return failed();
-  std::string image, chunk(1 << 20, '\0');
-  while (const size_t got = std::fread(chunk.data(), 1, chunk.size(), file.get())) {
-    image.append(chunk, 0, got);
-    if (image.size() > kMostImageBytes) return error("is greater than 1 GiB");
-  }
-  if (std::ferror(file.get())) return failed();
-  // An empty image would make the server generate a video from the text alone.
-  if (image.empty()) return error("is empty; must be a PNG, JPEG or WebP file");
-  return image;
-}
+absl::StatusOr<std::string> ReadImage(const std::string& path) { return ReadInput(path, kImage); }
 
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now) {
   wan::v1::GenerationRequest request = flags.request;
   if (!flags.image_path.empty()) {
-    absl::StatusOr<std::string> image = ReadFlagImage(flags.image_path);
+    absl::StatusOr<std::string> image = ReadFlag("--image", flags.image_path, kImage);
     if (!image.ok()) return image.status();
     request.set_image(*std::move(image));
   }
+  absl::Status latents;
+  if (flags.initial_latents) {
+    latents.Update(SetLatents("--initial-latents", *flags.initial_latents,
+                              *request.mutable_initial_latents()));
+  }
+  if (flags.latents) {
+    latents.Update(SetLatents("--latents", *flags.latents, *request.mutable_latents()));
+  }
+  if (!latents.ok()) return latents;
   if (flags.deadline) {
     const absl::Time deadline = now + *flags.deadline;
     const int64_t seconds = absl::ToUnixSeconds(deadline);
@@ -84,12 +124,19 @@ absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& f
 }
 
 absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
-                                                         const std::string& image_path) {
+                                                         const ReplayCommand& command) {
+  const std::string& image_path = command.image_path;
   wan::v1::GenerationRequest request = receipt.request();
   request.set_request_id("replay-" + RandomId());
   request.clear_deadline();
   request.clear_webhook_url();
   request.clear_preview_interval();
+  absl::Status latents =
+      ReplayLatents("--initial-latents", command.initial_latents_path,
+                    request.has_initial_latents() ? request.mutable_initial_latents() : nullptr);
+  latents.Update(ReplayLatents("--latents", command.latents_path,
+                               request.has_latents() ? request.mutable_latents() : nullptr));
+  if (!latents.ok()) return latents;
   const std::string& wanted = receipt.image_sha256();
   if (wanted.empty() && !image_path.empty()) {
     return absl::InvalidArgumentError("--image: the job was made without an image");
@@ -101,7 +148,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt&
         "file with the SHA-256 ",
         Printable(wanted)));
   }
-  absl::StatusOr<std::string> image = ReadFlagImage(image_path);
+  absl::StatusOr<std::string> image = ReadFlag("--image", image_path, kImage);
   if (!image.ok()) return image.status();
   Sha256 hash;
   hash.Update(*image);

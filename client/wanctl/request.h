@@ -14,16 +14,18 @@ namespace wan::client {
 // the path, if the file cannot be read, is empty, is larger than 1 GiB or is not a regular file.
 absl::StatusOr<std::string> ReadImage(const std::string& path);
 
-// Returns the request that the flags describe, with the image from its file, and the deadline
-// counted from `now`. Fails as ReadImage does; the message then begins with "--image".
+// Returns the request that the flags describe, with the content of the files that they name, and
+// the deadline counted from `now`. Fails as ReadImage does; the message then begins with the flag,
+// as in
+// "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 
 // Returns the request that reproduces a receipt's video, with a new request_id and without
-// deadline, previews and webhook. `image_path` is the file with the image; empty: the request has
-// none. Fails with INVALID_ARGUMENT if the image is missing, superfluous, unreadable, or not the
-// receipt's image.
+// deadline, previews and webhook, and with the files that `command` names. Fails with
+// INVALID_ARGUMENT if a file is missing, superfluous or unreadable, or if the image is not the
+// receipt's. The server compares the latents with the receipt's.
 absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt& receipt,
-                                                         const std::string& image_path);
+                                                         const ReplayCommand& command);
 
 }  // namespace wan::client

@@ -19,7 +19,9 @@ Examples:
   wanctl generate --prompt "A red cat runs on the beach."
   wanctl generate --model ti2v-5b --prompt "It turns its head." --image cat.png \
       --size 1280x704 --frames 121 --steps 50 --guidance 5 --shift 5 --seed 42 \
-      --output turn.mp4 turn.mkv)";
+      --output turn.mp4 turn.mkv
+  wanctl generate --prompt "A grey cat runs on the beach." --latents JOB --strength 0.8
+  wanctl generate --latents JOB --steps 0 --crf 12)";
 
 constexpr char kSubmitFooter[] = R"(Examples:
   job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
@@ -61,9 +63,24 @@ void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
                     [&](int32_t value) { request.set_num_frames(value); });
 }
 
+// What the steps begin with.
+void AddLatentsFlags(CLI::App& app, RequestFlags& flags) {
+  AddValue<JobOrFile>(
+      app, "--initial-latents", "FILE|JOB",
+      "Noise to begin with, instead of the seed's: a safetensors file, or a job that "
+      "has made one",
+      ParseJobOrFile, [&](JobOrFile value) { flags.initial_latents = value; });
+  AddValue<JobOrFile>(app, "--latents", "FILE|JOB",
+                      "Latents to change, with --strength, or to decode, with --steps 0",
+                      ParseJobOrFile, [&](JobOrFile value) { flags.latents = value; });
+  AddValue<double>(app, "--strength", "S",
+                   "How much noise --latents get, up to 1: the more, the less is left of them",
+                   ParseNumber, [&](double value) { flags.request.set_strength(value); });
+}
+
 void AddSamplingFlags(CLI::App& app, wan::v1::GenerationRequest& request) {
-  AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps", ParseInt32,
-                    [&](int32_t value) { request.set_steps(value); });
+  AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps; 0: only decode --latents",
+                    ParseInt32, [&](int32_t value) { request.set_steps(value); });
   AddValue<std::vector<double>>(
       app, "--guidance", "G|LOW,HIGH",
       "Guidance scale, or one for the low-noise and one for the high-noise expert", ParseGuidance,
@@ -93,9 +110,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                         "Name of the model on the server (default: the only one that is loaded)",
                         ParseNotEmpty,
                         [&](std::string value) { request.set_model(std::move(value)); });
-  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows", ParseNotEmpty,
-                        [&](std::string value) { request.set_prompt(std::move(value)); })
-      ->required();
+  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows; needed unless --steps is 0",
+                        ParseNotEmpty,
+                        [&](std::string value) { request.set_prompt(std::move(value)); });
   AddPictureFlags(app, flags);
   AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
                     [&](int32_t value) { request.set_fps(value); });
@@ -103,6 +120,7 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                     "Quality of the MP4 file, 1 (best, largest) to 51 (default: the server's)",
                     ParseInt32, [&](int32_t value) { request.set_h264_crf(value); });
   AddSamplingFlags(app, request);
+  AddLatentsFlags(app, flags);
   AddValue<wan::v1::Quality>(app, "--quality", Alternatives<wan::v1::Quality>(),
                              "exact; high: products and attention of 8 bits; fast: also reuses "
                              "results of earlier steps (default: the model's)",
@@ -141,6 +159,12 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       "Measure the operators of one transformer block; 'wanctl report' shows them");
 }
 
+// Throws if a request that computes steps has no prompt.
+void CheckPrompt(const wan::v1::GenerationRequest& request) {
+  const bool only_decodes = request.has_steps() && request.steps() == 0;
+  if (request.prompt().empty() && !only_decodes) throw CLI::RequiredError("--prompt");
+}
+
 // Adds an output kind to the request if it is not there yet.
 void AddOutputKind(wan::v1::GenerationRequest& request, wan::v1::OutputKind kind) {
   const auto& kinds = request.outputs();
@@ -158,6 +182,7 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       {"generate", "Make a video and wait for it", kGenerateFooter},
       [&global = registry.global()](GenerateCommand& command) {
         wan::v1::GenerationRequest& request = command.flags.request;
+        CheckPrompt(request);
         AddOutputKinds(request, command.outputs);
         if (command.outputs.empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
         const bool previews = request.preview_interval() != 0;
@@ -180,6 +205,7 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       {"submit", "Create a job that runs on its own, and print its name", kSubmitFooter},
       [](SubmitCommand& command) {
         wan::v1::GenerationRequest& request = command.flags.request;
+        CheckPrompt(request);
         if (request.outputs().empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
       });
   AddRequestFlags(submit.app, submit.command.flags);
@@ -191,8 +217,10 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       }));
 
   const auto quote = registry.Add<QuoteCommand>(
-      {"quote", "Show what a video would take, without making it"},
-      [](QuoteCommand& command) { AddOutputKinds(command.flags.request, command.outputs); });
+      {"quote", "Show what a video would take, without making it"}, [](QuoteCommand& command) {
+        CheckPrompt(command.flags.request);
+        AddOutputKinds(command.flags.request, command.outputs);
+      });
   AddRequestFlags(quote.app, quote.command.flags);
   AddPreviewDir(quote.app, quote.command.preview_dir);
   AddOutputs(quote.app, quote.command.outputs,

@@ -286,13 +286,13 @@ absl::StatusOr<std::string> ParseJobName(std::string_view text) {
   return absl::StrCat(View(kPrefix), View(id));
 }
 
-absl::StatusOr<ComparedName> ParseComparedName(std::string_view text) {
+absl::StatusOr<JobOrFile> ParseJobOrFile(std::string_view text) {
   if (!text.starts_with("jobs/") && text.find_first_of("./") != std::string_view::npos) {
-    return ComparedName{std::string(text), true};
+    return JobOrFile{std::string(text), true};
   }
   absl::StatusOr<std::string> job = ParseJobName(text);
-  if (!job.ok()) return Expected("jobs/ID, ID, or a file such as a.mp4", text);
-  return ComparedName{*std::move(job), false};
+  if (!job.ok()) return Expected("jobs/ID, ID, or a file, whose name has a '.' or '/'", text);
+  return JobOrFile{*std::move(job), false};
 }
 
 absl::StatusOr<std::string> ParseServer(std::string_view text) {

@@ -78,14 +78,14 @@ absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
 // Accepts "jobs/ID" or "ID"; returns "jobs/ID".
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
-// A job, or a file of a video.
-struct ComparedName {
+// A job, or a file on this machine.
+struct JobOrFile {
   // "jobs/ID", or the file's path.
   std::string name;
   bool file = false;
 };
 // Accepts "jobs/ID", "ID", or the path of a file, which has a '.' or '/' in it.
-absl::StatusOr<ComparedName> ParseComparedName(std::string_view text);
+absl::StatusOr<JobOrFile> ParseJobOrFile(std::string_view text);
 // Accepts "NAME=HOST:PORT"; returns name and server.
 absl::StatusOr<std::pair<std::string, std::string>> ParseNamedServer(std::string_view text);
 // Accepts "HOST:PORT" or "[IPV6]:PORT".

@@ -50,6 +50,14 @@ struct GenerationRequest {
   std::optional<int> boundary_step;
   std::string solver;  // a name from engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
+  // Safetensors files with latents of the video's latent shape (engine/formats/latents_file.h);
+  // null: none. `initial_latents` replaces the noise that `seed` would draw. `latents` are clean
+  // latents, as a file of kLatents has them. With 0 steps the job only decodes them; otherwise it
+  // begins at the first step whose noise level is at most `strength`, and mixes them with noise of
+  // that level.
+  std::shared_ptr<const std::string> initial_latents;
+  std::shared_ptr<const std::string> latents;
+  std::optional<double> strength;  // above 0, at most 1; only beside `latents`
   std::vector<OutputKind> outputs;
   std::optional<Quality> quality;             // unset: the engine's setting
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
@@ -137,10 +145,14 @@ struct GenerationPlan {
   // not. So it is false if all scales are 1, and for few-step checkpoints, whose weights have
   // learnt the guidance.
   bool guided = true;
-  std::vector<StepPlan> steps;
+  std::vector<StepPlan> steps;  // empty if the job only decodes latents
+  // The number of steps of the schedule that come before `steps` and are not computed, because the
+  // job begins with the request's latents.
+  int first_step = 0;
   // The first step that EngineOptions::guidance_until leaves without guidance; nullopt if none.
   std::optional<int> unguided_from;
   // The noise level of each step's input, strictly decreasing. One more entry, 0, ends the list.
+  // Empty if there are no steps.
   std::vector<float> sigmas;
   std::vector<StagePlan> stages;  // in the order in which they start
   // Where each component's weights are during the job; no entry is kAuto.
@@ -181,6 +193,9 @@ struct GenerationPlan {
              return step.reuses_blocks;
            });
   }
+
+  // Returns whether the job computes steps, rather than only decode the request's latents.
+  bool denoises() const { return !steps.empty(); }
 
   // Returns whether frames are decoded. A request for latents alone does not need that.
   bool decodes() const {

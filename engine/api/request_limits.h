@@ -20,7 +20,7 @@ inline constexpr int kMaxLatentFrames = 1024;
 inline constexpr int kMaxFps = 120;
 // The largest guidance scale; the least is 0.
 inline constexpr double kMaxGuidanceScale = 100;
-// The most denoising steps; the fewest is 1.
+// The most denoising steps; the fewest is 1, except that 0 steps decode a request's latents.
 inline constexpr int kMaxFlowSteps = 1000;
 
 }  // namespace wan

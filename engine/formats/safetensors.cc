@@ -21,6 +21,7 @@ using nlohmann::json;
 
 // The format itself has this limit.
 constexpr uint64_t kLongestHeader = 100'000'000;
+constexpr size_t kHeaderAt = sizeof(uint64_t);  // the header follows its length
 constexpr const char kMetadataKey[] = "__metadata__";
 
 absl::Status CheckMetadata(const json& metadata, const std::string& path) {
@@ -118,6 +119,55 @@ absl::Status CheckCover(const std::vector<StoredTensor>& tensors, std::span<cons
   return absl::OkStatus();
 }
 
+// Returns the length of the header that follows the first 8 bytes. `beginning` is the beginning of
+// a file of `file_bytes` bytes.
+absl::StatusOr<size_t> HeaderLength(std::span<const std::byte> beginning, size_t file_bytes,
+                                    const std::string& path, uint64_t longest) {
+  ByteReader reader(beginning);
+  const auto length = reader.Read<uint64_t>();
+  const bool begins_well = !reader.failed() && length <= kLongestHeader &&
+                           beginning.size() > kHeaderAt && beginning[kHeaderAt] == std::byte{'{'};
+  // If the file is of another kind, the length has no meaning.
+  if (!begins_well) {
+    absl::Status foreign = CheckNotForeign(path, beginning, FileContent::kSafetensors);
+    if (!foreign.ok()) return foreign;
+  }
+  if (reader.failed()) {
+    return Damaged(path, absl::StrCat("is ", file_bytes,
+                                      " bytes long, which is too short for a safetensors file"));
+  }
+  if (length > longest) {
+    return Damaged(path, absl::StrCat("claims a header of more than the ", longest,
+                                      " bytes that are allowed; must be a safetensors file"));
+  }
+  if (length > file_bytes - kHeaderAt) {
+    return Damaged(path, absl::StrCat("claims a header of ", length, " bytes, but the file is ",
+                                      file_bytes, " bytes long: it was cut; download it again"));
+  }
+  return length;
+}
+
+// Adds what the header says, and checks it. `data` are the bytes that follow the header.
+absl::Status ReadTensors(std::span<const std::byte> header_bytes, std::span<const std::byte> data,
+                         TensorFile& tensors) {
+  const std::string& path = tensors.path;
+  const absl::StatusOr<json> header =
+      ParseJson({reinterpret_cast<const char*>(header_bytes.data()), header_bytes.size()}, path);
+  if (!header.ok()) return header.status();
+  if (!header->is_object()) return Damaged(path, "header is not a JSON object");
+  for (const auto& [name, entry] : header->items()) {
+    if (name == kMetadataKey) {
+      if (absl::Status status = CheckMetadata(entry, path); !status.ok()) return status;
+      tensors.metadata = entry.get<std::map<std::string, std::string>>();
+      continue;
+    }
+    absl::StatusOr<StoredTensor> tensor = ReadEntry(name, entry, data, path);
+    if (!tensor.ok()) return tensor.status();
+    tensors.tensors.push_back(*std::move(tensor));
+  }
+  return CheckCover(tensors.tensors, data, path);
+}
+
 // The names of the tensors in each shard file, according to the index.
 using ShardContents = std::map<std::string, std::vector<std::string>>;
 
@@ -178,51 +228,27 @@ absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path) {
   const std::span<const std::byte> bytes = (*file)->bytes();
   const absl::StatusOr<std::vector<std::byte>> beginning = (*file)->CopyBeginning();
   if (!beginning.ok()) return beginning.status();
-  ByteReader reader(*beginning);
-  const auto header_length = reader.Read<uint64_t>();
-  const size_t header_at = reader.position();
-  const bool begins_well = !reader.failed() && header_length <= kLongestHeader &&
-                           beginning->size() > header_at &&
-                           (*beginning)[header_at] == std::byte{'{'};
-  // If the file is of another kind, the length has no meaning.
-  if (!begins_well) {
-    absl::Status foreign = CheckNotForeign(path, *beginning, FileContent::kSafetensors);
-    if (!foreign.ok()) return foreign;
-  }
-  if (reader.failed()) {
-    return Damaged(path, absl::StrCat("is ", bytes.size(),
-                                      " bytes long, which is too short for a safetensors file"));
-  }
-  if (header_length > kLongestHeader) {
-    return Damaged(path, absl::StrCat("claims a header of more than the ", kLongestHeader,
-                                      " bytes that are allowed; must be a safetensors file"));
-  }
-  if (header_length > bytes.size() - header_at) {
-    return Damaged(path,
-                   absl::StrCat("claims a header of ", header_length, " bytes, but the file is ",
-                                bytes.size(), " bytes long: it was cut; download it again"));
-  }
-  const absl::StatusOr<std::vector<std::byte>> header_bytes =
-      (*file)->Copy(bytes.subspan(header_at, header_length));
-  if (!header_bytes.ok()) return header_bytes.status();
-  const absl::StatusOr<json> header =
-      ParseJson({reinterpret_cast<const char*>(header_bytes->data()), header_bytes->size()}, path);
+  const absl::StatusOr<size_t> header_length =
+      HeaderLength(*beginning, bytes.size(), path, kLongestHeader);
+  if (!header_length.ok()) return header_length.status();
+  const absl::StatusOr<std::vector<std::byte>> header =
+      (*file)->Copy(bytes.subspan(kHeaderAt, *header_length));
   if (!header.ok()) return header.status();
-  if (!header->is_object()) return Damaged(path, "header is not a JSON object");
-
   TensorFile tensors{.path = path, .mapping = *file, .file = file->get()};
-  const std::span<const std::byte> data = bytes.subspan(header_at + header_length);
-  for (const auto& [name, entry] : header->items()) {
-    if (name == kMetadataKey) {
-      if (absl::Status status = CheckMetadata(entry, path); !status.ok()) return status;
-      tensors.metadata = entry.get<std::map<std::string, std::string>>();
-      continue;
-    }
-    absl::StatusOr<StoredTensor> tensor = ReadEntry(name, entry, data, path);
-    if (!tensor.ok()) return tensor.status();
-    tensors.tensors.push_back(*std::move(tensor));
-  }
-  if (absl::Status status = CheckCover(tensors.tensors, data, path); !status.ok()) return status;
+  absl::Status status = ReadTensors(*header, bytes.subspan(kHeaderAt + *header_length), tensors);
+  if (!status.ok()) return status;
+  return tensors;
+}
+
+absl::StatusOr<TensorFile> ReadSafetensorsBytes(std::span<const std::byte> bytes,
+                                                const std::string& name, uint64_t longest_header) {
+  const absl::StatusOr<size_t> header_length =
+      HeaderLength(bytes, bytes.size(), name, longest_header);
+  if (!header_length.ok()) return header_length.status();
+  TensorFile tensors{.path = name};
+  absl::Status status = ReadTensors(bytes.subspan(kHeaderAt, *header_length),
+                                    bytes.subspan(kHeaderAt + *header_length), tensors);
+  if (!status.ok()) return status;
   return tensors;
 }
 

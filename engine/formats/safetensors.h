@@ -2,6 +2,9 @@
 // the tensors. All functions are thread-safe. https://huggingface.co/docs/safetensors
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
+#include <span>
 #include <string>
 
 #include "absl/status/statusor.h"
@@ -14,6 +17,12 @@ namespace wan {
 // tensors must fill the rest of the file without overlaps or holes. Otherwise returns DATA_LOSS;
 // the message names file and tensor.
 absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path);
+
+// Does the same with a file's content in memory, which must outlive the result. `name` stands in
+// messages for the path. A header of more than `longest_header` bytes is refused before it is
+// parsed, because parsing takes a multiple of its bytes.
+absl::StatusOr<TensorFile> ReadSafetensorsBytes(std::span<const std::byte> bytes,
+                                                const std::string& name, uint64_t longest_header);
 
 // Reads the shards that an index file ("*.safetensors.index.json") names, from the folder of the
 // index. Index and shards must agree about which shard has which tensor. A problem in one shard

@@ -1,8 +1,12 @@
-// The tokens of a request's texts, which are computed once, when the request is planned.
+// The tokens of a request's texts and its latents, which are read once, when the request is
+// planned.
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
+
+#include "engine/formats/tensor_file.h"
 
 namespace wan {
 
@@ -16,6 +20,9 @@ struct PromptTokens {
 struct PreparedRequest {
   PromptTokens prompt;
   PromptTokens negative_prompt;  // empty if the model does not use guidance
+  // The tensors in the request's files of latents, whose bytes they share.
+  std::optional<StoredTensor> initial_latents;
+  std::optional<StoredTensor> latents;
 };
 
 }  // namespace wan

@@ -5,6 +5,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/request_limits.h"
+#include "engine/formats/latents_file.h"
 #include "engine/media/image_decode.h"
 #include "engine/planning/lora_schedule.h"
 #include "engine/planning/plan.h"
@@ -32,6 +33,21 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
+// Finds the latents in a file of the request (null: none) and returns their shape. If there are
+// none, or if the file is wrong, which adds a violation of `field`, returns nullopt.
+std::optional<std::vector<int64_t>> ReadLatents(const char* field, const std::string* file,
+                                                std::optional<StoredTensor>& prepared,
+                                                std::vector<FieldViolation>& violations) {
+  if (file == nullptr) return std::nullopt;
+  absl::StatusOr<StoredTensor> found = FindLatents(*file);
+  if (!found.ok()) {
+    violations.push_back({field, std::string(found.status().message())});
+    return std::nullopt;
+  }
+  prepared = *std::move(found);
+  return prepared->shape;
+}
+
 // `resolved` is the request as ResolveRequest returned it. The function never fails: errors become
 // violations.
 InspectedRequest InspectRequest(const GenerationRequest& resolved, const PlannedModel& model,
@@ -54,6 +70,10 @@ InspectedRequest InspectRequest(const GenerationRequest& resolved, const Planned
       inspected.violations.push_back({"image", std::string(measured.status().message())});
     }
   }
+  inspected.initial_latents = ReadLatents("initial_latents", resolved.initial_latents.get(),
+                                          prepared->initial_latents, inspected.violations);
+  inspected.latents =
+      ReadLatents("latents", resolved.latents.get(), prepared->latents, inspected.violations);
   inspected.prepared = std::move(prepared);
   return inspected;
 }

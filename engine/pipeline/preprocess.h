@@ -1,5 +1,5 @@
-// Tokenizes a request's texts and measures its image before anything is computed. Both functions
-// are thread-safe.
+// Tokenizes a request's texts, measures its image and reads its latents before anything is
+// computed. Both functions are thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ namespace wan {
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 
-// Plans a request: fills in defaults, splits its texts into tokens (which the pipeline uses later),
-// measures its image, and calls MakePlan. INVALID_ARGUMENT names every violation. Any thread may
-// call it.
+// Plans a request: fills in defaults, splits its texts into tokens and finds its latents (which the
+// pipeline uses later), measures its image, and calls MakePlan. INVALID_ARGUMENT names every
+// violation. Any thread may call it.
 absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            const PlannedModel& model, const Tokenizer* tokenizer,
                                            int64_t drawn_seed, const PlanLimits& limits);

@@ -12,6 +12,7 @@
 #include "engine/pipeline/denoise_run.h"
 #include "engine/pipeline/expert_switch.h"
 #include "engine/pipeline/finite_watch.h"
+#include "engine/pipeline/latents_input.h"
 #include "engine/pipeline/prepared_request.h"
 #include "engine/pipeline/preview_sender.h"
 #include "engine/pipeline/vae_pass.h"
@@ -41,12 +42,13 @@ class VideoJob {
   VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
            std::stop_token stop);
 
-  // Prepares the image for the autoencoder. The texts were prepared together with the plan.
+  // Prepares the image for the autoencoder, or the latents that the job only decodes. The texts
+  // were prepared together with the plan.
   absl::Status Preprocess();
   absl::Status EncodeTexts();
   absl::Status EncodeImage();
-  // Runs all steps from the noise, or the remaining ones after an earlier attempt's savepoint. Then
-  // frees the memory that only the steps need.
+  // Runs all steps from the noise or the request's latents, or the remaining ones after an earlier
+  // attempt's savepoint. Then frees the memory that only the steps need.
   absl::Status Denoise();
   absl::Status WriteLatents() { return files_.WriteLatents(latents_); }
   // Decodes the video into its files, if the job wants any.
@@ -62,8 +64,9 @@ class VideoJob {
   absl::StatusOr<at::Tensor> PreparedImage() const;
   absl::Status EncodeBothTexts();
   absl::StatusOr<EncodedImage> EncodedInput() const;
+  at::Tensor Noise() const;
   DenoiseProgress Start() const;
-  // Returns whether the last step is finished.
+  // Returns whether the last step is finished, or there are none.
   bool denoised() const { return latents_.defined(); }
 
   const GenerationPlan& plan_;
@@ -88,6 +91,7 @@ VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const
       finite_(plan),
       files_(plan, caller.outputs, caller.observer),
       earlier_(EarlierProgress()) {
+  if (!plan.denoises()) return;
   if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
     // These latents are finite, because reading a savepoint checks that.
     latents_ = earlier_->latents.to(model.device);
@@ -122,6 +126,7 @@ std::optional<DenoiseProgress> VideoJob::EarlierProgress() const {
 absl::Status VideoJob::Preprocess() {
   if (denoised()) return absl::OkStatus();
   return InStage(model_.planned.family->preprocess, [&]() -> absl::Status {
+    if (!plan_.denoises()) latents_ = ToLatents(*plan_.prepared->latents, model_.device);
     if (!plan_.image_to_video) return absl::OkStatus();
     absl::StatusOr<at::Tensor> image = PreparedImage();
     if (!image.ok()) return image.status();
@@ -206,12 +211,23 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
   return encoded;
 }
 
+// Returns the noise with which the first step begins, or which is mixed with the latents.
+at::Tensor VideoJob::Noise() const {
+  const std::optional<StoredTensor>& given = plan_.prepared->initial_latents;
+  if (given.has_value()) return ToLatents(*given, model_.device);
+  return DrawNoise(plan_.latent_shape, *plan_.request.seed, model_.device);
+}
+
 // Returns the state in which the first remaining step begins.
 DenoiseProgress VideoJob::Start() const {
   if (earlier_.has_value()) return earlier_->To(model_.device);
   DenoiseProgress progress;
-  progress.latents = DrawNoise(plan_.latent_shape, *plan_.request.seed, model_.device);
+  progress.latents = Noise();
   if (caller_.taps.noise) caller_.taps.noise(progress.latents);
+  if (const std::optional<StoredTensor>& clean = plan_.prepared->latents; clean.has_value()) {
+    progress.latents =
+        MixNoise(ToLatents(*clean, model_.device), progress.latents, plan_.sigmas.front());
+  }
   return progress;
 }
 

@@ -1,5 +1,5 @@
-// What was found out about a request's texts and image before planning
-// (engine/pipeline/preprocess.h). MakePlan reads only this, not the texts and the image themselves.
+// What was found out about a request's texts, image and latents before planning
+// (engine/pipeline/preprocess.h). MakePlan reads only this, not the texts and files themselves.
 #pragma once
 
 #include <cstdint>
@@ -22,7 +22,10 @@ struct InspectedRequest {
   std::optional<ImageSize> image;
   // The most host memory, in bytes, that decoding the image takes.
   int64_t image_decoding_bytes = 0;
-  // The texts' tokens, which planning passes on to the pipeline unchanged.
+  // The shapes of the request's latents; absent if there are none or they could not be read.
+  std::optional<std::vector<int64_t>> initial_latents;
+  std::optional<std::vector<int64_t>> latents;
+  // What inspecting has made for the job, which planning passes on to the pipeline unchanged.
   std::shared_ptr<const PreparedRequest> prepared;
   // Errors that were found in the request, for example a broken image.
   std::vector<FieldViolation> violations;

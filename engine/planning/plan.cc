@@ -17,6 +17,7 @@
 #include "engine/costs/wan/transformer_cost.h"
 #include "engine/costs/wan/umt5_cost.h"
 #include "engine/costs/wan/vae_cost.h"
+#include "engine/planning/latents_plan.h"
 #include "engine/planning/lora_schedule.h"
 #include "engine/planning/plan_memory.h"
 #include "engine/planning/sigma_rules.h"
@@ -36,6 +37,10 @@ class Violations {
 
   void Add(std::string field, std::string description) {
     list_.push_back({std::move(field), std::move(description)});
+  }
+
+  void Add(std::vector<FieldViolation> more) {
+    for (FieldViolation& violation : more) list_.push_back(std::move(violation));
   }
 
   void CheckRange(const std::string& field, double value, double low, double high) {
@@ -124,7 +129,12 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
                    Violations& violations) {
   violations.CheckRange("fps", *request.fps, 1, kMaxFps);
   violations.CheckRange("h264_crf", *request.h264_crf, kBestH264Crf, kWorstH264Crf);
-  violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
+  if (*request.steps == 0 && request.latents == nullptr) {
+    violations.Add("steps", absl::StrCat("is 0; must be from 1 to ", kMaxFlowSteps,
+                                         ", or latents must be given, which 0 steps only decode"));
+  } else if (!OnlyDecodes(request)) {
+    violations.CheckRange("steps", *request.steps, 1, kMaxFlowSteps);
+  }
   const auto experts = family.experts.size();
   if (request.guidance_scale.size() > experts) {
     violations.Add("guidance_scale", absl::StrCat("has ", request.guidance_scale.size(),
@@ -257,6 +267,51 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
 
 constexpr double kTrainTimesteps = 1000;
 
+// Checks the image and its background.
+void CheckImage(const GenerationRequest& request, const ModelFamily& family,
+                Violations& violations) {
+  const bool has_image = request.image != nullptr;
+  if (has_image && family.image == ImageRole::kNone) {
+    violations.Add(
+        "image", absl::StrCat(std::string(NameOf(family.id)), " takes no image; must be left out"));
+  }
+  if (!has_image && !family.accepts_text_only && !OnlyDecodes(request)) {
+    violations.Add("image", absl::StrCat(std::string(NameOf(family.id)),
+                                         " needs an image; must be a PNG, JPEG or WebP file"));
+  }
+  if (!has_image && request.background.has_value()) {
+    violations.Add("background",
+                   "is set, but there is no image; must be left out of a text-to-video request");
+  }
+}
+
+// Checks everything except the memory that the job of `plan` takes. Returns the video's size;
+// nullopt only after a violation.
+std::optional<VideoShape> CheckRequest(const GenerationPlan& plan, const PlannedModel& model,
+                                       const InspectedRequest& inspected, Violations& violations) {
+  const GenerationRequest& request = plan.request;
+  const bool only_decodes = OnlyDecodes(request);
+  if (!only_decodes) CheckTexts(inspected, model.transformer.text_len, violations);
+  CheckImage(request, *model.family, violations);
+  CheckSampling(request, *model.family, violations);
+  CheckQuality(request, model, violations);
+  CheckLoras(request, model, violations);
+  if (model.few_step.has_value() && !only_decodes) {
+    CheckFewStep(request, FewStepSampling(*model.few_step), violations);
+  }
+  if (request.calibrate) {
+    CheckCalibration(request, model, violations);
+  } else if (request.quality == Quality::kFast && !model.no_eight_bits.has_value() &&
+             !only_decodes) {
+    if (auto problem = ProblemOfFast(request, model, plan.guided); problem.has_value()) {
+      violations.Add("quality", *std::move(problem));
+    }
+  }
+  std::optional<VideoShape> shape = DecideShape(request, model, inspected, violations);
+  violations.Add(CheckLatents(request, model, inspected, shape));
+  return shape;
+}
+
 absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
                                           const PlannedModel& model) {
   if (model.few_step.has_value()) {
@@ -290,6 +345,18 @@ std::vector<StepPlan> PlanSteps(const std::vector<double>& timesteps, const Plan
                      low_noise ? guidance_scale.front() : guidance_scale.back()});
   }
   return steps;
+}
+
+// Plans the steps that the job computes, and their noise levels.
+absl::Status PlanDenoising(const PlannedModel& model, GenerationPlan& plan) {
+  absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
+  if (!schedule.ok()) return schedule.status();
+  plan.steps = PlanSteps(schedule->timesteps, model, plan.request);
+  plan.sigmas = std::move(schedule->sigmas);
+  if (const auto violation = SetFirstStep(plan)) return InvalidFields({*violation});
+  if (plan.request.quality == Quality::kFast) PlanFastSteps(model, plan);
+  DropEarlierSteps(plan);
+  return absl::OkStatus();
 }
 
 void SetMemory(const StageMemory& memory, StagePlan& stage) {
@@ -331,8 +398,10 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   std::vector<StagePlan> stages;
   stages.push_back({model.family->preprocess, {}});
   if (memory.has_value()) stages.back().host_bytes = memory->preprocess.host;
-  stages.push_back({StageKind::kT5Encoding, text_flops});
-  if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
+  if (plan.denoises()) {
+    stages.push_back({StageKind::kT5Encoding, text_flops});
+    if (memory.has_value()) SetMemory(memory->text_encoding, stages.back());
+  }
   if (plan.image_to_video) {
     stages.push_back({StageKind::kVaeEncoding, ImageFlops(plan, model)});
     if (memory.has_value()) SetMemory(memory->vae_encoding, stages.back());
@@ -384,54 +453,26 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
   GenerationPlan plan;
   plan.request = resolved;
   plan.prepared = inspected.prepared;
+  const bool only_decodes = OnlyDecodes(plan.request);
   // With a guidance scale of exactly 1, a step uses only the prompt's flow.
-  plan.guided = !model.few_step.has_value() &&
+  plan.guided = !model.few_step.has_value() && !only_decodes &&
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });
-  plan.eight_bits = RoundsToEightBits(*plan.request.quality);
+  plan.eight_bits = RoundsToEightBits(*plan.request.quality) && !only_decodes;
   plan.eight_bit_weights = model.options.eight_bit_weights;
   plan.image_to_video = plan.request.image != nullptr;
 
   Violations violations(inspected.violations);
-  CheckTexts(inspected, model.transformer.text_len, violations);
-  if (plan.image_to_video && model.family->image == ImageRole::kNone) {
-    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
-                                         " takes no image; must be left out"));
-  }
-  if (!plan.image_to_video && !model.family->accepts_text_only) {
-    violations.Add("image", absl::StrCat(std::string(NameOf(model.family->id)),
-                                         " needs an image; must be a PNG, JPEG or WebP file"));
-  }
-  if (!plan.image_to_video && plan.request.background.has_value()) {
-    violations.Add("background",
-                   "is set, but there is no image; must be left out of a text-to-video request");
-  }
-  CheckSampling(plan.request, *model.family, violations);
-  CheckQuality(plan.request, model, violations);
-  CheckLoras(plan.request, model, violations);
-  if (model.few_step.has_value()) {
-    CheckFewStep(plan.request, FewStepSampling(*model.few_step), violations);
-  }
-  const bool fast = plan.request.quality == Quality::kFast;
-  if (plan.request.calibrate) {
-    CheckCalibration(plan.request, model, violations);
-  } else if (fast && !model.no_eight_bits.has_value()) {
-    if (auto problem = ProblemOfFast(plan.request, model, plan.guided); problem.has_value()) {
-      violations.Add("quality", *std::move(problem));
-    }
-  }
-  const std::optional<VideoShape> shape = DecideShape(plan.request, model, inspected, violations);
+  const std::optional<VideoShape> shape = CheckRequest(plan, model, inspected, violations);
   if (!violations.list().empty()) return InvalidFields(violations.list());
 
   plan.shape = *shape;
   plan.request.width = plan.shape.width;
   plan.request.height = plan.shape.height;
   plan.request.size_is_exact = true;
-  absl::StatusOr<FlowSchedule> schedule = MakeSchedule(plan.request, model);
-  if (!schedule.ok()) return schedule.status();
-  plan.steps = PlanSteps(schedule->timesteps, model, plan.request);
-  plan.sigmas = std::move(schedule->sigmas);
-  if (fast) PlanFastSteps(model, plan);
+  if (!only_decodes) {
+    if (absl::Status planned = PlanDenoising(model, plan); !planned.ok()) return planned;
+  }
   absl::StatusOr<std::optional<ResidencyChoice>> memory =
       PlanMemory(model, inspected, limits, plan);
   if (!memory.ok()) return memory.status();

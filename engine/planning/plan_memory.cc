@@ -68,6 +68,20 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
 }
 
+// Returns the host memory that the request's latents use: their files, which the job keeps, and
+// while one is read a copy of its values and the same in fp32.
+uint64_t LatentsBytes(const GenerationRequest& request) {
+  uint64_t files = 0;
+  uint64_t largest = 0;
+  for (const auto* file : {request.initial_latents.get(), request.latents.get()}) {
+    if (file == nullptr) continue;
+    files += file->size();
+    largest = std::max<uint64_t>(largest, file->size());
+  }
+  constexpr uint64_t kCopies = 1 + 2;  // fp32 values are at most twice as large as those of a file
+  return files + kCopies * largest;
+}
+
 // Describes the job of `plan` as if its video had the given shape.
 MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                         const PlannedModel& model, const InspectedRequest& inspected) {
@@ -91,7 +105,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .batches_guidance = plan.guided && batches && !plan.request.calibrate,
                 .preprocess = model.family->preprocess,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,
-                .previews = plan.request.preview_interval > 0,
+                .previews = plan.request.preview_interval > 0 && plan.denoises(),
                 .decodes = plan.decodes(),
                 .frame_pixels = int64_t{shape.width} * shape.height,
                 .frame_height = shape.height,
@@ -111,6 +125,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
     job.image_bytes = std::max(static_cast<uint64_t>(inspected.image_decoding_bytes),
                                FittingBytes(*inspected.image, model.family->image, shape));
   }
+  job.image_bytes += LatentsBytes(plan.request);
   return job;
 }
 

@@ -168,11 +168,15 @@ class Sums {
     choice.decode_tiles = tiles;
     choice.preprocess = Stage({}, /*activations=*/0, /*computing=*/0);
     choice.preprocess.host += job_.image_bytes;
-    choice.text_encoding = Stage({0}, activations.text_encoding, 0);
+    if (Denoises()) choice.text_encoding = Stage({0}, activations.text_encoding, 0);
     if (job_.image != ImageRole::kNone) {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
     }
     for (size_t expert = 1; expert < vae; ++expert) {
+      if (job_.expert_steps[expert - 1] == 0) {
+        choice.steps.emplace_back();  // the expert does not work
+        continue;
+      }
       std::vector<size_t> in_use{expert};
       if (prefetch && expert + 1 < vae) in_use.push_back(expert + 1);
       const uint64_t forward = batched ? activations.step_batched : activations.step_single;
@@ -200,9 +204,11 @@ class Sums {
       choice.host_peak = std::max(choice.host_peak, stage.host);
     };
     add(choice.preprocess);
-    add(choice.text_encoding);
+    if (Denoises()) add(choice.text_encoding);
     if (job_.image != ImageRole::kNone) add(choice.vae_encoding);
-    for (StageMemory& step : choice.steps) add(step);
+    for (size_t expert = 0; expert < choice.steps.size(); ++expert) {
+      if (job_.expert_steps[expert] > 0) add(choice.steps[expert]);
+    }
     if (job_.decodes) add(choice.decoding);
     return choice;
   }
@@ -220,6 +226,11 @@ class Sums {
   }
 
  private:
+  bool Denoises() const {
+    return std::any_of(job_.expert_steps.begin(), job_.expert_steps.end(),
+                       [](int steps) { return steps > 0; });
+  }
+
   // Returns how many times a streamed component's bytes are, in effect, copied while nothing
   // computes.
   double StreamedPasses(size_t component) const {
@@ -357,6 +368,7 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   };
   uint64_t bytes = 0;
   for (size_t expert = 1; expert + 1 < choice.policies.size(); ++expert) {
+    if (job.expert_steps[expert - 1] == 0) continue;
     const ResidencyPolicy policy = choice.policies[expert];
     // Streamed weights move between forwards, so their forwards cannot be recorded.
     if (policy == ResidencyPolicy::kStream || policy == ResidencyPolicy::kCpu) continue;

@@ -35,7 +35,9 @@ struct MemoryJob {
   bool batches_guidance = false;
   StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which the image is decoded
   ImageRole image = ImageRole::kNone;
-  uint64_t image_bytes = 0;  // bytes of host memory that decoding and fitting the image takes
+  // Bytes of host memory that decoding and fitting the image takes, and those of the request's
+  // latents.
+  uint64_t image_bytes = 0;
   bool previews = false;
   bool decodes = true;  // false: the job ends with latents and decodes no frames
   // The video's size, which decides how much host memory frames take while they wait for their
@@ -43,8 +45,10 @@ struct MemoryJob {
   int64_t frame_pixels = 0;
   int frame_height = 0;
   int64_t frames = 0;
-  int writers = 1;                // number of video files that are written
-  std::vector<int> expert_steps;  // number of steps of each expert
+  int writers = 1;  // number of video files that are written
+  // The number of steps that each expert computes. If all are 0, the job only decodes: it encodes
+  // no text.
+  std::vector<int> expert_steps;
   // Device memory that merging the job's LoRAs into each expert takes; empty: no LoRAs.
   std::vector<uint64_t> expert_merging_bytes;
   // Whether the texts keep what the blocks have added (GenerationPlan::keeps_blocks).

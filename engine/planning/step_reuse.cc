@@ -129,18 +129,19 @@ void PlanFastSteps(const PlannedModel& model, GenerationPlan& plan) {
     const auto is_expert = [&](const StepPlan& step) { return ExpertIndex(step.expert) == expert; };
     const auto begin = std::find_if(plan.steps.begin(), plan.steps.end(), is_expert);
     const auto end = std::find_if_not(begin, plan.steps.end(), is_expert);
+    const auto computed = std::clamp(plan.steps.begin() + plan.first_step, begin, end);
     const auto steps = static_cast<int>(end - begin);
     const PhaseRatios& measured = ratios.experts[expert];
     const std::vector<double> conditional = RatiosForSteps(measured.conditional, steps);
     const std::vector<double> unconditional = RatiosForSteps(measured.unconditional, steps);
     const int retained = RetainedSteps(steps, RetainedShare(model, ratios, expert));
     // Where guidance ends, the texts are prepared anew, so nothing is kept for the next step.
-    for (auto first = begin; first != end;) {
+    for (auto first = computed; first != end;) {
       const bool guided = IsGuided(*first);
       const auto last =
           std::find_if(first, end, [&](const StepPlan& step) { return IsGuided(step) != guided; });
       ReusePhase phase;
-      phase.retained = retained - static_cast<int>(first - begin);
+      phase.retained = retained - static_cast<int>(first - computed);
       const auto slice = [&](const std::vector<double>& of_expert) {
         phase.branches.emplace_back(of_expert.begin() + (first - begin),
                                     of_expert.begin() + (last - begin));

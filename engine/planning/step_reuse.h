@@ -46,7 +46,9 @@ std::optional<std::string> ProblemOfFast(const GenerationRequest& request,
 
 // Completes the steps of a fast job, for which ProblemOfFast must have found no problem: sets
 // reuses_blocks, and the guidance scale 1 and unguided_from after the model's share of guided
-// steps.
+// steps. The plan must have the whole schedule, of which the job computes the steps from first_step
+// on: the ratios and the share are those of the schedule, but reusing counts from the first step
+// that each expert computes.
 void PlanFastSteps(const PlannedModel& model, GenerationPlan& plan);
 
 }  // namespace wan

@@ -67,6 +67,8 @@ class Call {
   void SetTrace(wan::v1::TraceContext trace) { trace_ = std::move(trace); }
   // Returns the principal whose jobs the caller may see; nullopt: the jobs of all.
   std::optional<std::string> VisibleOwner() const;
+  // Returns whether the caller may see the jobs of all principals.
+  bool ReadsAll() const { return !VisibleOwner().has_value(); }
 
   // Returns `asked`, or the caller's own principal if `asked` is empty. Returns PERMISSION_DENIED
   // (ROLE_REQUIRED) if `asked` is another principal and the caller is not an administrator.

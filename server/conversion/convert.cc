@@ -63,13 +63,15 @@ wan::v1::BlockProfile ToProto(const BlockProfile& profile) {
 
 }  // namespace
 
-GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
-                                  std::shared_ptr<const std::string> image) {
+GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, JobInputs inputs) {
   GenerationRequest result;
   result.model = request.model();
   result.prompt = request.prompt();
   if (request.has_negative_prompt()) result.negative_prompt = request.negative_prompt();
-  result.image = std::move(image);
+  result.image = std::move(inputs.image);
+  result.initial_latents = std::move(inputs.initial_latents);
+  result.latents = std::move(inputs.latents);
+  if (request.has_strength()) result.strength = request.strength();
   if (request.has_background()) result.background = ParseColor(request.background());
   if (request.has_width()) result.width = request.width();
   if (request.has_height()) result.height = request.height();
@@ -105,8 +107,8 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
   return result;
 }
 
-GenerationRequest RequestOf(const wan::v1::Job& job, std::shared_ptr<const std::string> image) {
-  GenerationRequest request = ToEngineRequest(job.request(), std::move(image));
+GenerationRequest RequestOf(const wan::v1::Job& job, JobInputs inputs) {
+  GenerationRequest request = ToEngineRequest(job.request(), std::move(inputs));
   // The stored request has the size that the first plan resolved; do not resolve it again.
   request.size_is_exact = true;
   request.quality = ParseQuality(QualityOf(job.request()));
@@ -138,6 +140,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.boundary_step) result.set_boundary_step(*request.boundary_step);
   if (const auto solver = ValueOf<wan::v1::Solver>(request.solver)) result.set_solver(*solver);
   if (request.seed) result.set_seed(*request.seed);
+  if (request.strength) result.set_strength(*request.strength);
   for (const OutputKind kind : request.outputs) result.add_outputs(ToProto(kind));
   result.set_preview_interval(request.preview_interval);
   result.set_profile(request.profile);

@@ -1,7 +1,6 @@
 // Converts between the engine's structs and the messages of wan.v1.
 #pragma once
 
-#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "engine/api/recorder.h"
 #include "google/protobuf/timestamp.pb.h"
 #include "google/rpc/status.pb.h"
+#include "server/conversion/job_inputs.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/model_management.pb.h"
 #include "wan/v1/telemetry.pb.h"
@@ -26,19 +26,18 @@ namespace wan::server {
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
 // Converts a request of the contract. Leaves out enum values that the engine does not know, because
-// ValidateRequest (server/conversion/validation.h) refuses them. Takes `image` instead of the
-// message's own image; null means that there is no image.
-GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request,
-                                  std::shared_ptr<const std::string> image);
+// ValidateRequest (server/conversion/validation.h) refuses them. Takes `inputs` instead of the
+// files in the message.
+GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, JobInputs inputs = {});
 
-// Converts the stored request of a job, whose size is exact. `image` as above.
-GenerationRequest RequestOf(const wan::v1::Job& job, std::shared_ptr<const std::string> image);
+// Converts the stored request of a job, whose size is exact. `inputs` as above.
+GenerationRequest RequestOf(const wan::v1::Job& job, JobInputs inputs = {});
 
 // Returns the word of a stored request's quality. Requests that are older than the field were
 // computed exactly.
 std::string_view QualityOf(const wan::v1::GenerationRequest& stored);
 
-// Converts a resolved request, without its image and the fields that the engine does not have
+// Converts a resolved request, without its files and the fields that the engine does not have
 // (priority, deadline, request_id, labels).
 wan::v1::GenerationRequest ToProto(const GenerationRequest& request);
 

@@ -84,6 +84,7 @@ wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription&
   report.set_batched_guidance(plan.batched_guidance);
   report.set_eight_bits(plan.eight_bits);
   for (const int step : ReusedSteps(plan)) report.add_reused_steps(step);
+  report.set_first_step(plan.first_step);
   report.set_guided(plan.guided);
   report.set_prefetch_experts(plan.prefetch_experts);
   report.set_record_forwards(plan.record_forwards);

@@ -16,6 +16,7 @@
 #include "server/conversion/color.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/message_texts.h"
+#include "server/conversion/names.h"
 
 namespace wan::server {
 namespace {
@@ -32,6 +33,9 @@ constexpr size_t kMaxLabelBytes =
 constexpr size_t kMaxModelBytes = 256;
 constexpr size_t kMaxWebhookUrlBytes = 2048;
 constexpr size_t kMaxImageBytes = size_t{32} << 20;
+constexpr size_t kMaxLatentsBytes = size_t{32} << 20;
+constexpr size_t kMaxJobNameBytes = 256;
+constexpr size_t kMaxDigestBytes = 64;
 constexpr size_t kMaxBackgroundBytes = 64;
 constexpr size_t kMaxLoraNameBytes = 1024;
 // One scale for each expert; a model has one or two.
@@ -110,6 +114,27 @@ void CheckBytes(std::string_view field, size_t bytes, size_t most,
       {std::string(field), absl::StrCat("has ", bytes, " bytes; must have at most ", most)});
 }
 
+void CheckLatentsSizes(const std::string& field, const wan::v1::LatentsSource& source,
+                       std::vector<FieldViolation>& violations) {
+  CheckBytes(field, source.data().size(), kMaxLatentsBytes, violations);
+  CheckBytes(field + ".job", source.job().size(), kMaxJobNameBytes, violations);
+  CheckBytes(field + ".sha256", source.sha256().size(), kMaxDigestBytes, violations);
+}
+
+// Checks that latents have a source.
+void CheckLatents(const std::string& field, const wan::v1::LatentsSource& source,
+                  std::vector<FieldViolation>& violations) {
+  if (source.source_case() == wan::v1::LatentsSource::kJob) {
+    const std::string job = field + ".job";
+    const std::vector<FieldViolation> wrong = FieldViolationsOf(CheckJobName(source.job(), job));
+    violations.insert(violations.end(), wrong.begin(), wrong.end());
+  } else if (source.data().empty()) {
+    violations.push_back({field,
+                          "has no latents; must have a file in data, or name in job an earlier job "
+                          "that has made latents"});
+  }
+}
+
 size_t LabelBytes(const wan::v1::GenerationRequest& request) {
   size_t bytes = 0;
   for (const auto& [key, value] : request.labels()) bytes += key.size() + value.size();
@@ -133,6 +158,8 @@ std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& requ
   CheckBytes("negative_prompt", request.negative_prompt().size(), kMaxPromptBytes, violations);
   CheckBytes("webhook_url", request.webhook_url().size(), kMaxWebhookUrlBytes, violations);
   CheckBytes("image", request.image().size(), kMaxImageBytes, violations);
+  CheckLatentsSizes("initial_latents", request.initial_latents(), violations);
+  CheckLatentsSizes("latents", request.latents(), violations);
   CheckBytes("background", request.background().size(), kMaxBackgroundBytes, violations);
   CheckCount("guidance_scale", count(request.guidance_scale()), kMaxGuidanceScales, violations);
   CheckCount("outputs", count(request.outputs()), kMaxOutputs, violations);
@@ -165,6 +192,10 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
   if (request.has_image() && request.image().empty()) {
     violations.push_back({"image", "is empty; must be a PNG, JPEG or WebP file, or be left out"});
   }
+  if (request.has_initial_latents()) {
+    CheckLatents("initial_latents", request.initial_latents(), violations);
+  }
+  if (request.has_latents()) CheckLatents("latents", request.latents(), violations);
   if (request.has_background() && !ParseColor(request.background()).has_value()) {
     violations.push_back({"background", absl::StrCat("is '", absl::CHexEscape(request.background()),
                                                      "'; must be a colour as #rrggbb, for example "

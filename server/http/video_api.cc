@@ -238,7 +238,8 @@ void VideoApi::Create(const std::shared_ptr<VideoExchange>& held, std::string bo
   const std::shared_ptr<Call>& call = exchange.call;
   jobs_.Create(
       std::make_shared<const wan::v1::GenerationRequest>(*std::move(request)),
-      {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone)},
+      {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone),
+       call->ReadsAll()},
       PostOf(pool_, call),
       [this, held, reply, kept = pool_.Keep()](absl::StatusOr<JobService::Created> created) {
         PostAnswer(pool_, *held->call, [held, reply, created = std::move(created)] {

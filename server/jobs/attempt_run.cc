@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/job_inputs.h"
 #include "server/conversion/public_text.h"
 #include "server/jobs/attempt_telemetry.h"
 #include "server/jobs/engine_call.h"
@@ -76,7 +77,6 @@ class AttemptRun final : public GenerationObserver {
   AttemptTelemetry telemetry_;
   // Plan sets it.
   std::optional<GenerationPlan> plan_;
-  size_t image_bytes_ = 0;
   // Stage sets it.
   std::vector<OutputFile> outputs_;
   wan::v1::Provenance provenance_;
@@ -87,14 +87,13 @@ class AttemptRun final : public GenerationObserver {
 };
 
 absl::Status AttemptRun::Plan() {
-  std::shared_ptr<const std::string> image;
-  if (!job_.image_sha256().empty()) {
-    absl::StatusOr<std::string> stored = parts_.store.Image(job_.name());
-    if (!stored.ok()) return stored.status();
-    image_bytes_ = stored->size();
-    image = std::make_shared<const std::string>(*std::move(stored));
+  absl::StatusOr<JobInputs> inputs = parts_.store.Inputs(job_.name());
+  if (!inputs.ok()) return inputs.status();
+  if (const std::string_view missing = MissingInput(job_, *inputs); !missing.empty()) {
+    return absl::DataLossError(absl::StrCat("the stored ", std::string(missing),
+                                            " of the request is missing; create the job again"));
   }
-  const GenerationRequest request = RequestOf(job_, std::move(image));
+  const GenerationRequest request = RequestOf(job_, *std::move(inputs));
   absl::StatusOr<GenerationPlan> plan = CallEngine([&] { return engine_.Plan(request); });
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);
@@ -111,7 +110,7 @@ absl::Status AttemptRun::Stage() {
   provenance_.set_server_version(parts_.server_version);
   model_ = DescriptionOf(engine_, job_);
   parts_.states.NoteOrigin(job_.name(), provenance_, model_.files);
-  telemetry_.DescribePlan(*plan_, model_, image_bytes_);
+  telemetry_.DescribePlan(*plan_, model_);
   return absl::OkStatus();
 }
 

@@ -94,6 +94,7 @@ void AttemptTelemetry::DescribeSurroundings() {
 }
 
 void AttemptTelemetry::SetPlan(const GenerationPlan& plan) {
+  steps_ = static_cast<int>(plan.steps.size());
   events_.SetPlan(plan.stages);
   for (const StagePlan& stage : plan.stages) {
     if (!stage.flops.has_value()) continue;
@@ -102,16 +103,15 @@ void AttemptTelemetry::SetPlan(const GenerationPlan& plan) {
   progress_.SetPlan(plan.stages);
 }
 
-void AttemptTelemetry::DescribePlan(const GenerationPlan& plan, const ModelDescription& model,
-                                    size_t image_bytes) {
+void AttemptTelemetry::DescribePlan(const GenerationPlan& plan, const ModelDescription& model) {
   attempt_.report->Annotate([&](wan::v1::JobReport& report) {
     *report.mutable_plan() = ReportOf(plan, model);
-    if (image_bytes > 0) report.set_image_bytes(image_bytes);
+    if (plan.request.image != nullptr) report.set_image_bytes(plan.request.image->size());
   });
 }
 
 void AttemptTelemetry::Resume(int steps_done) {
-  events_.Resume(steps_done, attempt_.job.request().steps());
+  events_.Resume(steps_done, steps_);
   attempt_.report->Resume(steps_done);
 }
 

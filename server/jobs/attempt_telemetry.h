@@ -1,7 +1,6 @@
 // Measures one attempt: makes its events and its report, and feeds the sinks that the service adds.
 #pragma once
 
-#include <cstddef>
 #include <memory>
 #include <vector>
 
@@ -29,8 +28,8 @@ class AttemptTelemetry {
 
   // Call it before the first stage of the plan begins.
   void SetPlan(const GenerationPlan& plan);
-  // Writes the plan and the model to the report; `image_bytes` is 0 if the job has no image.
-  void DescribePlan(const GenerationPlan& plan, const ModelDescription& model, size_t image_bytes);
+  // Writes the plan and the model to the report.
+  void DescribePlan(const GenerationPlan& plan, const ModelDescription& model);
   // Call it when the attempt continues after `steps_done` steps of an earlier attempt.
   void Resume(int steps_done);
   // Call it when the attempt has ended. Adds each device's share of the work to the report.
@@ -48,6 +47,7 @@ class AttemptTelemetry {
   EventSink events_;
   const std::vector<std::unique_ptr<TelemetrySink>> extra_;
   ProgressSink progress_;
+  int steps_ = 0;  // number of steps of the plan
   Recorder recorder_;
   std::unique_ptr<DeviceTimeline> timeline_;  // null: the monitor records no timeline
   std::unique_ptr<GroupProbe> devices_;       // null: a group of one device, which stages report

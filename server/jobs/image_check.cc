@@ -26,7 +26,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
   void Advance() {
     for (; next_ < result_.jobs.size(); ++next_) {
       const NewJob& job = result_.jobs[next_];
-      if (job.image == nullptr) continue;
+      if (job.inputs.image == nullptr) continue;
       const auto known = known_.find(job.stored.job.image_sha256());
       if (known == known_.end()) {
         post_([self = shared_from_this()](const absl::Status& turn) { self->Step(turn); });
@@ -47,7 +47,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     const NewJob& job = result_.jobs[next_];
     const Color background = ParseColor(job.stored.job.request().background()).value_or(Color());
     known_.emplace(job.stored.job.image_sha256(),
-                   CallEngine([&] { return engine_.CheckImage(*job.image, background); }));
+                   CallEngine([&] { return engine_.CheckImage(*job.inputs.image, background); }));
     Advance();
   }
 

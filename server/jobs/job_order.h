@@ -10,6 +10,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "server/conversion/job_inputs.h"
 #include "server/jobs/device_groups.h"
 #include "server/jobs/job_outlook.h"
 #include "server/jobs/job_queue.h"
@@ -22,7 +23,7 @@ namespace wan::server {
 // A job that the server is about to accept.
 struct NewJob {
   StoredJob stored;
-  std::shared_ptr<const std::string> image;  // null: none
+  JobInputs inputs;
   std::shared_ptr<const PlannedWork> work;
 };
 

@@ -61,7 +61,15 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
   return std::unique_ptr<JobService>(new JobService(std::move(owned)));
 }
 
-JobService::JobService(std::unique_ptr<Parts> parts) : parts_(std::move(parts)) {}
+JobService::JobService(std::unique_ptr<Parts> parts)
+    : parts_(std::move(parts)),
+      latents_({.owner_of = [this](std::string_view job) { return OwnerOf(job, "job"); },
+                .find = [this](std::string_view job) { return Get(job); },
+                .open = [this](std::string_view artifact) -> absl::StatusOr<ArtifactReader> {
+                  absl::StatusOr<OpenedArtifact> opened = OpenArtifact(artifact, 0);
+                  if (!opened.ok()) return opened.status();
+                  return std::move(opened->reader);
+                }}) {}
 
 JobService::~JobService() { Stop(StopMode::kRequeue, absl::ZeroDuration()); }
 

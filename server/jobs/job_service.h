@@ -17,12 +17,14 @@
 #include "engine/api/clock.h"
 #include "engine/api/engine.h"
 #include "server/auth/model_roots.h"
+#include "server/conversion/job_inputs.h"
 #include "server/jobs/device_groups.h"
 #include "server/jobs/job_listing.h"
 #include "server/jobs/job_stats.h"
 #include "server/jobs/lora_folders.h"
 #include "server/jobs/model_operations.h"
 #include "server/jobs/model_table.h"
+#include "server/jobs/request_latents.h"
 #include "server/jobs/stop_mode.h"
 #include "server/jobs/turns.h"
 #include "server/quota/quotas.h"
@@ -150,6 +152,9 @@ class JobService {
     // Runs the steps that decode images (server/jobs/image_check.h); null: the steps run on the
     // calling thread.
     PostStep decode = nullptr;
+    // Whether the caller may read the jobs of all owners, and not only its own: their latents may
+    // begin its jobs.
+    bool reads_all = false;
   };
   using CreateDone = std::function<void(absl::StatusOr<Created>)>;
 
@@ -176,7 +181,7 @@ class JobService {
   // Plans a request without creating a job. Returns those errors of Create that concern the request
   // and its model; does not decode the image.
   absl::StatusOr<wan::v1::QuoteResponse> Quote(const wan::v1::QuoteRequest& quote,
-                                               const std::string& owner = {}) const;
+                                               const JobReader& caller = {}) const;
 
   // Changes the fields in the request's update mask, and returns the job once the change is on
   // disk. Fails with FAILED_PRECONDITION (JOB_ENDED) for the priority or deadline of a job that has
@@ -313,19 +318,20 @@ class JobService {
                      std::function<void(CheckedJobs)> done);
   struct Planned {
     GenerationPlan plan;
-    std::shared_ptr<const std::string> image;  // null: the job has no image
+    JobInputs inputs;
   };
   // Checks and plans a request that has passed ValidateSizes. If it returns OK, the model counts
   // one more job (ModelTable::AddJob), and the calling code must call RemoveJob.
-  absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request) const;
+  absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request,
+                                    const JobReader& caller) const;
   // Checks and plans a request. If it returns OK, the model counts one more job, as in PlanInUse;
   // Accept takes that back if it fails.
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
-                                 const std::string& digest, const std::string& owner,
-                                 const wan::v1::TraceContext& trace);
+                                 const std::string& digest, const CallerFacts& caller);
   void Accept(std::vector<NewJob> jobs,
               std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)> done);
   const std::unique_ptr<Parts> parts_;
+  const RequestLatents latents_;
 };
 
 }  // namespace wan::server

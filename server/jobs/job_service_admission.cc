@@ -22,6 +22,7 @@
 #include "server/jobs/job_service.h"
 #include "server/jobs/job_service_parts.h"
 #include "server/jobs/request_identity.h"
+#include "server/jobs/request_latents.h"
 #include "server/jobs/time_estimator.h"
 #include "server/jobs/turns.h"
 #include "server/quota/stored_bytes.h"
@@ -140,8 +141,7 @@ absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
 }
 
 void JobService::CreateNew(const Asked& asked, CreateDone done) {
-  absl::StatusOr<NewJob> prepared =
-      Prepare(*asked.canonical, asked.digest, asked.caller.owner, asked.caller.trace);
+  absl::StatusOr<NewJob> prepared = Prepare(*asked.canonical, asked.digest, asked.caller);
   if (!prepared.ok()) return done(prepared.status());
   const bool tied = asked.caller.tied;
   prepared->stored.tied_to_caller = tied;
@@ -160,8 +160,8 @@ void JobService::CreateNew(const Asked& asked, CreateDone done) {
   });
 }
 
-absl::StatusOr<JobService::Planned> JobService::PlanInUse(
-    const wan::v1::GenerationRequest& request) const {
+absl::StatusOr<JobService::Planned> JobService::PlanInUse(const wan::v1::GenerationRequest& request,
+                                                          const JobReader& caller) const {
   std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   if (!request.webhook_url().empty()) {
     std::string problem = parts_->webhook_problem(request.webhook_url());
@@ -173,15 +173,19 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
   if (!usable.ok()) return WithViolations(violations, usable);
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
-  std::shared_ptr<const std::string> image;
-  // If the image is set but empty, ValidateRequest has already added a violation.
-  if (!request.image().empty()) image = std::make_shared<const std::string>(request.image());
+  absl::StatusOr<JobInputs> inputs = latents_.Read(request, caller, violations);
+  if (!inputs.ok()) return WithViolations(violations, inputs.status());
+  // Without its latents the request would be another one, whose plan says nothing about this one.
+  if ((request.has_initial_latents() && inputs->initial_latents == nullptr) ||
+      (request.has_latents() && inputs->latents == nullptr)) {
+    return InvalidFields(violations);
+  }
   // Plan for each of these groups: any of them may run the job, so the job must fit all. The plans
   // differ only if the groups' cards differ.
   std::optional<GenerationPlan> plan;
   for (const int group : parts_->models.ReadyIn(model)) {
     absl::StatusOr<GenerationPlan> planned = CallEngine(
-        [&] { return parts_->groups.engine(group).Plan(ToEngineRequest(request, image)); });
+        [&] { return parts_->groups.engine(group).Plan(ToEngineRequest(request, *inputs)); });
     if (!planned.ok()) return WithViolations(violations, planned.status());
     if (!plan.has_value()) plan = *std::move(planned);
   }
@@ -190,31 +194,33 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(
     return WithViolations(violations, DeviceGoneError());
   if (!violations.empty()) return InvalidFields(violations);
   std::move(unuse).Cancel();
-  return Planned{*std::move(plan), std::move(image)};
+  return Planned{*std::move(plan), *std::move(inputs)};
 }
 
 absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
-                                           const std::string& digest, const std::string& owner,
-                                           const wan::v1::TraceContext& trace) {
+                                           const std::string& digest, const CallerFacts& caller) {
   if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
     return StorageUnavailableError(storage);
   }
-  absl::StatusOr<Planned> planned = PlanInUse(request);
+  absl::StatusOr<Planned> planned = PlanInUse(request, {caller.owner, caller.reads_all});
   if (!planned.ok()) return planned.status();
   NewJob job;
-  job.image = std::move(planned->image);
+  job.inputs = std::move(planned->inputs);
   job.work = std::make_shared<const PlannedWork>(planned->plan.stages);
   job.stored.request_digest = digest;
   job.stored.job.set_name(NewJobName());
-  job.stored.job.set_owner(owner);
-  if (!trace.trace_id().empty()) {
-    *job.stored.job.mutable_trace() = trace;
+  job.stored.job.set_owner(caller.owner);
+  if (!caller.trace.trace_id().empty()) {
+    *job.stored.job.mutable_trace() = caller.trace;
   } else if (parts_->new_trace != nullptr) {
     *job.stored.job.mutable_trace() = parts_->new_trace();
   }
-  if (job.image != nullptr) job.stored.job.set_image_sha256(Sha256Hex(*job.image));
+  if (const JobInputs::File& image = job.inputs.image; image != nullptr) {
+    job.stored.job.set_image_sha256(Sha256Hex(*image));
+  }
   wan::v1::GenerationRequest& resolved = *job.stored.job.mutable_request();
   resolved = ToProto(planned->plan.request);
+  DescribeLatents(request, job.inputs, resolved);
   resolved.set_priority(request.priority());
   if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
   resolved.set_request_id(request.request_id());
@@ -362,7 +368,7 @@ absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
         continue;
       }
     }
-    absl::StatusOr<NewJob> job = Prepare(request, batch.digests[index], owner, batch.caller.trace);
+    absl::StatusOr<NewJob> job = Prepare(request, batch.digests[index], batch.caller);
     if (job.ok()) {
       prepared.push_back(*std::move(job));
       batch.places.push_back(i);
@@ -418,12 +424,12 @@ void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done
 }
 
 absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote,
-                                                         const std::string& owner) const {
+                                                         const JobReader& caller) const {
   const std::vector<FieldViolation> too_large = ValidateSizes(quote.request());
   if (!too_large.empty()) return InvalidFields(too_large);
   const CanonicalRequest canonical(quote.request());
   const wan::v1::GenerationRequest& request = *canonical;
-  const absl::StatusOr<Planned> planned = PlanInUse(request);
+  const absl::StatusOr<Planned> planned = PlanInUse(request, caller);
   if (!planned.ok()) return planned.status();
   const std::string& model = request.model();
   const absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
@@ -431,6 +437,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
 
   wan::v1::QuoteResponse response;
   *response.mutable_request() = ToProto(plan.request);
+  DescribeLatents(request, planned->inputs, *response.mutable_request());
   response.set_steps(static_cast<int>(plan.steps.size()));
   double flops = 0;
   for (const StagePlan& stage : plan.stages) flops += stage.flops.value_or(0);
@@ -447,7 +454,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
     result.set_p90_seconds(seconds * spread.p90);
     return result;
   };
-  const JobOutlook::ForNew outlook = parts_->outlook.OfNew(owner, request.priority());
+  const JobOutlook::ForNew outlook = parts_->outlook.OfNew(caller.owner, request.priority());
   response.set_jobs_ahead(outlook.jobs_ahead);
   if (outlook.time.has_value()) {
     *response.mutable_queue_time() = estimate(absl::ToDoubleSeconds(*outlook.time));

@@ -58,7 +58,7 @@ absl::StatusOr<std::vector<JobAddition>> JobStates::Reserve(std::vector<NewJob> 
     event.set_job(name);
     event.set_sequence(1);
     *event.mutable_time() = ToProto(now);
-    additions.push_back({std::move(job.stored), std::move(job.image), {std::move(event)}});
+    additions.push_back({std::move(job.stored), std::move(job.inputs), {std::move(event)}});
   }
   return additions;
 }

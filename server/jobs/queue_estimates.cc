@@ -9,6 +9,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/job_inputs.h"
 #include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
 #include "server/store/durable_file.h"
@@ -20,7 +21,8 @@ namespace {
 constexpr size_t kJobsAtOnce = 64;
 constexpr absl::Duration kKeepEvery = absl::Minutes(1);
 
-// Returns a key that is equal for jobs with the same work; text and seed do not change the work.
+// Returns a key that is equal for jobs with the same work; texts, seed and the values of latents do
+// not change the work.
 std::string WorkKeyOf(const wan::v1::Job& job) {
   wan::v1::GenerationRequest request = job.request();
   request.clear_prompt();
@@ -31,6 +33,8 @@ std::string WorkKeyOf(const wan::v1::Job& job) {
   request.clear_webhook_url();
   request.clear_deadline();
   request.clear_priority();
+  if (request.has_initial_latents()) request.mutable_initial_latents()->Clear();
+  if (request.has_latents()) request.mutable_latents()->Clear();
   return absl::StrCat(job.image_sha256().empty() ? "text " : "image ", request.SerializeAsString());
 }
 
@@ -63,13 +67,10 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
     for (const wan::v1::Job& job : jobs) {
       std::shared_ptr<const PlannedWork>& work = known[WorkKeyOf(job)];
       if (work == nullptr) {
-        std::shared_ptr<const std::string> image;
-        if (!job.image_sha256().empty()) {
-          absl::StatusOr<std::string> stored = parts_.store->Image(job.name());
-          if (!stored.ok()) continue;  // skip the job: its attempt will report the error
-          image = std::make_shared<const std::string>(*std::move(stored));
-        }
-        const GenerationRequest request = RequestOf(job, std::move(image));
+        absl::StatusOr<JobInputs> inputs = parts_.store->Inputs(job.name());
+        // Skip the job: its attempt will report the error.
+        if (!inputs.ok() || !MissingInput(job, *inputs).empty()) continue;
+        const GenerationRequest request = RequestOf(job, *std::move(inputs));
         const absl::StatusOr<GenerationPlan> plan =
             CallEngine([&] { return engine.Plan(request); });
         if (!plan.ok()) continue;  // skip the job: its attempt will report the error

@@ -50,6 +50,14 @@ double LatentPixelsOf(const wan::v1::GenerationRequest& request) {
          (request.num_frames() + kLatentFrames);
 }
 
+// Returns an upper bound of the bytes of a job's savepoint and of the latents of its request.
+double WorkBytes(const wan::v1::GenerationRequest& request) {
+  double for_each_pixel = request.has_latents() && request.steps() == 0 ? 0 : kSavepointBytes;
+  if (request.has_initial_latents()) for_each_pixel += kLatentBytes;
+  if (request.has_latents()) for_each_pixel += kLatentBytes;
+  return LatentPixelsOf(request) * for_each_pixel;
+}
+
 double MostBytes(const wan::v1::GenerationRequest& request, int kind) {
   switch (kind) {
     case wan::v1::OUTPUT_KIND_LOSSLESS_MKV:
@@ -64,7 +72,7 @@ double MostBytes(const wan::v1::GenerationRequest& request, int kind) {
 }  // namespace
 
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request) {
-  double bytes = LatentPixelsOf(request) * kSavepointBytes;
+  double bytes = WorkBytes(request);
   for (const int kind : request.outputs()) bytes += MostBytes(request, kind);
   return static_cast<uint64_t>(bytes) + kEntryBytes;
 }
@@ -138,7 +146,7 @@ void DiskReserve::OnJobState(const wan::v1::Job& job, wan::v1::JobState /*previo
 }
 
 uint64_t DiskReserve::Estimate(const wan::v1::GenerationRequest& request) const {
-  double bytes = LatentPixelsOf(request) * kSavepointBytes;
+  double bytes = WorkBytes(request);
   for (const int kind : request.outputs()) {
     double most = MostBytes(request, kind);
     const auto found = observed_.find({request.model(), static_cast<wan::v1::OutputKind>(kind)});

@@ -61,13 +61,14 @@ absl::StatusOr<std::unique_ptr<EventCursor>> GenerateStream::Open() {
     const std::shared_ptr<Call> call = held->call;
     const wan::v1::GenerationRequest* const asked = &held->message.request();
     const auto self = std::static_pointer_cast<GenerateStream>(shared_from_this());
-    jobs_.Create({std::move(held), asked},
-                 {/*tied=*/true, call->caller().name, call->trace(),
-                  DecodingOf(workers_, call, [self] { return self->IsAbandoned(); })},
-                 PostOf(workers_, call),
-                 [self, kept = workers_.Keep()](absl::StatusOr<JobService::Created> created) {
-                   self->OnMade(std::move(created));
-                 });
+    jobs_.Create(
+        {std::move(held), asked},
+        {/*tied=*/true, call->caller().name, call->trace(),
+         DecodingOf(workers_, call, [self] { return self->IsAbandoned(); }), call->ReadsAll()},
+        PostOf(workers_, call),
+        [self, kept = workers_.Keep()](absl::StatusOr<JobService::Created> created) {
+          self->OnMade(std::move(created));
+        });
     return nullptr;
   }
   std::optional<absl::StatusOr<JobService::Created>> created;

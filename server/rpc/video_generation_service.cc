@@ -99,7 +99,7 @@ class VideoGenerationService final : public CallService {
         });
     AddUnary<wan::v1::QuoteRequest, wan::v1::QuoteResponse>(
         "Quote", [this](const Call& call, const wan::v1::QuoteRequest& request) {
-          return jobs_.Quote(request, call.caller().name);
+          return jobs_.Quote(request, {call.caller().name, call.ReadsAll()});
         });
     AddUnaryAsync<wan::v1::UpdateJobRequest, wan::v1::Job>(
         "UpdateJob", [this](UnaryWork<wan::v1::UpdateJobRequest, wan::v1::Job> work) {
@@ -151,7 +151,7 @@ class VideoGenerationService final : public CallService {
 
  private:
   static JobService::CallerFacts FactsOf(const Call& call, const PostStep& decode) {
-    return {/*tied=*/false, call.caller().name, call.trace(), decode};
+    return {/*tied=*/false, call.caller().name, call.trace(), decode, call.ReadsAll()};
   }
 
   static JobService::Done OrEmpty(

@@ -7,6 +7,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
+#include "server/store/input_rows.h"
 #include "server/store/job_keys.h"
 
 namespace wan::server {
@@ -92,7 +93,7 @@ void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes)
 }
 
 absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
-                                      const std::string& image, std::optional<int64_t> number) {
+                                      const JobInputs& inputs, std::optional<int64_t> number) {
   const wan::v1::Job& job = stored.job;
   const std::string& request_id = job.request().request_id();
   const std::string key = RequestKey(job.owner(), request_id);
@@ -119,12 +120,7 @@ absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
   insert->exec();
   const int64_t given = static_cast<SQLite::Database&>(db).getLastInsertRowid();
   InsertJobKeys(db, given, job);
-  if (!image.empty()) {
-    SQLite::Statement statement(db, "INSERT INTO images (job, image) VALUES (?, ?)");
-    statement.bind(1, given);
-    BindBlob(statement, 2, image);
-    statement.exec();
-  }
+  InsertInputs(db, given, inputs);
   return given;
 }
 
@@ -134,10 +130,7 @@ void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job)
   BindBlob(update, 2, RowOf(job));
   update.bind(3, number);
   update.exec();
-  if (!IsFinal(job.state())) return;
-  SQLite::Statement drop(db, "DELETE FROM images WHERE job = ?");
-  drop.bind(1, number);
-  drop.exec();
+  if (IsFinal(job.state())) DeleteInputs(db, number);
 }
 
 void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report) {
@@ -179,8 +172,9 @@ void TakeBackJob(SQLite::Database& db, const std::string& name) {
 
 void DeleteJobRows(SQLite::Database& db, int64_t number) {
   DeleteJobKeys(db, number);
-  for (const char* const rows : {"events WHERE job", "reports WHERE job", "job_files WHERE job",
-                                 "images WHERE job", "jobs WHERE number"}) {
+  DeleteInputs(db, number);
+  for (const char* const rows :
+       {"events WHERE job", "reports WHERE job", "job_files WHERE job", "jobs WHERE number"}) {
     SQLite::Statement remove(db, absl::StrCat("DELETE FROM ", rows, " = ?"));
     remove.bind(1, number);
     remove.exec();

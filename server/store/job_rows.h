@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/status.h"
+#include "server/conversion/job_inputs.h"
 #include "server/store/job_store.h"
 #include "server/store/statements.h"
 #include "wan/v1/generation.pb.h"
@@ -50,13 +51,13 @@ std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
 
-// Adds a job with its image (empty: none), but without events, and returns its number: `number`,
-// or the next one. ALREADY_EXISTS if its name or request_id is taken.
+// Adds a job with its files, but without events, and returns its number: `number`, or the next one.
+// ALREADY_EXISTS if its name or request_id is taken.
 absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
-                                      const std::string& image,
+                                      const JobInputs& inputs,
                                       std::optional<int64_t> number = std::nullopt);
 
-// Replaces the job's row. Drops the job's image if the new state is final.
+// Replaces the job's row. Drops the job's input files if the new state is final.
 void UpdateJobRow(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 
 void ReplaceReport(SQLite::Database& db, int64_t number, const wan::v1::JobReport& report);

@@ -1,10 +1,9 @@
-// Stores what must survive the process: jobs, with their events, reports and images.
+// Stores what must survive the process: jobs, with their events, reports and input files.
 #pragma once
 
 #include <cstdint>
 #include <functional>
 #include <map>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -15,19 +14,20 @@
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/conversion/job_filter.h"
+#include "server/conversion/job_inputs.h"
 #include "server/store/webhook_outbox.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
 
 namespace wan::server {
 
-// A job as the store has it: without the request's image, `queue_position` and `progress`. Only
+// A job as the store has it: without the request's files, `queue_position` and `progress`. Only
 // reading a job sets `last_sequence`.
 struct StoredJob {
   wan::v1::Job job;
   // Whether the job ends when its caller goes away (Generate).
   bool tied_to_caller = false;
-  // SHA-256 of the request as the caller sent it, image included, to tell a retry from a different
+  // SHA-256 of the request as the caller sent it, files included, to tell a retry from a different
   // request with the same request_id.
   std::string request_digest;
 };
@@ -53,10 +53,10 @@ struct JobChange {
   std::optional<std::vector<JobFile>> files = std::nullopt;
 };
 
-// A job to add, with its image (null: none) and the first events.
+// A job to add, with its input files and the first events.
 struct JobAddition {
   StoredJob job;
-  std::shared_ptr<const std::string> image;
+  JobInputs inputs;
   std::vector<wan::v1::Event> events;
 };
 
@@ -141,7 +141,7 @@ class JobStore {
 
   virtual ~JobStore() = default;
 
-  // Adds all jobs or none, with their images and first events; `additions` must live until `done`
+  // Adds all jobs or none, with their files and first events; `additions` must live until `done`
   // is called. Fails with ALREADY_EXISTS if a name is taken, or if another job of the owner has the
   // same request_id (unless empty); INTERNAL, naming the field, for a text that is not UTF-8.
   virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
@@ -152,8 +152,8 @@ class JobStore {
   virtual void Remove(std::string_view job, Done done) = 0;
 
   // Applies the changes in order, all of them or none; `changes` must live until `done` is called.
-  // Drops the image of a job whose new state is final. Replaces bytes that are not UTF-8 by U+FFFD,
-  // so that the texts can be read back.
+  // Drops the input files of a job whose new state is final. Replaces bytes that are not UTF-8 by
+  // U+FFFD, so that the texts can be read back.
   virtual void Apply(std::span<const JobChange> changes, Done done) = 0;
   absl::Status Apply(std::span<const JobChange> changes);
 
@@ -198,8 +198,8 @@ class JobStore {
   // Returns the files of the job's model, in the order of their names; none for an unknown job, and
   // before the job has run.
   virtual absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) = 0;
-  // Returns the image of the job's request; empty if the request has none.
-  virtual absl::StatusOr<std::string> Image(std::string_view job) = 0;
+  // Returns the files of the job's request; none for an unknown job, and once the job has ended.
+  virtual absl::StatusOr<JobInputs> Inputs(std::string_view job) = 0;
 
   // The outbox of webhook reports; Apply adds the reports. It lives as long as the store.
   virtual WebhookOutbox& webhooks() = 0;

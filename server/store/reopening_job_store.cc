@@ -152,8 +152,8 @@ absl::StatusOr<std::vector<JobFile>> ReopeningJobStore::Files(std::string_view j
   return Read([&](JobStore& store) { return store.Files(job); });
 }
 
-absl::StatusOr<std::string> ReopeningJobStore::Image(std::string_view job) {
-  return Read([&](JobStore& store) { return store.Image(job); });
+absl::StatusOr<JobInputs> ReopeningJobStore::Inputs(std::string_view job) {
+  return Read([&](JobStore& store) { return store.Inputs(job); });
 }
 
 absl::StatusOr<std::optional<PendingWebhook>> ReopeningJobStore::Outbox::TakeWebhook(

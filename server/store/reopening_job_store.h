@@ -70,7 +70,7 @@ class ReopeningJobStore final : public JobStore {
                                                      int limit) override;
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override;
   absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) override;
-  absl::StatusOr<std::string> Image(std::string_view job) override;
+  absl::StatusOr<JobInputs> Inputs(std::string_view job) override;
   WebhookOutbox& webhooks() override { return outbox_; }
 
  private:

@@ -8,13 +8,16 @@
 #include <cerrno>
 #include <fstream>
 #include <iterator>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
+#include "server/conversion/job_inputs.h"
 #include "server/store/database_pages.h"
 #include "server/store/digest.h"
 #include "server/store/durable_file.h"
@@ -172,16 +175,15 @@ class Rebuild {
   void WriteJob(int64_t number, StoredJob stored) {
     wan::v1::Job& job = stored.job;
     std::map<int64_t, wan::v1::Event> events = EventsOf(number, job);
-    std::string image;
-    if (!IsFinal(job.state()) && !job.image_sha256().empty()) {
-      const auto place = found_.images.find(number);
-      if (place != found_.images.end()) image = ReadBlob(pages_, place->second).value_or("");
-      if (Sha256Hex(image) != job.image_sha256()) {
-        image.clear();
-        FailWithoutImage(job, events);
+    JobInputs inputs;
+    if (!IsFinal(job.state())) {
+      inputs = InputsOf(number, job);
+      if (const std::string_view missing = MissingInput(job, inputs); !missing.empty()) {
+        inputs = {};
+        FailWithout(std::string(missing), job, events);
       }
     }
-    const absl::StatusOr<int64_t> inserted = InsertJobRows(statements_, stored, image, number);
+    const absl::StatusOr<int64_t> inserted = InsertJobRows(statements_, stored, inputs, number);
     if (!inserted.ok()) return;  // an old version of a row that was already inserted
     ++result_.jobs;
     SQLite::Statement insert(db_, "INSERT INTO events (job, sequence, event) VALUES (?, ?, ?)");
@@ -249,14 +251,41 @@ class Rebuild {
     return events;
   }
 
-  void FailWithoutImage(wan::v1::Job& job, std::map<int64_t, wan::v1::Event>& events) {
+  // Returns the input files of a job that are undamaged.
+  JobInputs InputsOf(int64_t number, const wan::v1::Job& job) const {
+    JobInputs inputs;
+    const auto take = [](const std::string& digest, std::optional<std::string> bytes,
+                         JobInputs::File& file) {
+      if (bytes.has_value() && Sha256Hex(*bytes) == digest) {
+        file = std::make_shared<const std::string>(*std::move(bytes));
+      }
+    };
+    if (const auto image = found_.images.find(number); image != found_.images.end()) {
+      take(job.image_sha256(), ReadImage(pages_, image->second), inputs.image);
+    }
+    const auto found = found_.latents.find(number);
+    if (found == found_.latents.end()) return inputs;
+    for (const auto& [field, member] : kLatentsInputs) {
+      const auto place = found->second.find(std::string(field));
+      if (place == found->second.end()) continue;
+      take(LatentsOf(job.request(), member).sha256(), ReadLatents(pages_, place->second),
+           inputs.*member);
+    }
+    return inputs;
+  }
+
+  // Ends a job as FAILED whose request has lost the file of its field `input`.
+  void FailWithout(const std::string& input, wan::v1::Job& job,
+                   std::map<int64_t, wan::v1::Event>& events) {
     const absl::Status error = absl::DataLossError(
-        "the image of the request was lost when the database was repaired; create the job again");
+        absl::StrCat("the ", input,
+                     " of the request was lost when the database was repaired; create the job "
+                     "again"));
     job.set_state(wan::v1::JOB_STATE_FAILED);
     *job.mutable_error() = ToProto(error);
     *job.mutable_end_time() = ToProto(now_);
     events[events.rbegin()->first + 1] = EndOf(job);
-    Lose(job.name(), "its image is lost, so it has FAILED");
+    Lose(job.name(), absl::StrCat("its ", input, " is lost, so it has FAILED"));
   }
 
   void WriteDamaged(int64_t number, const SalvagedJob& row) {

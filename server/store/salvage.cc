@@ -13,7 +13,17 @@ constexpr size_t kDigestKeyBytes = 64;
 // No tree of 2^32 pages is as deep as this.
 constexpr int kDeepest = 40;
 
-enum class Table { kOther, kJobs, kEvents, kFiles, kReports, kImages, kWebhooks, kRemoved };
+enum class Table {
+  kOther,
+  kJobs,
+  kEvents,
+  kFiles,
+  kReports,
+  kImages,
+  kLatents,
+  kWebhooks,
+  kRemoved
+};
 
 Table TableOf(std::string_view name) {
   if (name == "jobs" || name == "damaged_jobs") return Table::kJobs;
@@ -21,6 +31,7 @@ Table TableOf(std::string_view name) {
   if (name == "job_files") return Table::kFiles;
   if (name == "reports") return Table::kReports;
   if (name == "images") return Table::kImages;
+  if (name == "latents") return Table::kLatents;
   if (name == "webhooks") return Table::kWebhooks;
   if (name == "removed_jobs") return Table::kRemoved;
   return Table::kOther;
@@ -40,6 +51,14 @@ bool IsName(const std::string* text) {
 int Progress(int64_t state) {
   if (IsFinal(static_cast<wan::v1::JobState>(state))) return 2;
   return state == wan::v1::JOB_STATE_RUNNING ? 1 : 0;
+}
+
+// Returns the bytes in a column of a row; nullopt if the row is damaged.
+std::optional<std::string> ReadBlob(const DatabasePages& pages, const CellPlace& place,
+                                    size_t column) {
+  std::optional<DatabaseRecord> record = pages.ReadRecord(place);
+  if (!record.has_value() || Column<std::string>(*record, column) == nullptr) return std::nullopt;
+  return std::get<std::string>(std::move(record->values[column]));
 }
 
 class Finder {
@@ -152,6 +171,12 @@ class Finder {
       case Table::kImages:
         found_.images.emplace(record.rowid, place);
         return;
+      case Table::kLatents: {
+        const auto* const job = Column<int64_t>(record, 1);
+        const auto* const field = Column<std::string>(record, 2);
+        if (job != nullptr && field != nullptr) found_.latents[*job].emplace(*field, place);
+        return;
+      }
       case Table::kWebhooks:
         found_.webhooks.emplace(record.rowid, place);
         return;
@@ -211,7 +236,7 @@ std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPl
 }
 
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place) {
-  const std::optional<std::string> bytes = ReadBlob(pages, place);
+  const std::optional<std::string> bytes = ReadBlob(pages, place, 1);
   wan::v1::JobReport report;
   if (!bytes.has_value() || !report.ParseFromString(*bytes) ||
       !report.name().ends_with(kReportSuffix)) {
@@ -233,10 +258,12 @@ std::optional<SalvagedWebhook> ReadWebhook(const DatabasePages& pages, const Cel
   return SalvagedWebhook{*job, *attempts, *due};
 }
 
-std::optional<std::string> ReadBlob(const DatabasePages& pages, const CellPlace& place) {
-  std::optional<DatabaseRecord> record = pages.ReadRecord(place);
-  if (!record.has_value() || Column<std::string>(*record, 1) == nullptr) return std::nullopt;
-  return std::get<std::string>(std::move(record->values[1]));
+std::optional<std::string> ReadImage(const DatabasePages& pages, const CellPlace& place) {
+  return ReadBlob(pages, place, 1);
+}
+
+std::optional<std::string> ReadLatents(const DatabasePages& pages, const CellPlace& place) {
+  return ReadBlob(pages, place, 3);
 }
 
 }  // namespace wan::server

@@ -39,6 +39,8 @@ struct Salvage {
   std::map<int64_t, std::map<std::string, JobFile>> files;
   std::map<int64_t, CellPlace> reports;
   std::map<int64_t, CellPlace> images;
+  // First key: the job's number; second key: the request's field.
+  std::map<int64_t, std::map<std::string, CellPlace>> latents;
   std::map<int64_t, CellPlace> webhooks;  // only the rows that the table's tree reaches
   std::set<std::string> removed;          // the names of removed jobs
   std::map<int64_t, std::string> names;   // the names of the jobs to which the events belong
@@ -56,6 +58,7 @@ std::optional<StoredJob> ReadJob(const DatabasePages& pages, const CellPlace& pl
 std::optional<wan::v1::Event> ReadEvent(const DatabasePages& pages, const CellPlace& place);
 std::optional<wan::v1::JobReport> ReadReport(const DatabasePages& pages, const CellPlace& place);
 std::optional<SalvagedWebhook> ReadWebhook(const DatabasePages& pages, const CellPlace& place);
-std::optional<std::string> ReadBlob(const DatabasePages& pages, const CellPlace& place);
+std::optional<std::string> ReadImage(const DatabasePages& pages, const CellPlace& place);
+std::optional<std::string> ReadLatents(const DatabasePages& pages, const CellPlace& place);
 
 }  // namespace wan::server

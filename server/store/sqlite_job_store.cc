@@ -18,6 +18,7 @@
 #include "server/store/database_files.h"
 #include "server/store/ended_keys.h"
 #include "server/store/event_rows.h"
+#include "server/store/input_rows.h"
 #include "server/store/job_database.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
@@ -65,10 +66,8 @@ class SqliteJobStore final : public JobStore {
     }
     database_->Change(
         [this, additions](Statements& db) -> absl::Status {
-          const std::string none;
           for (const JobAddition& addition : additions) {
-            const absl::StatusOr<int64_t> number =
-                InsertJobRows(db, addition.job, addition.image != nullptr ? *addition.image : none);
+            const absl::StatusOr<int64_t> number = InsertJobRows(db, addition.job, addition.inputs);
             if (!number.ok()) return number.status();
             InsertEvents(db, addition.job.job.name(), *number, addition.events);
           }
@@ -267,13 +266,9 @@ class SqliteJobStore final : public JobStore {
 
   WebhookOutbox& webhooks() override { return *webhooks_; }
 
-  absl::StatusOr<std::string> Image(std::string_view job) override {
-    return database_->Read([&](SQLite::Database& db) -> absl::StatusOr<std::string> {
-      SQLite::Statement select(
-          db, "SELECT image FROM images WHERE job = (SELECT number FROM jobs WHERE name = ?)");
-      select.bind(1, std::string(job));
-      return select.executeStep() ? select.getColumn(0).getString() : std::string();
-    });
+  absl::StatusOr<JobInputs> Inputs(std::string_view job) override {
+    return database_->Read(
+        [&](SQLite::Database& db) -> absl::StatusOr<JobInputs> { return ReadInputs(db, job); });
   }
 
  private:

@@ -169,6 +169,15 @@ CREATE TABLE gone_owners (                   -- of jobs of removed_jobs and dama
 ) WITHOUT ROWID;
 CREATE TABLE secret_key (key BLOB NOT NULL); -- one row, for what callers keep and must not read
 INSERT INTO secret_key VALUES (randomblob(32));
+)sql",
+    R"sql(
+CREATE TABLE latents (                       -- files of requests, until the job has ended
+  number INTEGER PRIMARY KEY,
+  job INTEGER NOT NULL REFERENCES jobs (number),
+  field TEXT NOT NULL,                       -- of wan.v1.GenerationRequest
+  latents BLOB NOT NULL,                     -- safetensors file
+  UNIQUE (job, field)
+);
 )sql"};
 // The latest schema version that changed the table job_keys. The keys of an older database are
 // rebuilt.

@@ -162,6 +162,28 @@ class ScriptedTest(unittest.TestCase):
         with path.open(encoding="utf-8") as text, self.assertRaisesRegex(TypeError, "text mode"):
             self.client.submit(model="m", prompt="a cat", image=text)
 
+    def test_latents_are_those_of_a_job_or_of_a_file(self):
+        from wanserve_client import InvalidRequest, messages
+
+        self.slept = [0]
+        path = self.folder / "latents.safetensors"
+        path.write_bytes(b"from a file")
+        for source in ("jobs/a0", messages.Job(name="jobs/a0"), messages.LatentsSource(job="jobs/a0")):
+            self.client.submit(model="m", prompt="a cat", latents=source, strength=0.6)
+            self.assertEqual(self.created[-1].latents.job, "jobs/a0")
+            self.assertEqual(self.created[-1].strength, 0.6)
+            self.assertFalse(self.created[-1].HasField("initial_latents"))
+        files = {b"latents": b"latents", path: b"from a file", str(path): b"from a file", io.BytesIO(b"open"): b"open"}
+        for source, content in files.items():
+            self.client.submit(model="m", prompt="a cat", initial_latents=source)
+            self.assertEqual(self.created[-1].initial_latents.data, content)
+        made = len(self.created)
+        for source in (b"", io.BytesIO()):
+            with self.assertRaises(InvalidRequest) as refused:
+                self.client.submit(model="m", prompt="a cat", latents=source)
+            self.assertEqual([each.field for each in refused.exception.violations], ["latents"])
+        self.assertEqual(len(self.created), made)
+
     def test_an_image_without_bytes_is_refused_before_anything_is_sent(self):
         from wanserve_client import InvalidRequest, messages
 

@@ -145,9 +145,11 @@ TEST_F(SecurityTest, EveryRoleMayWhatItMayAndNoMore) {
   const ProcessResult generated = Wanctl("alice", Small("generate", {"--output", file}));
   EXPECT_EQ(generated.exit_code, 0) << generated.err << Log();
   EXPECT_EQ(ReadWholeFile(file).substr(4, 4), "ftyp");
-  const ProcessResult submitted = Wanctl("alice", Small("submit"));
+  const ProcessResult submitted =
+      Wanctl("alice", Small("submit", {"--artifact", "mp4", "--artifact", "safetensors"}));
   ASSERT_EQ(submitted.exit_code, 0) << submitted.err;
   const std::string job = submitted.out.substr(0, submitted.out.find('\n'));
+  const std::vector<std::string> vary = Small("submit", {"--latents", job, "--strength", "0.9"});
 
   const struct {
     const char* principal;
@@ -163,6 +165,10 @@ TEST_F(SecurityTest, EveryRoleMayWhatItMayAndNoMore) {
       {"bob", {"get", job}, "grpc", 3, "NOT_FOUND"},
       {"bob", {"cancel", job}, "grpc", 3, "NOT_FOUND"},
       {"dashboard", {"get", job}, "grpc", 3, "NOT_FOUND"},
+      // Nor do its latents.
+      {"bob", vary, "grpc", 3, "which does not exist"},
+      {"alice", vary, "grpc", 0, ""},
+      {"ops", vary, "grpc", 0, ""},
       {"dashboard", {"info"}, "grpc", 0, ""},
       {"dashboard", Small("submit"), "grpc", 3, "PERMISSION_DENIED"},
       {"ops", {"get", job}, "grpc", 0, ""},

@@ -23,6 +23,8 @@ constexpr FamilyId kFamily = FamilyId::kTi2v5b;
 constexpr char kImageMark[] = "PNG";
 constexpr char kTallImageMark[] = "PNG tall";
 constexpr char kDamagedImageMark[] = "PNG damaged";
+// With this an output of latents begins as well.
+constexpr char kLatentsMark[] = "latents";
 // The operations of each stage: the same for all, so that all take equally long in estimates.
 constexpr double kStageFlops = 1e9;
 
@@ -58,7 +60,12 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
           absl::StrCat("must be a positive multiple of ", model.spatial_stride, ", got ",
                        value.value_or(0)));
   };
-  check(!request.prompt.empty(), "prompt", "must not be empty");
+  const bool only_decodes = request.latents != nullptr && request.steps == 0;
+  check(!request.prompt.empty() || only_decodes, "prompt", "must not be empty");
+  for (const auto& [file, field] : {std::pair(request.initial_latents, "initial_latents"),
+                                    std::pair(request.latents, "latents")}) {
+    check(file == nullptr || file->starts_with(kLatentsMark), field, "is not a file of latents");
+  }
   check(request.image == nullptr || absl::StartsWith(*request.image, kImageMark), "image",
         "is not a PNG, JPEG or WebP file");
   size(request.width, "width");
@@ -70,7 +77,7 @@ std::vector<FieldViolation> Check(const GenerationRequest& request, const ModelD
   check(!request.h264_crf ||
             (*request.h264_crf >= kBestH264Crf && *request.h264_crf <= kWorstH264Crf),
         "h264_crf", "must be 1 to 51");
-  check(!request.steps || (*request.steps >= 1 && *request.steps <= 1000), "steps",
+  check(!request.steps || only_decodes || (*request.steps >= 1 && *request.steps <= 1000), "steps",
         "must be 1 to 1000");
   check(request.guidance_scale.size() <= 1, "guidance_scale", "takes one value");
   for (const double scale : request.guidance_scale) {

@@ -15,6 +15,7 @@
 #include "engine/formats/dtype.h"
 #include "engine/formats/gguf.h"
 #include "engine/formats/json_text.h"
+#include "engine/formats/latents_file.h"
 #include "engine/formats/pickle.h"
 #include "engine/formats/safetensors.h"
 #include "engine/formats/safetensors_writer.h"
@@ -78,6 +79,10 @@ void FuzzSafetensors(FuzzInput input) {
   const absl::StatusOr<TensorFile> read = ReadSafetensors(file.path());
   RequireCode(read.status(), {kOk, kDataLoss});
   if (read.ok()) ReadTensors(*read);
+  // The same file as a caller's latents.
+  const absl::StatusOr<StoredTensor> latents = FindLatents(TextOf(input));
+  RequireCode(latents.status(), {kOk, absl::StatusCode::kInvalidArgument});
+  if (latents.ok()) ReadTensors(TensorFile{.path = "latents", .tensors = {*latents}});
 }
 
 void FuzzSafetensorsIndex(FuzzInput input) {

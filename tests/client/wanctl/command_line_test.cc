@@ -57,6 +57,29 @@ TEST(CommandLineTest, GenerateWithTheLeastFlags) {
   EXPECT_THAT(command.outputs, ElementsAre(OutputFile{wan::v1::OUTPUT_KIND_MP4, "a.mp4"}));
 }
 
+TEST(CommandLineTest, LatentsAreThoseOfAJobOrOfAFile) {
+  const RequestFlags flags =
+      Parsed<GenerateCommand>(Generate({"--initial-latents", "noise.safetensors", "--latents", "a1",
+                                        "--strength", "0.6"}))
+          .flags;
+  EXPECT_EQ(flags.initial_latents->name, "noise.safetensors");
+  EXPECT_TRUE(flags.initial_latents->file);
+  EXPECT_EQ(flags.latents->name, "jobs/a1");
+  EXPECT_FALSE(flags.latents->file);
+  EXPECT_EQ(flags.request.strength(), 0.6);
+}
+
+TEST(CommandLineTest, OnlyARequestWithStepsNeedsAPrompt) {
+  const Args decoding = {"--latents", "a1", "--steps", "0"};
+  for (const char* command : {"generate", "submit", "quote"}) {
+    Args args = {command};
+    args.insert(args.end(), decoding.begin(), decoding.end());
+    EXPECT_TRUE(std::holds_alternative<Options>(Parse(args))) << command;
+    args.back() = "1";
+    EXPECT_TRUE(std::holds_alternative<EarlyExit>(Parse(args))) << command;
+  }
+}
+
 TEST(CommandLineTest, GenerateWithEveryFlag) {
   const auto command = Parsed<GenerateCommand>({"generate",
                                                 "--model",
@@ -219,6 +242,10 @@ TEST(CommandLineTest, JobCommands) {
   const auto replay = Parsed<ReplayCommand>({"replay", "a1", "--image", "cat.png"});
   EXPECT_EQ(replay.job, "jobs/a1");
   EXPECT_EQ(replay.image_path, "cat.png");
+  const auto latents = Parsed<ReplayCommand>(
+      {"replay", "a1", "--initial-latents", "noise.safetensors", "--latents", "x"});
+  EXPECT_EQ(latents.initial_latents_path, "noise.safetensors");
+  EXPECT_EQ(latents.latents_path, "x");
   EXPECT_TRUE(Parsed<GenerateCommand>(Generate({"--exact-size"})).flags.request.exact_size());
   // Even a job that is called like a command.
   EXPECT_EQ(Parsed<GetCommand>({"get", "list"}).job, "jobs/list");

@@ -38,7 +38,8 @@ TEST_F(WanctlTest, GenerateWritesEachOutput) {
   fakes::WriteFile(folder_ / "cat.png", "png bytes");
 
   EXPECT_EQ(Generate({(folder_ / "b.safetensors").string(), "--image",
-                      (folder_ / "cat.png").string(), "--deadline", "90", "--seed", "7"}),
+                      (folder_ / "cat.png").string(), "--deadline", "90", "--seed", "7",
+                      "--initial-latents", (folder_ / "cat.png").string(), "--latents", "maker"}),
             0);
   EXPECT_EQ(ReadFile(folder_ / "a.mp4"), "mp4 bytes");
   EXPECT_EQ(ReadFile(folder_ / "b.safetensors"), "latents");
@@ -53,6 +54,8 @@ TEST_F(WanctlTest, GenerateWritesEachOutput) {
   ASSERT_EQ(generate_requests_.All().size(), 1u);
   const wan::v1::GenerationRequest request = generate_requests_.All()[0].request();
   EXPECT_EQ(request.image(), "png bytes");
+  EXPECT_EQ(request.initial_latents().data(), "png bytes");
+  EXPECT_EQ(request.latents().job(), "jobs/maker");
   EXPECT_EQ(request.seed(), 7);
   EXPECT_EQ(request.deadline().seconds(), 1767225690);
   EXPECT_EQ(request.deadline().nanos(), 500'000'000);

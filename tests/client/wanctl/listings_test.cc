@@ -79,6 +79,8 @@ TEST(ListingsTest, JobText) {
                 num_frames: 121 fps: 24 steps: 50 solver: SOLVER_DPMPP guidance_scale: 3.5
                 guidance_scale: 4 shift: 5 seed: 42 priority: 7 request_id: "r1"
                 loras { name: "style" scale: 1 } loras { name: "light" scale: -0.5 }
+                initial_latents { sha256: "1234" } latents { job: "jobs/a0" sha256: "5678" }
+                strength: 0.6
                 labels { key: "take" value: "2" } labels { key: "film" value: "x" }
                 deadline { seconds: 1767225660 } }
       create_time { seconds: 1767225600 } start_time { seconds: 1767225601 }
@@ -92,8 +94,10 @@ TEST(ListingsTest, JobText) {
             "Prompt:      a cat\n"
             "Not:         a dog\n"
             "Image:       abcd\n"
+            "First noise: sha256 1234\n"
+            "Latents:     jobs/a0, sha256 5678\n"
             "Video:       1280x704, 121 frames, 24 fps\n"
-            "Sampling:    50 steps of dpm++, guidance 3.5,4, shift 5, seed 42\n"
+            "Sampling:    50 steps of dpm++, guidance 3.5,4, shift 5, seed 42, strength 0.6\n"
             "LoRAs:       style, light x -0.5\n"
             "Priority:    7\n"
             "Request ID:  r1\n"

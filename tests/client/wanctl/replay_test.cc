@@ -106,6 +106,27 @@ TEST_F(ReplayTest, AMissingOrWrongImageIsRefusedBeforeAnythingRuns) {
   EXPECT_THAT(generate_requests_.All(), IsEmpty());
 }
 
+TEST_F(ReplayTest, LatentsOfAJobAreTakenFromItAgainAndThoseOfAFileAreSentAgain) {
+  wan::v1::GenerationRequest& request = *then_.mutable_request();
+  request.mutable_latents()->set_job("jobs/maker");
+  request.mutable_latents()->set_sha256("56");
+  EXPECT_EQ(Replay(), 0) << err_;
+  EXPECT_EQ(generate_requests_.All().back().request().latents().job(), "jobs/maker");
+  EXPECT_EQ(generate_requests_.All().back().request().latents().sha256(), "56")
+      << "the server compares it";
+  EXPECT_EQ(Replay({"--initial-latents", Image("noise")}), 2);
+  EXPECT_THAT(err_, HasSubstr("--initial-latents: the job was made without such latents"));
+
+  request.mutable_initial_latents()->set_sha256("78");
+  EXPECT_EQ(Replay(), 2);
+  EXPECT_THAT(err_, HasSubstr("--initial-latents must name the file with the SHA-256 78"));
+  EXPECT_EQ(Replay({"--initial-latents", Image("noise")}), 0) << err_;
+  const wan::v1::LatentsSource sent = generate_requests_.All().back().request().initial_latents();
+  EXPECT_EQ(sent.data(), "noise");
+  EXPECT_EQ(sent.sha256(), "78");
+  EXPECT_EQ(Replay({"--initial-latents", (folder_ / "none").string()}), 2);
+}
+
 TEST_F(ReplayTest, AJobWithoutFilesCannotBeCompared) {
   then_.clear_artifacts();
   EXPECT_EQ(Replay(), 3);

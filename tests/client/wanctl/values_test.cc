@@ -167,14 +167,14 @@ TEST(ValuesTest, JobNames) {
 
 TEST(ValuesTest, JobsAndFilesToCompare) {
   for (const char* job : {"a1", "jobs/a1"}) {
-    EXPECT_EQ(ParseComparedName(job)->name, "jobs/a1");
-    EXPECT_FALSE(ParseComparedName(job)->file);
+    EXPECT_EQ(ParseJobOrFile(job)->name, "jobs/a1");
+    EXPECT_FALSE(ParseJobOrFile(job)->file);
   }
   for (const char* file : {"a.mp4", "./a1", "/tmp/jobs/a1"}) {
-    EXPECT_EQ(ParseComparedName(file)->name, file);
-    EXPECT_TRUE(ParseComparedName(file)->file);
+    EXPECT_EQ(ParseJobOrFile(file)->name, file);
+    EXPECT_TRUE(ParseJobOrFile(file)->file);
   }
-  EXPECT_FALSE(ParseComparedName("").ok());
+  EXPECT_FALSE(ParseJobOrFile("").ok());
 }
 
 TEST(ValuesTest, JobStates) {

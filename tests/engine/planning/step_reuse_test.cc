@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -204,6 +205,39 @@ TEST(FastPlanTest, GuidanceEndsAfterItsShareOfSteps) {
   request.quality = Quality::kFast;
   model.options.guidance_until = 0;
   EXPECT_FALSE(PlanOn(model, request)->guided);
+}
+
+// The steps that the latents replace kept nothing, so the first computed one computes its blocks,
+// and so do as many after it as in a whole job.
+TEST(FastPlanTest, ReusingCountsFromTheFirstStepThatIsComputed) {
+  GenerationRequest request = FastRequest();
+  request.width = 1280;
+  request.height = 704;
+  request.num_frames = 121;
+  request.steps = 20;
+  request.latents = std::make_shared<const std::string>("the file");
+  InspectedRequest inspected = GoodTexts();
+  inspected.latents = {48, 31, 44, 80};
+  request.strength = 1;
+  const auto whole = Plan(request, inspected);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  for (const double strength : {0.95, 0.9, 0.8, 0.6, 0.3}) {
+    request.strength = strength;
+    const auto plan = Plan(request, inspected);
+    ASSERT_TRUE(plan.ok()) << plan.status();
+    const std::string reuses = ReusesOf(*plan);
+    EXPECT_EQ(reuses.size() + static_cast<size_t>(plan->first_step), 20U);
+    EXPECT_EQ(reuses.substr(0, 4), std::string("....").substr(0, reuses.size())) << strength;
+  }
+  // Steps are guided until the same noise level as in a whole job.
+  PlannedModel model = RealModel();
+  model.options.guidance_until = 0.5;
+  request.strength = 0.9;
+  const auto plan = PlanOn(model, request, inspected);
+  EXPECT_EQ(*plan->unguided_from + plan->first_step, 10);
+  request.strength = 0.3;
+  EXPECT_EQ(PlanOn(model, request, inspected)->unguided_from, 0);
+  EXPECT_FALSE(PlanOn(model, request, inspected)->guided);
 }
 
 TEST(FastPlanTest, WithoutGuidanceOneForwardDecides) {

@@ -50,7 +50,7 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.mutable_loras(1)->set_scale(0);
   request.set_background("#0a80ff");
   const auto image = std::make_shared<const std::string>("image");
-  const GenerationRequest engine = ToEngineRequest(request, image);
+  const GenerationRequest engine = ToEngineRequest(request, {.image = image});
   EXPECT_EQ(engine.image, image);
   EXPECT_EQ(engine.solver, "dpm++");
   EXPECT_THAT(engine.outputs, ElementsAre(OutputKind::kLatents, OutputKind::kLosslessMkv));
@@ -109,7 +109,7 @@ TEST(ConvertTest, SchedulesAndEditsOfLoras) {
 TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {
   wan::v1::GenerationRequest request;
   request.add_loras()->set_name("style");
-  EXPECT_THAT(ToEngineRequest(request, nullptr).loras, ElementsAre(LoraScale{"style", 1}));
+  EXPECT_THAT(ToEngineRequest(request).loras, ElementsAre(LoraScale{"style", 1}));
 }
 
 TEST(ConvertTest, ModelsShowTheirLoras) {
@@ -163,7 +163,7 @@ TEST(ConvertTest, ModelsShowTheirLoras) {
 }
 
 TEST(ConvertTest, UnsetFieldsStayUnset) {
-  const GenerationRequest engine = ToEngineRequest({}, nullptr);
+  const GenerationRequest engine = ToEngineRequest({});
   EXPECT_FALSE(engine.negative_prompt || engine.width || engine.height || engine.num_frames ||
                engine.fps || engine.h264_crf || engine.steps || engine.shift || engine.seed);
   EXPECT_TRUE(engine.solver.empty() && engine.outputs.empty() && engine.guidance_scale.empty());
@@ -173,9 +173,9 @@ TEST(ConvertTest, UnsetFieldsStayUnset) {
 TEST(ConvertTest, TheRateFactorPassesBothWays) {
   wan::v1::GenerationRequest request;
   request.set_h264_crf(0);
-  EXPECT_EQ(ToEngineRequest(request, nullptr).h264_crf, 0) << "planning refuses it, and says why";
+  EXPECT_EQ(ToEngineRequest(request).h264_crf, 0) << "planning refuses it, and says why";
   request.set_h264_crf(23);
-  const GenerationRequest engine = ToEngineRequest(request, nullptr);
+  const GenerationRequest engine = ToEngineRequest(request);
   EXPECT_EQ(engine.h264_crf, 23);
   EXPECT_EQ(ToProto(engine).h264_crf(), 23);
 }
@@ -188,33 +188,33 @@ TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {
         {wan::v1::VAE_PRECISION_BF16, VaePrecision::kBf16}}) {
     wan::v1::GenerationRequest request;
     request.set_vae_precision(proto);
-    const GenerationRequest engine = ToEngineRequest(request, nullptr);
+    const GenerationRequest engine = ToEngineRequest(request);
     EXPECT_EQ(engine.vae_precision, precision);
     EXPECT_EQ(ToProto(engine).vae_precision(), proto);
   }
-  EXPECT_FALSE(ToEngineRequest({}, nullptr).vae_precision.has_value()) << "the server's setting";
+  EXPECT_FALSE(ToEngineRequest({}).vae_precision.has_value()) << "the server's setting";
 }
 
 TEST(ConvertTest, EveryQualityHasItsOwnValue) {
   for (const Quality quality : kQualities) {
     wan::v1::GenerationRequest request;
     request.set_quality(ValueOf<wan::v1::Quality>(NameOf(quality)).value());
-    EXPECT_EQ(ToEngineRequest(request, nullptr).quality, quality);
-    EXPECT_EQ(ToProto(ToEngineRequest(request, nullptr)).quality(), request.quality());
+    EXPECT_EQ(ToEngineRequest(request).quality, quality);
+    EXPECT_EQ(ToProto(ToEngineRequest(request)).quality(), request.quality());
     EXPECT_EQ(QualityOf(request), NameOf(quality));
   }
   EXPECT_EQ(WordsOf<wan::v1::Quality>().size(), kQualities.size());
-  EXPECT_FALSE(ToEngineRequest({}, nullptr).quality.has_value()) << "the server's setting";
+  EXPECT_FALSE(ToEngineRequest({}).quality.has_value()) << "the server's setting";
 }
 
 // Its server may have another setting now.
 TEST(ConvertTest, AStoredRequestWithoutAQualityIsExact) {
   wan::v1::Job job;
   EXPECT_EQ(QualityOf(job.request()), "exact");
-  EXPECT_EQ(RequestOf(job, nullptr).quality, Quality::kExact);
+  EXPECT_EQ(RequestOf(job).quality, Quality::kExact);
   job.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
-  EXPECT_EQ(RequestOf(job, nullptr).quality, Quality::kFast);
-  EXPECT_TRUE(RequestOf(job, nullptr).size_is_exact);
+  EXPECT_EQ(RequestOf(job).quality, Quality::kFast);
+  EXPECT_TRUE(RequestOf(job).size_is_exact);
 }
 
 TEST(ConvertTest, EverySolverHasAName) {
@@ -223,8 +223,8 @@ TEST(ConvertTest, EverySolverHasAName) {
         std::pair(wan::v1::SOLVER_DPMPP, "dpm++"), std::pair(wan::v1::SOLVER_EULER, "euler")}) {
     wan::v1::GenerationRequest request;
     request.set_solver(solver);
-    EXPECT_EQ(ToEngineRequest(request, nullptr).solver, name);
-    EXPECT_EQ(ToProto(ToEngineRequest(request, nullptr)).solver(), solver);
+    EXPECT_EQ(ToEngineRequest(request).solver, name);
+    EXPECT_EQ(ToProto(ToEngineRequest(request)).solver(), solver);
   }
 }
 
@@ -238,9 +238,9 @@ TEST(ConvertTest, TheContractHasAWordForWhateverTheEngineNames) {
 TEST(ConvertTest, NegativeSeedIsNoSeed) {
   wan::v1::GenerationRequest request;
   request.set_seed(-1);
-  EXPECT_EQ(ToEngineRequest(request, nullptr).seed, std::nullopt);
+  EXPECT_EQ(ToEngineRequest(request).seed, std::nullopt);
   request.set_seed(0);
-  EXPECT_EQ(ToEngineRequest(request, nullptr).seed, 0);
+  EXPECT_EQ(ToEngineRequest(request).seed, 0);
 }
 
 TEST(ConvertTest, EveryOutputKindHasAFileAndAType) {

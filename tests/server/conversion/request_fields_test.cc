@@ -15,10 +15,12 @@ using google::protobuf::FieldDescriptor;
 using google::protobuf::Message;
 using google::protobuf::Reflection;
 
-// The fields that are the server's own business, and the image, which is passed beside the request.
+// The fields that are the server's own business, and the files, which are passed beside the
+// request.
 const std::set<std::string>& FieldsOfTheServer() {
-  static const auto* const fields = new std::set<std::string>{
-      "priority", "deadline", "request_id", "labels", "webhook_url", "image"};
+  static const auto* const fields =
+      new std::set<std::string>{"priority",    "deadline", "request_id",      "labels",
+                                "webhook_url", "image",    "initial_latents", "latents"};
   return *fields;
 }
 
@@ -82,7 +84,7 @@ void SetEveryField(Message& message) {
 TEST(RequestFieldsTest, EveryFieldGoesThroughTheEnginesRequest) {
   wan::v1::GenerationRequest request;
   SetEveryField(request);
-  EXPECT_EQ(ToProto(ToEngineRequest(request, nullptr)).DebugString(), request.DebugString());
+  EXPECT_EQ(ToProto(ToEngineRequest(request)).DebugString(), request.DebugString());
 }
 
 }  // namespace

@@ -136,7 +136,7 @@ TEST(CheckImages, DecodesAnImageATurnUntilTheCallerIsGone) {
   const fakes::FakeEngine engine;
   std::vector<NewJob> jobs;
   for (const char* image : {"PNG a", "PNG damaged", "PNG c"}) {
-    jobs.emplace_back().image = std::make_shared<const std::string>(image);
+    jobs.emplace_back().inputs.image = std::make_shared<const std::string>(image);
     jobs.back().stored.job.set_image_sha256(image);
   }
   std::function<void(const absl::Status&)> step;

@@ -107,7 +107,7 @@ TEST_F(JobServiceTest, AnEmptyImageIsNoTextToVideo) {
                   "image", "is empty; must be a PNG, JPEG or WebP file, or be left out"}));
   wan::v1::QuoteRequest quote;
   *quote.mutable_request() = request;
-  EXPECT_EQ(service_->Quote(quote, "").status().code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(service_->Quote(quote).status().code(), absl::StatusCode::kInvalidArgument);
   wan::v1::SubmitBatchRequest batch;
   *batch.add_requests() = request;
   EXPECT_EQ(FieldViolationsOf(calls().SubmitBatch(batch, "").status()).at(0).field,

@@ -21,9 +21,15 @@ inline absl::Status InsertAllInto(JobStore& store, std::span<const JobAddition> 
 // Adds one job; an empty image is none.
 inline absl::Status InsertInto(JobStore& store, const StoredJob& job, const std::string& image,
                                std::span<const wan::v1::Event> events) {
-  JobAddition addition{job, nullptr, {events.begin(), events.end()}};
-  if (!image.empty()) addition.image = std::make_shared<const std::string>(image);
+  JobAddition addition{job, {}, {events.begin(), events.end()}};
+  if (!image.empty()) addition.inputs.image = std::make_shared<const std::string>(image);
   return InsertAllInto(store, std::span(&addition, 1));
+}
+
+// Returns the image of the job's request; empty: none.
+inline std::string ImageIn(JobStore& store, std::string_view job) {
+  const absl::StatusOr<JobInputs> inputs = store.Inputs(job);
+  return inputs.ok() && inputs->image != nullptr ? *inputs->image : std::string();
 }
 
 inline absl::Status RemoveFrom(JobStore& store, std::string_view job) {

@@ -2,6 +2,7 @@
 #include "tests/server/store/job_store_conformance.h"
 
 #include <memory>
+#include <span>
 #include <string>
 #include <thread>
 #include <vector>
@@ -39,7 +40,7 @@ TEST_P(JobStoreTest, InsertedJobIsThereWithItsFirstEvent) {
   EXPECT_EQ(found->job.SerializeAsString(), job.job.SerializeAsString());
   EXPECT_EQ(store_->Events("jobs/tied", 0, 10)->at(0).SerializeAsString(),
             NewEvent(1).SerializeAsString());
-  EXPECT_EQ(*store_->Image("jobs/tied"), "image");
+  EXPECT_EQ(ImageIn(*store_, "jobs/tied"), "image");
   EXPECT_EQ(store_->FindByRequestId("", "key")->job.name(), "jobs/tied");
 }
 
@@ -124,7 +125,7 @@ TEST_P(JobStoreTest, UnknownJobs) {
   EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("", "key").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->FindByRequestId("", "").status()));
   EXPECT_TRUE(absl::IsNotFound(store_->Report("jobs/a").status()));
-  EXPECT_EQ(*store_->Image("jobs/a"), "");
+  EXPECT_EQ(ImageIn(*store_, "jobs/a"), "");
   EXPECT_THAT(Sequences("jobs/a"), IsEmpty());
   EXPECT_TRUE(absl::IsNotFound(Apply(NewState(NewJob("jobs/a"), JOB_STATE_FAILED))));
 }
@@ -170,9 +171,9 @@ TEST_P(JobStoreTest, ImageGoesWhenTheJobHasEnded) {
     const std::string image("\0binary\xff", 8);
     ASSERT_TRUE(Insert(job, image).ok());
     ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
-    EXPECT_EQ(*store_->Image(job.job.name()), image);
+    EXPECT_EQ(ImageIn(*store_, job.job.name()), image);
     ASSERT_TRUE(Apply(NewState(job, state)).ok());
-    EXPECT_EQ(*store_->Image(job.job.name()), "");
+    EXPECT_EQ(ImageIn(*store_, job.job.name()), "");
   }
 }
 
@@ -400,14 +401,41 @@ TEST_P(JobStoreTest, LabelsAreFoundAsTheyAreNow) {
 TEST_P(JobStoreTest, ManyAreAddedAllOrNone) {
   ASSERT_TRUE(Insert(NewJob("jobs/old", "taken")).ok());
   std::vector<JobAddition> additions;
-  additions.push_back({NewJob("jobs/a"), nullptr, {NewEvent(1)}});
-  additions.push_back({NewJob("jobs/b", "taken"), nullptr, {NewEvent(1)}});
+  additions.push_back({NewJob("jobs/a"), {}, {NewEvent(1)}});
+  additions.push_back({NewJob("jobs/b", "taken"), {}, {NewEvent(1)}});
   EXPECT_EQ(InsertAllInto(*store_, additions).code(), absl::StatusCode::kAlreadyExists);
   EXPECT_EQ(store_->Get("jobs/a").status().code(), absl::StatusCode::kNotFound);
-  additions[1] = {NewJob("jobs/b"), std::make_shared<const std::string>("image"), {NewEvent(1)}};
+  additions[1] = {
+      NewJob("jobs/b"), {.image = std::make_shared<const std::string>("image")}, {NewEvent(1)}};
   ASSERT_TRUE(InsertAllInto(*store_, additions).ok());
-  EXPECT_EQ(*store_->Image("jobs/b"), "image");
+  EXPECT_EQ(ImageIn(*store_, "jobs/b"), "image");
   EXPECT_THAT(Sequences("jobs/a"), ElementsAre(1));
+}
+
+TEST_P(JobStoreTest, TheFilesOfARequestAreKeptUntilItsJobHasEnded) {
+  const auto file = [](const char* bytes) { return std::make_shared<const std::string>(bytes); };
+  const StoredJob job = NewJob("jobs/a");
+  const JobAddition addition{
+      job,
+      {.image = file("image"), .initial_latents = file("noise"), .latents = file("clean")},
+      {NewEvent(1)}};
+  ASSERT_TRUE(InsertAllInto(*store_, std::span(&addition, 1)).ok());
+  const JobAddition other{NewJob("jobs/b"), {.latents = file("others")}, {NewEvent(1)}};
+  ASSERT_TRUE(InsertAllInto(*store_, std::span(&other, 1)).ok());
+  const auto inputs = store_->Inputs("jobs/a");
+  ASSERT_TRUE(inputs.ok()) << inputs.status();
+  EXPECT_EQ(*inputs->image, "image");
+  EXPECT_EQ(*inputs->initial_latents, "noise");
+  EXPECT_EQ(*inputs->latents, "clean");
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());
+  EXPECT_EQ(*store_->Inputs("jobs/a")->latents, "clean");
+  ASSERT_TRUE(Apply(NewState(job, JOB_STATE_FAILED)).ok());
+  EXPECT_EQ(store_->Inputs("jobs/a")->image, nullptr);
+  EXPECT_EQ(store_->Inputs("jobs/a")->initial_latents, nullptr);
+  EXPECT_EQ(store_->Inputs("jobs/a")->latents, nullptr);
+  EXPECT_EQ(store_->Inputs("jobs/b")->image, nullptr);
+  EXPECT_EQ(*store_->Inputs("jobs/b")->latents, "others");
+  ASSERT_TRUE(store_->Inputs("jobs/none").ok());
 }
 
 TEST_P(JobStoreTest, ARemovedJobIsExpiredAndItsRequestIdFree) {

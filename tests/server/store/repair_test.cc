@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <set>
 #include <span>
 #include <string>
@@ -16,6 +17,7 @@
 #include "absl/time/time.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conversion/job_inputs.h"
 #include "server/store/database_pages.h"
 #include "server/store/digest.h"
 #include "server/store/salvage.h"
@@ -40,7 +42,7 @@ class RepairTest : public testing::Test {
   static std::string NameOf(int i) { return absl::StrCat("jobs/", i); }
 
   // Adds jobs with rows, events and reports of several sizes: of three jobs, one completes, one
-  // fails and one waits with an image.
+  // fails and one waits with an image and latents.
   static void Fill(JobStore& store, int first, int count) {
     for (int i = first; i < first + count; ++i) {
       StoredJob stored;
@@ -51,7 +53,13 @@ class RepairTest : public testing::Test {
       job.mutable_request()->set_prompt(std::string(i % 4 == 0 ? 9000 : 700, 'p'));
       job.mutable_request()->set_request_id(absl::StrCat("request ", i));
       job.set_image_sha256(Sha256Hex(image));
-      ASSERT_TRUE(InsertInto(store, stored, image, std::vector{EventOf(job, 1)}).ok());
+      const std::string latents = absl::StrCat("latents", std::string(5000, 'l'), i);
+      job.mutable_request()->mutable_latents()->set_sha256(Sha256Hex(latents));
+      const JobAddition addition{stored,
+                                 {.image = std::make_shared<const std::string>(image),
+                                  .latents = std::make_shared<const std::string>(latents)},
+                                 {EventOf(job, 1)}};
+      ASSERT_TRUE(InsertAllInto(store, std::span(&addition, 1)).ok());
       if (i % 3 == 2) continue;
       JobChange end{job.name(), job, {}, std::nullopt};
       end.row->set_state(i % 3 == 0 ? wan::v1::JOB_STATE_COMPLETED : wan::v1::JOB_STATE_FAILED);
@@ -140,7 +148,10 @@ class RepairTest : public testing::Test {
       const auto job = (*store)->Get(name);
       EXPECT_EQ(events->size(), IsFinal(job->job.state()) ? 13U : 1U) << name;
       if (!IsFinal(job->job.state())) {
-        EXPECT_EQ(Sha256Hex(*(*store)->Image(name)), job->job.image_sha256());
+        const auto inputs = (*store)->Inputs(name);
+        ASSERT_TRUE(inputs.ok() && MissingInput(job->job, *inputs).empty()) << name;
+        EXPECT_EQ(Sha256Hex(*inputs->image), job->job.image_sha256());
+        EXPECT_EQ(Sha256Hex(*inputs->latents), job->job.request().latents().sha256());
       } else {
         EXPECT_TRUE((*store)->Report(name).ok() || unnamed) << name;
       }

@@ -49,7 +49,7 @@ TEST_F(SqliteJobStoreTest, OpenedAgainItHasEverything) {
   auto store = OpenSqliteJobStore(file_);
   ASSERT_TRUE(store.ok()) << store.status();
   EXPECT_EQ((*store)->Unfinished()->size(), 3);
-  EXPECT_EQ(*(*store)->Image("jobs/1"), "image");
+  EXPECT_EQ(ImageIn(**store, "jobs/1"), "image");
   EXPECT_EQ((*store)->Events("jobs/2", 0, 10)->size(), 1);
 }
 
@@ -235,7 +235,7 @@ TEST_F(SqliteJobStoreTest, CanBeReadWithoutARightToWrite) {
     const auto store = OpenSqliteJobStoreForReading(folder / "jobs.db");
     ASSERT_TRUE(store.ok()) << store.status();
     EXPECT_EQ((*store)->Unfinished()->size(), 3u);
-    EXPECT_EQ(*(*store)->Image("jobs/1"), "image");
+    EXPECT_EQ(ImageIn(**store, "jobs/1"), "image");
     for (const absl::Status& refused : {(*store)->CheckWritable(), Fill(**store, 4)}) {
       EXPECT_FALSE(refused.ok());
     }

@@ -99,7 +99,7 @@ class FaultyStore final : public JobStore {
   absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) override {
     return store_->Report(job);
   }
-  absl::StatusOr<std::string> Image(std::string_view job) override { return store_->Image(job); }
+  absl::StatusOr<JobInputs> Inputs(std::string_view job) override { return store_->Inputs(job); }
   WebhookOutbox& webhooks() override { return store_->webhooks(); }
 
  private:

@@ -1,4 +1,4 @@
-"""Reads the first frame of a video from where a program has it."""
+"""Reads the files of a request, among them the first frame of a video, from where a program has them."""
 
 from __future__ import annotations
 
@@ -20,8 +20,10 @@ class PilImage(Protocol):
     def save(self, fp: IO[bytes], format: Optional[str] = ..., **params: Any) -> None: ...
 
 
-# The bytes of a PNG, JPEG or WebP file, the path of such a file, such a file open in binary mode, or an image of Pillow.
-Image = Union[bytes, bytearray, memoryview, str, os.PathLike[str], BinaryIO, PilImage]
+# The bytes of a file, its path, or the file open in binary mode.
+FileContent = Union[bytes, bytearray, memoryview, str, os.PathLike[str], BinaryIO]
+# A PNG, JPEG or WebP file, or an image of Pillow.
+Image = Union[FileContent, PilImage]
 
 # The modes of Pillow that a PNG file can have.
 _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
@@ -29,21 +31,27 @@ _PNG_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "I;16")
 
 def image_bytes(image: Any) -> bytes:
     """Returns the bytes of the file. Raises InvalidRequest if there are none."""
-    if isinstance(image, (bytes, bytearray, memoryview)):
-        content, problem = bytes(image), "is empty"
-    elif isinstance(image, (str, os.PathLike)):
-        content, problem = pathlib.Path(image).read_bytes(), f"is the empty file {os.fspath(image)}"
-    elif hasattr(image, "save") and hasattr(image, "mode") and hasattr(image, "size"):
-        content, problem = _png(image), "is empty"
-    elif hasattr(image, "read"):
-        content = image.read()
+    if hasattr(image, "save") and hasattr(image, "mode") and hasattr(image, "size"):
+        image = _png(image)
+    return file_bytes(image, "image", "a PNG, JPEG or WebP file", "a path, bytes, an open file or an image of Pillow")
+
+
+def file_bytes(file: Any, field: str, wanted: str, types: str = "a path, bytes or an open file") -> bytes:
+    """Returns the bytes of the file that a field has. Raises InvalidRequest if there are none; `wanted` says what must be
+    there, and `types` in which forms."""
+    if isinstance(file, (bytes, bytearray, memoryview)):
+        content, problem = bytes(file), "is empty"
+    elif isinstance(file, (str, os.PathLike)):
+        content, problem = pathlib.Path(file).read_bytes(), f"is the empty file {os.fspath(file)}"
+    elif hasattr(file, "read"):
+        content = file.read()
         problem = "is an open file with nothing left to read (was it read before? then seek(0))"
         if not isinstance(content, bytes):
-            raise TypeError('image: is a file in text mode; must be opened with mode "rb"')
+            raise TypeError(f'{field}: is a file in text mode; must be opened with mode "rb"')
     else:
-        raise TypeError(f"image: is a {type(image).__name__}; must be a path, bytes, an open file or an image of Pillow")
+        raise TypeError(f"{field}: is a {type(file).__name__}; must be {types}")
     if not content:
-        raise errors.invalid("image", f"{problem}; must be a PNG, JPEG or WebP file")
+        raise errors.invalid(field, f"{problem}; must be {wanted}")
     return content
 
 

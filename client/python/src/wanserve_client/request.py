@@ -14,7 +14,11 @@ from google.protobuf.descriptor import EnumDescriptor, FieldDescriptor
 
 from wanserve_client import errors
 from wanserve_client._proto.wan.v1 import enum_words_pb2, generation_pb2
-from wanserve_client.image import Image, image_bytes
+from wanserve_client.image import FileContent, Image, file_bytes, image_bytes
+
+# Latents of a request: the bytes of a safetensors file, its path, the file open in binary mode, or a job that has made
+# such a file (its name begins with "jobs/").
+Latents = Union[FileContent, generation_pb2.Job, generation_pb2.LatentsSource]
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -59,6 +63,11 @@ class RequestFields(TypedDict, total=False):
     background: Optional[str]
     quality: Optional[Quality]
     calibrate: Optional[bool]
+    initial_latents: Optional[Latents]
+    latents: Optional[Latents]
+    strength: Optional[float]
+    sigmas: Optional[Sequence[float]]
+    boundary_step: Optional[int]
 
 
 # A prompt, or a message of the contract.
@@ -186,6 +195,8 @@ def _with_field(field: FieldDescriptor, value: Any) -> generation_pb2.Generation
     name = field.name
     if name == "image":
         value = image_bytes(value)
+    elif name in ("initial_latents", "latents"):
+        value = _latents(name, value)
     elif name == "deadline":
         value = _timestamp(value)
     elif _is_repeated(field) and isinstance(value, (str, numbers.Number)):
@@ -229,6 +240,16 @@ def _timestamp(value: Any) -> timestamp_pb2.Timestamp:
     timestamp = timestamp_pb2.Timestamp()
     timestamp.FromDatetime(value)
     return timestamp
+
+
+def _latents(field: str, value: Any) -> generation_pb2.LatentsSource:
+    if isinstance(value, generation_pb2.LatentsSource):
+        return value
+    if isinstance(value, generation_pb2.Job):
+        return generation_pb2.LatentsSource(job=value.name)
+    if isinstance(value, str) and value.startswith("jobs/"):
+        return generation_pb2.LatentsSource(job=value)
+    return generation_pb2.LatentsSource(data=file_bytes(value, field, "a safetensors file"))
 
 
 def _loras(value: Any) -> list[generation_pb2.LoraScale]:

@@ -1,0 +1,68 @@
+#include "engine/formats/latents_file.h"
+
+#include <algorithm>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "absl/status/status.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "engine/formats/finite.h"
+#include "engine/formats/safetensors.h"
+
+namespace wan {
+namespace {
+
+constexpr char kTensor[] = "latents";
+// Far more than the header of one tensor needs.
+constexpr uint64_t kLongestHeader = uint64_t{1} << 20;
+// The largest shape that a message shows whole; no video has more dimensions.
+constexpr size_t kMostDimensions = 8;
+
+bool IsAccepted(DType dtype) {
+  return dtype == DType::kFloat32 || dtype == DType::kFloat16 || dtype == DType::kBFloat16;
+}
+
+}  // namespace
+
+absl::StatusOr<StoredTensor> FindLatents(std::string_view file) {
+  const std::string name = "file";
+  absl::StatusOr<TensorFile> read = ReadSafetensorsBytes(
+      {reinterpret_cast<const std::byte*>(file.data()), file.size()}, name, kLongestHeader);
+  if (!read.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "is not a file of latents: ", absl::StripPrefix(read.status().message(), name + ": "),
+        "; must be a safetensors file, for example the latents of an earlier job"));
+  }
+  std::vector<StoredTensor>& tensors = read->tensors;
+  auto found = std::find_if(tensors.begin(), tensors.end(),
+                            [](const StoredTensor& tensor) { return tensor.name == kTensor; });
+  if (found == tensors.end() && tensors.size() == 1) found = tensors.begin();
+  if (found == tensors.end()) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", tensors.size(),
+                                                   " tensors, none of them called ", kTensor,
+                                                   "; must have one tensor, or one of that name"));
+  }
+  StoredTensor latents = std::move(*found);
+  if (!IsAccepted(latents.dtype)) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "has the dtype ", std::string(DTypeName(latents.dtype)), "; must be F32, F16 or BF16"));
+  }
+  if (latents.shape.size() > kMostDimensions) {
+    return absl::InvalidArgumentError(absl::StrCat("has ", latents.shape.size(),
+                                                   " dimensions; must have 4: channels, latent "
+                                                   "frames, height and width"));
+  }
+  if (const std::optional<size_t> wrong = FirstNotFinite(latents.bytes, latents.dtype)) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("has NaN or infinity at element ", *wrong, "; must have finite values"));
+  }
+  constexpr size_t kBatched = 5;
+  if (latents.shape.size() == kBatched && latents.shape.front() == 1) {
+    latents.shape.erase(latents.shape.begin());
+  }
+  return latents;
+}
+
+}  // namespace wan

@@ -1,0 +1,19 @@
+// Finds latents in the safetensors files that callers send with their requests. Thread-safe.
+#pragma once
+
+#include <string_view>
+
+#include "absl/status/statusor.h"
+#include "engine/formats/tensor_file.h"
+
+namespace wan {
+
+// Returns the tensor `latents` of `file`, or its only tensor, without a leading dimension of 1 (a
+// batch of one). `file` is the whole content of the file and must outlive the result. Reads every
+// value once, which takes about 0.1 s per gigabyte. INVALID_ARGUMENT with a message that follows
+// the name of the request's field: if the file is not a safetensors file, has no such tensor, has
+// values of another type than F32, F16 and BF16, or has one that is NaN or infinite. Does not check
+// the shape.
+absl::StatusOr<StoredTensor> FindLatents(std::string_view file);
+
+}  // namespace wan

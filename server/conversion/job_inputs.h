@@ -1,0 +1,38 @@
+// The files of a request. The server stores them beside the request until the job has ended.
+#pragma once
+
+#include <array>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+
+// Null members: the request has no such file.
+struct JobInputs {
+  using File = std::shared_ptr<const std::string>;
+
+  File image = nullptr;            // a PNG, JPEG or WebP file
+  File initial_latents = nullptr;  // safetensors files
+  File latents = nullptr;
+};
+
+// The inputs that are latents, by the names of the request's fields.
+inline constexpr std::array<std::pair<std::string_view, JobInputs::File JobInputs::*>, 2>
+    kLatentsInputs = {
+        {{"initial_latents", &JobInputs::initial_latents}, {"latents", &JobInputs::latents}}};
+
+// Return the request's field that belongs to a member of kLatentsInputs.
+const wan::v1::LatentsSource& LatentsOf(const wan::v1::GenerationRequest& request,
+                                        JobInputs::File JobInputs::*member);
+wan::v1::LatentsSource& MutableLatentsOf(wan::v1::GenerationRequest& request,
+                                         JobInputs::File JobInputs::*member);
+
+// Returns the field of the first file that the job's stored request has but `inputs` lacks; empty
+// if there is none.
+std::string_view MissingInput(const wan::v1::Job& job, const JobInputs& inputs);
+
+}  // namespace wan::server

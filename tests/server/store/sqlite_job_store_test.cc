@@ -303,7 +303,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheKeysIsListedByThem) {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
     for (const char* const table :
          {"job_keys", "job_labels", "removed_jobs", "job_files", "webhooks", "ended_totals",
-          "removed_use", "gone_owners", "secret_key"}) {
+          "removed_use", "gone_owners", "secret_key", "latents"}) {
       database.exec(absl::StrCat("DROP TABLE ", table));
     }
     database.exec(kDroppedIndexes);
@@ -330,8 +330,9 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheOwnersIndexesIsListedByThem) {
   }
   {
     SQLite::Database database(file_.string(), SQLite::OPEN_READWRITE);
-    for (const char* const what : {"INDEX job_keys_by_owner_and_end", "TABLE gone_owners",
-                                   "INDEX job_keys_by_owner_and_priority", "TABLE secret_key"}) {
+    for (const char* const what :
+         {"INDEX job_keys_by_owner_and_end", "TABLE gone_owners",
+          "INDEX job_keys_by_owner_and_priority", "TABLE secret_key", "TABLE latents"}) {
       database.exec(absl::StrCat("DROP ", what));
     }
     database.exec("INSERT INTO removed_jobs (name) VALUES ('jobs/gone')");

@@ -4,7 +4,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cstddef>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "tests/engine/formats/files.h"
@@ -35,7 +37,8 @@ std::string ProblemOf(const std::string& file) {
 }
 
 TEST(LatentsFileTest, TheTensorMayHaveEachFloatingType) {
-  for (const auto& [dtype, bytes] : {std::pair("F32", 4), {"F16", 2}, {"BF16", 2}}) {
+  for (const auto& [dtype, bytes] :
+       {std::pair("F32", size_t{4}), std::pair("F16", size_t{2}), std::pair("BF16", size_t{2})}) {
     const std::string file = OneTensor(dtype, "[2,1,1,2]", Zeros(4 * bytes));
     const auto found = FindLatents(file);
     ASSERT_TRUE(found.ok()) << found.status();

@@ -9,6 +9,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -119,7 +120,6 @@ TEST_F(LatentsEngineTest, DecodingAloneGivesTheBitsOfTheJobThatMadeTheLatents) {
     const Result whole = Make(checkpoint, request);
     ASSERT_TRUE(whole.status.ok()) << whole.status;
     // The image gave the video another size than the request.
-    const std::vector<int64_t> shape = FindLatents(*whole.latents)->shape;
     const auto engine = MakeEngine({});
     Load(*engine, "m", checkpoint);
     const VideoShape size = engine->Plan(request)->shape;

@@ -257,7 +257,7 @@ TEST_F(FairServiceTest, AThousandJobsOfOneDoNotBlockTheOneOfAnother) {
                       *quote.mutable_request() = Request();
                       return quote;
                     }(),
-                    "bob")
+                    {"bob"})
                 ->jobs_ahead(),
             0);
   const std::string bobs = CreateFor("bob", "of bob");

@@ -41,7 +41,8 @@ void WriteFile(const fs::path& path, std::string_view bytes) {
 void LinkFolder(const fs::path& from, const fs::path& to) {
   fs::create_directories(to);
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(from)) {
-    const fs::path target = to / fs::relative(entry.path(), from);
+    // Not fs::relative, which would follow links.
+    const fs::path target = to / entry.path().lexically_relative(from);
     if (entry.is_directory()) {
       fs::create_directories(target);
     } else {

@@ -163,7 +163,7 @@ TEST_P(FewStepPipelineTest, IsTheExpertsForwardsAndTheFormula) {
   const PipelineModel& pipeline = model->pipeline;
   EXPECT_EQ(model->description.defaults.steps, steps);
   EXPECT_EQ(model->description.defaults.solver, c.adds_noise ? "lcm" : "euler");
-  EXPECT_THAT(model->description.defaults.guidance_scale, testing::ElementsAre(1));
+  EXPECT_THAT(model->description.defaults.guidance_scale, ::testing::ElementsAre(1));
   EXPECT_EQ(model->description.distillation, c.recognised);
 
   GenerationRequest request;

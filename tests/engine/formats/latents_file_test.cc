@@ -83,8 +83,8 @@ TEST(LatentsFileTest, NanAndInfinityAreRefused) {
 
 TEST(LatentsFileTest, AnotherFileIsNoFileOfLatents) {
   EXPECT_EQ(ProblemOf("abc"),
-            "is not a file of latents: is 3 bytes long, which is too short for a safetensors file; "
-            "must be a safetensors file, for example the latents of an earlier job");
+            "is not a file of latents: is a text that begins with \"abc\"; must be a safetensors "
+            "file, for example the latents of an earlier job");
   EXPECT_FALSE(FindLatents("").ok());
   const std::string whole = OneTensor("F32", "[2]", Zeros(8));
   for (size_t bytes = 0; bytes < whole.size(); ++bytes) {

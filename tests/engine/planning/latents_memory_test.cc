@@ -40,7 +40,6 @@ TEST(LatentsMemoryTest, LatentsAreDecodedInTheTilesOfTheJobThatMadeThem) {
         ASSERT_TRUE(plan.ok()) << plan.status();
         EXPECT_EQ(plan->decode_tiles.rows, whole->decode_tiles.rows) << name << " " << gib;
         EXPECT_EQ(plan->decode_tiles.columns, whole->decode_tiles.columns) << name << " " << gib;
-        EXPECT_LE(plan->peak_device_bytes, whole->peak_device_bytes);
         if (!whole->decode_tiles.IsWhole()) ++tiled;
       }
     }

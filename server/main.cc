@@ -32,6 +32,7 @@
 #include "server/logging/logger.h"
 #include "server/process/command_line.h"
 #include "server/process/descriptors.h"
+#include "server/process/first_start.h"
 #include "server/process/heaps.h"
 #include "server/process/idle_threads.h"
 #include "server/process/repair_command.h"
@@ -168,6 +169,10 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
               {"device", absl::StrJoin(config.devices, " ")},
               {"dtype", config.engine.dtype}});
   PrintListening(**server);
+  if (isatty(STDERR_FILENO) != 0) {
+    std::cerr << NextSteps({(*server)->grpc_address(), (*server)->http_address(), config.http_page,
+                            !config.tls_cert.empty()});
+  }
   TellReady("gRPC on " + ToString((*server)->grpc_address()));
 
   const int signal = AwaitStop(signals, **server, read);

@@ -2,12 +2,11 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include <functional>
-#include <map>
 #include <set>
 
 #include "absl/strings/str_cat.h"
 #include "client/reports/run.h"
+#include "client/wanctl/request_fields.h"
 #include "client/wanctl/values.h"
 
 namespace wan::client {
@@ -16,58 +15,6 @@ namespace {
 constexpr int64_t kSeed = 42;
 
 using Request = wan::v1::GenerationRequest;
-// Stores a value in the request, or returns an error that says which values are allowed.
-using Setter = std::function<absl::Status(const std::string&, Request&)>;
-
-template <typename T, typename Store>
-Setter Set(absl::StatusOr<T> (*parse)(std::string_view), Store store) {
-  return [parse, store](const std::string& text, Request& request) {
-    absl::StatusOr<T> value = parse(text);
-    if (!value.ok()) return value.status();
-    store(*std::move(value), request);
-    return absl::OkStatus();
-  };
-}
-
-const std::map<std::string, Setter>& Setters() {
-  static const auto* const setters = new std::map<std::string, Setter>{
-      {"model",
-       Set<std::string>(ParseNotEmpty, [](std::string value, Request& r) { r.set_model(value); })},
-      {"prompt",
-       Set<std::string>(ParseNotEmpty, [](std::string value, Request& r) { r.set_prompt(value); })},
-      {"negative_prompt",
-       Set<std::string>(ParseText,
-                        [](std::string value, Request& r) { r.set_negative_prompt(value); })},
-      {"size", Set<wan::v1::Shape>(ParseSize,
-                                   [](const wan::v1::Shape& value, Request& r) {
-                                     r.set_width(value.width());
-                                     r.set_height(value.height());
-                                   })},
-      {"frames",
-       Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_num_frames(value); })},
-      {"fps", Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_fps(value); })},
-      {"steps", Set<int32_t>(ParseInt32, [](int32_t value, Request& r) { r.set_steps(value); })},
-      {"guidance", Set<std::vector<double>>(ParseGuidance,
-                                            [](const std::vector<double>& values, Request& r) {
-                                              r.mutable_guidance_scale()->Assign(values.begin(),
-                                                                                 values.end());
-                                            })},
-      {"shift", Set<double>(ParseNumber, [](double value, Request& r) { r.set_shift(value); })},
-      {"solver", Set<wan::v1::Solver>(
-                     ParseSolver, [](wan::v1::Solver value, Request& r) { r.set_solver(value); })},
-      {"quality", Set<wan::v1::Quality>(ParseQuality, [](wan::v1::Quality value,
-                                                         Request& r) { r.set_quality(value); })},
-      {"vae_precision", Set<wan::v1::VaePrecision>(ParseVaePrecision,
-                                                   [](wan::v1::VaePrecision value, Request& r) {
-                                                     r.set_vae_precision(value);
-                                                   })},
-      {"background",
-       Set<std::string>(ParseColor,
-                        [](std::string value, Request& r) { r.set_background(std::move(value)); })},
-      {"profile", Set<bool>(ParseBool, [](bool value, Request& r) { r.set_profile(value); })},
-      {"seed", Set<int64_t>(ParseFixedSeed, [](int64_t value, Request& r) { r.set_seed(value); })}};
-  return *setters;
-}
 
 class Reader {
  public:
@@ -173,10 +120,10 @@ class Reader {
 
   absl::Status Apply(const std::string& name, const std::string& key, const YAML::Node& value,
                      Request& request) {
-    const auto found = Setters().find(key);
-    if (found == Setters().end()) {
+    const auto found = RequestFields().find(key);
+    if (found == RequestFields().end()) {
       std::string keys;
-      for (const auto& [known, setter] : Setters())
+      for (const auto& [known, setter] : RequestFields())
         absl::StrAppend(&keys, keys.empty() ? "" : ", ", known);
       return Wrong(name, absl::StrCat("has the key '", key,
                                       "'; the keys are name, image, original, options, ", keys));

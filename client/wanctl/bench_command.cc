@@ -211,7 +211,7 @@ class Bench {
   // Runs a variant once; a `run` below 1 is a warm-up.
   absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
                        CaseResults& results) {
-    RequestFlags flags{variant.request, one.image_path, std::nullopt};
+    RequestFlags flags{.request = variant.request, .image_path = one.image_path};
     if (!command_.model.empty()) flags.request.set_model(command_.model);
     auto& labels = *flags.request.mutable_labels();
     for (const auto& [key, value] : command_.labels) labels[key] = value;

@@ -15,12 +15,26 @@
 namespace wan::client {
 namespace {
 
+constexpr char kOverview[] =
+    R"(wanctl makes videos on a wanserve server ($WAN_SERVER, else localhost:50051).
+
+  wanctl generate "A red kite over the sea"    make a video and wait for it
+  wanctl quote "A red kite over the sea"       what it would take: seconds, memory
+  wanctl submit "A red kite over the sea"      make it without waiting
+  wanctl list                                  your jobs, the newest first
+  wanctl watch last                            follow the newest; also get, cancel, download, report last
+  wanctl models                                the models, and what they make unless told otherwise
+  wanctl top                                   the server's jobs and devices, as they change
+
+'wanctl --help' lists all commands, 'wanctl generate --help' the flags of one.
+)";
+
 constexpr char kRootFooter[] = R"(Exit codes:
   0 done   2 usage   3 rejected   4 failed   5 cancelled or past its deadline   6 unreachable
   7 different (replay)
 
 Examples:
-  wanctl generate --model ti2v-5b --prompt "A red cat runs on the beach." --output cat.mp4
+  wanctl generate "A red cat runs on the beach." -o cat.mp4
   wanctl --server gpu1:50051 list --state running
   wanctl report 4f1c9a52d07be6831a2c
 
@@ -87,6 +101,7 @@ class Parser {
   }
 
   std::variant<Options, EarlyExit> Parse(const std::vector<std::string>& args) {
+    if (args.empty()) return EarlyExit{kExitDone, kOverview, ""};
     try {
       app_.parse(Prepared(args));
       std::variant<Options, EarlyExit> taken = registry_.Take();

@@ -72,13 +72,14 @@ CLI::Option* Repeatable(CLI::Option* option) {
 CLI::Option* Several(CLI::Option* option) { return Repeatable(option->expected(-1)); }
 
 void AddJob(CLI::App& app, std::string& job) {
-  AddValue<std::string>(app, "JOB", "", "jobs/ID, or ID alone", ParseJobName, job)->required();
+  AddValue<std::string>(app, "JOB", "", "jobs/ID, or ID alone, or last", ParseJobName, job)
+      ->required();
 }
 
 CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
                         const std::string& description) {
   return Several(AddValue<OutputFile>(
-      app, "--output", "FILE", description, ParseOutputFile, [&](OutputFile output) {
+      app, "-o,--output", "FILE", description, ParseOutputFile, [&](OutputFile output) {
         if (std::find(outputs.begin(), outputs.end(), output) != outputs.end()) {
           throw CLI::ValidationError("--output names " + output.path + " twice");
         }

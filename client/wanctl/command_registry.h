@@ -102,8 +102,10 @@ template <typename T>
 CLI::Option* AddValue(CLI::App& app, const std::string& name, const std::string& value_name,
                       const std::string& description, absl::StatusOr<T> (*parse)(std::string_view),
                       std::function<void(T)> store) {
-  // The name of a positional argument begins without dashes.
-  const std::string shown = name.starts_with("-") ? name : name + " argument";
+  // The name of a positional argument begins without dashes; "-o,--output" is known by its last
+  // name.
+  const std::string shown =
+      name.starts_with("-") ? name.substr(name.rfind(',') + 1) : name + " argument";
   auto take = [parse, store = std::move(store), shown](const CLI::results_t& texts) {
     for (const std::string& text : texts) {
       absl::StatusOr<T> value = parse(text);

@@ -1,5 +1,8 @@
 #include "client/wanctl/defaults.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -72,6 +75,45 @@ std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest
       OnlyModel({response->models().begin(), response->models().end()});
   if (!model.ok()) return session.RefuseUsage(model.status());
   request.set_model(*std::move(model));
+  return std::nullopt;
+}
+
+int32_t FramesOf(double seconds, int32_t fps) {
+  return 4 * std::max(0, static_cast<int32_t>(std::lround((seconds * fps - 1) / 4))) + 1;
+}
+
+std::optional<ExitCode> FillInDefaults(Session& session, const RequestFlags& flags,
+                                       wan::v1::GenerationRequest& request) {
+  if (const auto refused = FillInModel(session, request)) return refused;
+  if (!flags.seconds.has_value()) return std::nullopt;
+  if (!request.has_fps()) {
+    const absl::StatusOr<wan::v1::Model> model =
+        ModelClient(session.connection()).GetModel(request.model(), session.stop());
+    if (!model.ok()) return session.Fail(model.status());
+    if (!model->defaults().has_fps()) {
+      return session.RefuseUsage(absl::InvalidArgumentError(absl::StrCat(
+          "--seconds needs the frame rate, which ", Printable(request.model()),
+          " does not tell before it is loaded; give --fps, or --frames instead of --seconds")));
+    }
+    request.set_num_frames(FramesOf(*flags.seconds, model->defaults().fps()));
+    return std::nullopt;
+  }
+  request.set_num_frames(FramesOf(*flags.seconds, request.fps()));
+  return std::nullopt;
+}
+
+std::optional<ExitCode> FillInLastJob(Session& session, std::string& job) {
+  if (job != kLastJob) return std::nullopt;
+  wan::v1::ListJobsRequest newest;
+  newest.set_page_size(1);
+  const absl::StatusOr<wan::v1::ListJobsResponse> page =
+      session.Videos().ListJobs(newest, session.stop());
+  if (!page.ok()) return session.Fail(page.status());
+  if (page->jobs().empty()) {
+    session.Say("there is no last job; 'wanctl submit' makes one");
+    return kExitRejected;
+  }
+  job = page->jobs(0).name();
   return std::nullopt;
 }
 

@@ -1,6 +1,7 @@
 // Fills in what the command line leaves out.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -22,6 +23,18 @@ absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models)
 // If the request names no model, fills in the server's only one. If the server does not have
 // exactly one, tells the user so and returns the exit code.
 std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request);
+
+// The number of frames, 4n+1, whose length is nearest to `seconds`; at least 1. A pure function.
+int32_t FramesOf(double seconds, int32_t fps);
+
+// Does what FillInModel does; if --seconds is given, it also fills in the frames, with the frame
+// rate of the request or else the model's. Tells the user if that fails, and returns the exit code.
+std::optional<ExitCode> FillInDefaults(Session& session, const RequestFlags& flags,
+                                       wan::v1::GenerationRequest& request);
+
+// Puts the name of the newest job that the caller may see in place of kLastJob. Tells the user if
+// that fails, and returns the exit code.
+std::optional<ExitCode> FillInLastJob(Session& session, std::string& job);
 
 // Returns the default file of an artifact in the current folder, "a-red-cat-runs-on-4f1c9a52.mp4":
 // the prompt's first five words of ASCII letters and digits, and the first eight characters of the

@@ -1,3 +1,4 @@
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,7 @@
 #include "client/error.h"
 #include "client/model_client.h"
 #include "client/video_client.h"
+#include "client/wanctl/batch.h"
 #include "client/wanctl/commands.h"
 #include "client/wanctl/defaults.h"
 #include "client/wanctl/display.h"
@@ -87,41 +89,55 @@ void CancelIfStopped(Session& session, const Follower& follower) {
 
 }  // namespace
 
-ExitCode Run(Session& session, const GenerateCommand& command) {
-  absl::StatusOr<wan::v1::GenerationRequest> request =
-      CompleteRequest(command.flags, session.Now());
-  if (!request.ok()) return session.RefuseUsage(request.status());
+namespace {
+
+// Makes one video and writes it to `wanted`; empty: to a file that is named after prompt and job.
+ExitCode Generate(Session& session, const wan::v1::GenerationRequest& request,
+                  const std::vector<OutputFile>& wanted, const PreviewWriter& previews) {
   // The default name contains the job's ID, so only the folder can be checked before the job
   // exists.
   const auto outputs_of = [&](const std::string& job) {
-    if (!command.outputs.empty()) return command.outputs;
-    return std::vector{DefaultOutput(request->prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
+    if (!wanted.empty()) return wanted;
+    return std::vector{DefaultOutput(request.prompt(), job, wan::v1::OUTPUT_KIND_MP4)};
   };
   if (const absl::Status status = CheckOutputs(outputs_of("jobs/new")); !status.ok()) {
     return session.RefuseUsage(status);
   }
-  const PreviewWriter previews(command.preview_dir);
-  if (const absl::Status status = previews.Prepare(); !status.ok()) {
-    return session.RefuseUsage(status);
-  }
-
-  if (const auto refused = FillInModel(session, *request)) return *refused;
-
   // Progress goes to stderr, because stdout is for the names of the files.
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, previews);
   const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
     return session.Videos().Generate(
-        *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
+        request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });
-  if (!end.ok() && !request->request_id().empty()) CancelIfStopped(session, follower);
+  if (!end.ok() && !request.request_id().empty()) CancelIfStopped(session, follower);
   const ExitCode code = follower.Finish(end, "ends with this call");
   if (code != kExitDone) return code;
   const ExitCode fetched = FetchOutputs(session, display, end->job(), end->completed().artifacts(),
                                         outputs_of(end->job()), kExitFailed);
   // Print the seed last, so that the user finds it easily.
-  if (fetched == kExitDone) SaySeed(session, *request, end->job());
+  if (fetched == kExitDone) SaySeed(session, request, end->job());
   return fetched;
+}
+
+}  // namespace
+
+ExitCode Run(Session& session, const GenerateCommand& command) {
+  absl::StatusOr<wan::v1::GenerationRequest> request =
+      CompleteRequest(command.flags, session.Now());
+  if (!request.ok()) return session.RefuseUsage(request.status());
+  const PreviewWriter previews(command.preview_dir);
+  if (const absl::Status status = previews.Prepare(); !status.ok()) {
+    return session.RefuseUsage(status);
+  }
+  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
+  if (command.count == 1) return Generate(session, *request, command.outputs, previews);
+  for (int32_t i = 0; i < command.count; ++i) {
+    const ExitCode code =
+        Generate(session, Numbered(*request, i), NumberedOutputs(command.outputs, i), previews);
+    if (code != kExitDone) return code;
+  }
+  return kExitDone;
 }
 
 ExitCode Run(Session& session, const WatchCommand& command) {

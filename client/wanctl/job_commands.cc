@@ -1,9 +1,13 @@
 #include <algorithm>
+#include <cstdint>
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "client/video_client.h"
+#include "client/wanctl/batch.h"
 #include "client/wanctl/commands.h"
 #include "client/wanctl/defaults.h"
 #include "client/wanctl/listings.h"
@@ -12,12 +16,49 @@
 #include "client/wanctl/text.h"
 
 namespace wan::client {
+namespace {
+
+// Creates the jobs, kMostInBatch at a time, and prints their names in the order of the requests.
+ExitCode SubmitMany(Session& session, const SubmitCommand& command,
+                    const wan::v1::GenerationRequest& base) {
+  std::vector<wan::v1::GenerationRequest> requests;
+  if (command.from.empty()) {
+    for (int32_t i = 0; i < command.count; ++i) requests.push_back(Numbered(base, i));
+  } else {
+    absl::StatusOr<std::vector<wan::v1::GenerationRequest>> read =
+        ReadBatch(command.from, base, command.count);
+    if (!read.ok()) return session.RefuseUsage(read.status());
+    requests = *std::move(read);
+  }
+  for (size_t first = 0; first < requests.size(); first += kMostInBatch) {
+    const size_t end = std::min(requests.size(), first + kMostInBatch);
+    wan::v1::SubmitBatchRequest batch;
+    for (size_t i = first; i < end; ++i) *batch.add_requests() = std::move(requests[i]);
+    const absl::StatusOr<wan::v1::SubmitBatchResponse> accepted =
+        session.OnceLoaded([&] { return session.Videos().SubmitBatch(batch, session.stop()); });
+    if (!accepted.ok()) {
+      return session.Fail(
+          accepted.status(), /*accepted=*/false,
+          first == 0 ? ""
+                     : absl::StrCat("the first ", first, " requests are jobs, the others are not"));
+    }
+    std::string names;
+    for (const wan::v1::Job& job : accepted->jobs()) {
+      absl::StrAppend(&names, Printable(job.name()), "\n");
+    }
+    session.Show(*accepted, names);
+  }
+  return kExitDone;
+}
+
+}  // namespace
 
 ExitCode Run(Session& session, const SubmitCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const auto refused = FillInModel(session, *request)) return *refused;
+  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
+  if (command.count > 1 || !command.from.empty()) return SubmitMany(session, command, *request);
   const absl::StatusOr<wan::v1::Job> job =
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
@@ -31,7 +72,7 @@ ExitCode Run(Session& session, const QuoteCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const auto refused = FillInModel(session, *request)) return *refused;
+  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
   const absl::StatusOr<wan::v1::QuoteResponse> quote =
       session.OnceLoaded([&] { return session.Videos().Quote(*request, session.stop()); });
   if (!quote.ok()) return session.Fail(quote.status());

@@ -38,11 +38,15 @@ struct GlobalFlags {
 // The request that the command line describes. Fields whose flags were not given are unset.
 struct RequestFlags {
   wan::v1::GenerationRequest request;
+  // The file whose text is the prompt; empty: the prompt is in `request`.
+  std::string prompt_path;
   // The file whose bytes go into request.image; empty: no image.
   std::string image_path;
   // What goes into the request's fields of these names: an earlier job, or the bytes of a file.
   std::optional<JobOrFile> initial_latents;
   std::optional<JobOrFile> latents;
+  // The length from which FillInFrames computes request.num_frames.
+  std::optional<double> seconds;
   // The time from now until request.deadline.
   std::optional<absl::Duration> deadline;
 };
@@ -53,9 +57,15 @@ struct GenerateCommand {
   std::vector<OutputFile> outputs;
   // The folder to which previews are written; empty: none are written.
   std::string preview_dir;
+  // How many videos to make, one after the other (batch.h).
+  int32_t count = 1;
 };
 struct SubmitCommand {
   RequestFlags flags;
+  // How many jobs to create for each request (batch.h).
+  int32_t count = 1;
+  // The file with a request in each line or row (batch.h); empty: `flags` are the only request.
+  std::string from;
 };
 struct QuoteCommand {
   RequestFlags flags;

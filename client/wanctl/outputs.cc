@@ -22,6 +22,13 @@ absl::Status CheckOutputs(const std::vector<OutputFile>& outputs) {
   return absl::OkStatus();
 }
 
+std::vector<OutputFile> NumberedOutputs(std::vector<OutputFile> outputs, int index) {
+  for (OutputFile& output : outputs) {
+    output.path.insert(output.path.rfind('.'), absl::StrCat("-", index + 1));
+  }
+  return outputs;
+}
+
 ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing) {

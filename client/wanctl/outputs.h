@@ -18,6 +18,10 @@ namespace wan::client {
 // before you create a job.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
+// Returns the files of the video number `index`, counted from 0, of several: cat.mp4 becomes
+// cat-1.mp4.
+std::vector<OutputFile> NumberedOutputs(std::vector<OutputFile> outputs, int index);
+
 // Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` has
 // none of the kind that an output needs, says so on stderr and returns `if_missing`.
 ExitCode FetchOutputs(Session& session, Display& display, const std::string& job,

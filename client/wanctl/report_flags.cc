@@ -65,7 +65,7 @@ void AddReport(CommandRegistry& registry) {
     }
   });
   ReportCommand& report = added.command;
-  Several(AddValue<std::string>(added.app, "JOB", "", "jobs/ID, or ID alone", ParseJobName,
+  Several(AddValue<std::string>(added.app, "JOB", "", "jobs/ID, or ID alone, or last", ParseJobName,
                                 [&](std::string job) { report.jobs.push_back(std::move(job)); }));
   AddValue<ReportFormat>(added.app, "--format", "table|text|markdown|json|html",
                          "Format of the report (default: table)", ParseReportFormat,

@@ -4,11 +4,14 @@
 
 #include <cerrno>
 #include <cstdio>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <random>
 #include <system_error>
 
 #include "absl/status/status.h"
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "client/sha256.h"
 #include "client/wanctl/text.h"
@@ -82,6 +85,18 @@ absl::Status ReplayLatents(const std::string& flag, const std::string& path,
                    " must name the file with the SHA-256 ", Printable(source->sha256())));
 }
 
+absl::StatusOr<std::string> ReadPrompt(const std::string& path) {
+  std::ifstream file(path);
+  std::string prompt{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  if (!file) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "--prompt-file: ", path, " cannot be read: ", std::generic_category().message(errno)));
+  }
+  absl::StripAsciiWhitespace(&prompt);
+  if (!prompt.empty()) return prompt;
+  return absl::InvalidArgumentError(absl::StrCat("--prompt-file: ", path, " is empty"));
+}
+
 // Returns 32 random hex digits.
 std::string RandomId() {
   std::random_device device;
@@ -99,6 +114,11 @@ absl::StatusOr<std::string> ReadImage(const std::string& path) { return ReadInpu
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now) {
   wan::v1::GenerationRequest request = flags.request;
+  if (!flags.prompt_path.empty()) {
+    absl::StatusOr<std::string> prompt = ReadPrompt(flags.prompt_path);
+    if (!prompt.ok()) return prompt.status();
+    request.set_prompt(*std::move(prompt));
+  }
   if (!flags.image_path.empty()) {
     absl::StatusOr<std::string> image = ReadFlag("--image", flags.image_path, kImage);
     if (!image.ok()) return image.status();

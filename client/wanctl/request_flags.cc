@@ -16,16 +16,21 @@ constexpr char kGenerateFooter[] = R"(The file's ending selects the artifact:
 Ctrl-C cancels the job. Use 'wanctl submit' for a job that should outlive its caller.
 
 Examples:
-  wanctl generate --prompt "A red cat runs on the beach."
-  wanctl generate --model ti2v-5b --prompt "It turns its head." --image cat.png \
-      --size 1280x704 --frames 121 --steps 50 --guidance 5 --shift 5 --seed 42 \
-      --output turn.mp4 turn.mkv
-  wanctl generate --prompt "A grey cat runs on the beach." --latents JOB --strength 0.8
+  wanctl generate "A red cat runs on the beach."
+  wanctl generate "It turns its head." --model ti2v-5b --image cat.png --size 1280x704 --seconds 5 \
+      --steps 50 --guidance 5 --shift 5 --seed 42 -o turn.mp4 turn.mkv
+  wanctl generate "A red cat runs on the beach." --count 4     four videos with seeds of their own
+  wanctl generate "A grey cat runs on the beach." --latents JOB --strength 0.8
   wanctl generate --latents JOB --steps 0 --crf 12)";
 
 constexpr char kSubmitFooter[] = R"(Examples:
-  job=$(wanctl submit --model ti2v-5b --prompt "A red cat runs on the beach.")
-  wanctl watch "$job" && wanctl download "$job" --output cat.mp4)";
+  wanctl submit "A red cat runs on the beach."
+  wanctl watch last && wanctl download last -o cat.mp4
+  wanctl submit --from prompts.txt --steps 20            a job for each line
+
+A file for --from has a prompt in each line (.txt), a JSON object with fields of the request in each line
+(.jsonl), or a row for each request below a row with the fields' names (.csv). The other flags hold where
+the file says nothing else.)";
 
 constexpr char kCalibrationPrompt[] = "A lighthouse at sunset, waves break on the rocks.";
 
@@ -59,8 +64,27 @@ void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
   app.add_flag_callback(
       "--exact-size", [&] { request.set_exact_size(true); },
       "With an image: cut it to --size, rather than take the size from its shape");
-  AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
-                    [&](int32_t value) { request.set_num_frames(value); });
+  CLI::Option* const frames =
+      AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
+                        [&](int32_t value) { request.set_num_frames(value); });
+  AddValue<double>(app, "--seconds", "S", "Length, instead of --frames: the nearest that is 4n+1",
+                   ParseLength, [&](double value) { flags.seconds = value; })
+      ->excludes(frames);
+}
+
+void AddPrompt(CLI::App& app, RequestFlags& flags) {
+  wan::v1::GenerationRequest& request = flags.request;
+  const auto store = [&request](std::string value) { request.set_prompt(std::move(value)); };
+  CLI::Option* const positional = AddValue<std::string>(
+      app, "PROMPT", "", "What the video shows; needed unless --steps is 0", ParseNotEmpty, store);
+  CLI::Option* const flag =
+      AddValue<std::string>(app, "--prompt", "TEXT", "The same as PROMPT", ParseNotEmpty, store)
+          ->excludes(positional);
+  AddValue<std::string>(app, "--prompt-file", "FILE", "File whose text is the prompt",
+                        ParseNotEmpty,
+                        [&](std::string value) { flags.prompt_path = std::move(value); })
+      ->excludes(positional)
+      ->excludes(flag);
 }
 
 // What the steps begin with.
@@ -77,6 +101,17 @@ void AddLatentsFlags(CLI::App& app, RequestFlags& flags) {
                    "How much noise --latents get, up to 1: the more, the less is left of them",
                    ParseNumber, [&](double value) { flags.request.set_strength(value); });
 }
+
+// Throws if a request that computes steps has no prompt.
+void RequirePrompt(const RequestFlags& flags, const std::string& command) {
+  const bool only_decodes = flags.request.has_steps() && flags.request.steps() == 0;
+  if (only_decodes || !flags.request.prompt().empty() || !flags.prompt_path.empty()) return;
+  throw CLI::ValidationError("PROMPT is missing, for example: wanctl " + command +
+                             " \"A red cat runs on the beach.\"");
+}
+
+constexpr char kCountHelp[] =
+    "Number of videos (default: 1); with --seed N they have the seeds N, N+1 and so on";
 
 void AddSamplingFlags(CLI::App& app, wan::v1::GenerationRequest& request) {
   AddValue<int32_t>(app, "--steps", "N", "Number of denoising steps; 0: only decode --latents",
@@ -110,9 +145,7 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
                         "Name of the model on the server (default: the only one that is loaded)",
                         ParseNotEmpty,
                         [&](std::string value) { request.set_model(std::move(value)); });
-  AddValue<std::string>(app, "--prompt", "TEXT", "What the video shows; needed unless --steps is 0",
-                        ParseNotEmpty,
-                        [&](std::string value) { request.set_prompt(std::move(value)); });
+  AddPrompt(app, flags);
   AddPictureFlags(app, flags);
   AddValue<int32_t>(app, "--fps", "N", "Frames per second of the file", ParseInt32,
                     [&](int32_t value) { request.set_fps(value); });
@@ -159,12 +192,6 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       "Measure the operators of one transformer block; 'wanctl report' shows them");
 }
 
-// Throws if a request that computes steps has no prompt.
-void CheckPrompt(const wan::v1::GenerationRequest& request) {
-  const bool only_decodes = request.has_steps() && request.steps() == 0;
-  if (request.prompt().empty() && !only_decodes) throw CLI::RequiredError("--prompt");
-}
-
 // Adds an output kind to the request if it is not there yet.
 void AddOutputKind(wan::v1::GenerationRequest& request, wan::v1::OutputKind kind) {
   const auto& kinds = request.outputs();
@@ -181,8 +208,8 @@ void RegisterRequestCommands(CommandRegistry& registry) {
   const auto generate = registry.Add<GenerateCommand>(
       {"generate", "Make a video and wait for it", kGenerateFooter},
       [&global = registry.global()](GenerateCommand& command) {
+        RequirePrompt(command.flags, "generate");
         wan::v1::GenerationRequest& request = command.flags.request;
-        CheckPrompt(request);
         AddOutputKinds(request, command.outputs);
         if (command.outputs.empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
         const bool previews = request.preview_interval() != 0;
@@ -200,12 +227,13 @@ void RegisterRequestCommands(CommandRegistry& registry) {
   AddOutputs(generate.app, generate.command.outputs,
              "File to write, .mp4, .mkv or .safetensors (default: an .mp4 that is named after the "
              "prompt and the job); repeatable");
+  AddValue<int32_t>(generate.app, "--count", "N", kCountHelp, ParseCount, generate.command.count);
 
   const auto submit = registry.Add<SubmitCommand>(
       {"submit", "Create a job that runs on its own, and print its name", kSubmitFooter},
       [](SubmitCommand& command) {
+        if (command.from.empty()) RequirePrompt(command.flags, "submit");
         wan::v1::GenerationRequest& request = command.flags.request;
-        CheckPrompt(request);
         if (request.outputs().empty()) request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
       });
   AddRequestFlags(submit.app, submit.command.flags);
@@ -215,10 +243,14 @@ void RegisterRequestCommands(CommandRegistry& registry) {
       [&request = submit.command.flags.request](wan::v1::OutputKind kind) {
         AddOutputKind(request, kind);
       }));
+  AddValue<int32_t>(submit.app, "--count", "N", kCountHelp, ParseCount, submit.command.count);
+  AddValue<std::string>(submit.app, "--from", "FILE",
+                        "File with many requests: .txt, .jsonl or .csv", ParseBatchFile,
+                        submit.command.from);
 
   const auto quote = registry.Add<QuoteCommand>(
       {"quote", "Show what a video would take, without making it"}, [](QuoteCommand& command) {
-        CheckPrompt(command.flags.request);
+        RequirePrompt(command.flags, "quote");
         AddOutputKinds(command.flags.request, command.outputs);
       });
   AddRequestFlags(quote.app, quote.command.flags);

@@ -118,6 +118,14 @@ absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text) {
   return absl::Seconds(*value);
 }
 
+absl::StatusOr<double> ParseLength(std::string_view text) {
+  absl::StatusOr<double> value = ParseNumber(text);
+  if (!value.ok() || *value <= 0 || *value > 3600) {
+    return Expected("seconds above 0, at most 3600", text);
+  }
+  return value;
+}
+
 absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text) {
   absl::StatusOr<double> value = ParseNumber(text);
   if (!value.ok() || *value < 0) return Expected("seconds, 0 or more", text);
@@ -276,6 +284,13 @@ absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text) {
 
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text) {
   return ChooseWord<wan::v1::JobState>(text);
+}
+
+absl::StatusOr<std::string> ParseBatchFile(std::string_view text) {
+  for (const std::string_view ending : {".txt", ".jsonl", ".csv"}) {
+    if (text.ends_with(ending) && text.size() > ending.size()) return std::string(text);
+  }
+  return Expected("a file that ends in .txt, .jsonl or .csv", text);
 }
 
 absl::StatusOr<std::string> ParseJobName(std::string_view text) {

@@ -35,6 +35,8 @@ absl::StatusOr<double> ParseNumber(std::string_view text);
 absl::StatusOr<absl::Duration> ParseSeconds(std::string_view text);
 // Accepts a number from 0 on.
 absl::StatusOr<absl::Duration> ParseSecondsOrZero(std::string_view text);
+// Accepts a number above 0, of at most 3600: the seconds that a video lasts.
+absl::StatusOr<double> ParseLength(std::string_view text);
 // Accepts a whole number above 0.
 absl::StatusOr<int32_t> ParseCount(std::string_view text);
 // Accepts a whole number from 0 on.
@@ -76,7 +78,11 @@ std::string_view ArtifactKindName(wan::v1::OutputKind kind);
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
 // Accepts a word of the enum JobState, for example "queued".
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
-// Accepts "jobs/ID" or "ID"; returns "jobs/ID".
+// Stands for the newest job that the caller may see, until wanctl asks the server for its name.
+constexpr char kLastJob[] = "jobs/last";
+// Accepts a path that ends in ".txt", ".jsonl" or ".csv".
+absl::StatusOr<std::string> ParseBatchFile(std::string_view text);
+// Accepts "jobs/ID" or "ID"; returns "jobs/ID". "last" becomes kLastJob.
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
 // A job, or a file on this machine.
 struct JobOrFile {

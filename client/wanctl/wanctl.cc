@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstring>
 #include <optional>
+#include <type_traits>
 #include <utility>
 #include <variant>
 
@@ -11,6 +12,7 @@
 #include "client/reports/ceilings_file.h"
 #include "client/wanctl/command_line.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/defaults.h"
 
 namespace wan::client {
 namespace {
@@ -73,6 +75,19 @@ absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
   return options;
 }
 
+// Runs the command once the jobs that it names are known by their own names.
+template <typename C>
+ExitCode RunWithJobs(Session& session, C command) {
+  std::optional<ExitCode> refused;
+  if constexpr (requires { command.job; }) refused = FillInLastJob(session, command.job);
+  if constexpr (std::is_same_v<C, ReportCommand>) {
+    for (std::string& job : command.jobs) {
+      if (!refused.has_value()) refused = FillInLastJob(session, job);
+    }
+  }
+  return refused.has_value() ? *refused : Run(session, command);
+}
+
 }  // namespace
 
 int RunWanctl(const std::vector<std::string>& args, const Environment& environment) {
@@ -91,8 +106,8 @@ int RunWanctl(const std::vector<std::string>& args, const Environment& environme
       connection->traceparent = environment.traceparent;
       connection->tracestate = environment.tracestate;
       Session session(environment, options.global, *std::move(connection));
-      code =
-          std::visit([&](const auto& command) { return Run(session, command); }, options.command);
+      code = std::visit([&](auto command) { return RunWithJobs(session, std::move(command)); },
+                        options.command);
     } else {
       environment.console.err << "wanctl: " << std::string(connection.status().message()) << '\n';
       code = kExitUsage;

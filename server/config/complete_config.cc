@@ -116,8 +116,8 @@ absl::Status Complete(ServerConfig& config) {
   if (absl::Status status = CompleteQuality(config.engine); !status.ok()) return status;
   if (config.data_dir.empty()) {
     return absl::InvalidArgumentError(
-        "data_dir is not set; name the folder for jobs and videos with --data-dir DIR, or with "
-        "data_dir in the file");
+        "data_dir is not set, and the environment has neither XDG_DATA_HOME nor HOME; name the "
+        "folder for jobs and videos with --data-dir DIR, or with data_dir in the file");
   }
   if (absl::Status status = AssignLoras(config.loras, config.models); !status.ok()) return status;
   if (absl::Status status =

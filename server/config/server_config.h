@@ -82,7 +82,8 @@ struct ServerConfig {
   double otlp_sampling_ratio = 1;
   // The address on which the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
-  // The folder for jobs, events and artifacts. The setting is required.
+  // The folder for jobs, events and artifacts. If it is not set, ParseCommandLine sets
+  // DefaultDataDir (server/process/first_start.h).
   std::string data_dir;
   // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;

@@ -177,7 +177,8 @@ std::vector<Setting> ServiceSettings() {
                      "most of these from one address; never more than half of all",
                      &C::max_connections_per_address, 1, 1'000'000),
       TextSetting("data_dir", "DIR",
-                  "folder of jobs, events and videos; only one server at a time can use it",
+                  "folder of jobs, events and videos; only one server at a time can use it "
+                  "(default: wanserve in the user's data folder)",
                   &C::data_dir, CheckDataDir),
       Reloading(BytesSetting(
           "disk_reserve",

@@ -16,6 +16,7 @@
 #include "server/config/complete_config.h"
 #include "server/config/settings.h"
 #include "server/config/yaml_config.h"
+#include "server/process/first_start.h"
 
 namespace wan::server {
 namespace {
@@ -162,6 +163,7 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   if (absl::Status status = ApplyFlags(given, argc, argv, command.config); !status.ok()) {
     return status;
   }
+  if (command.config.data_dir.empty()) command.config.data_dir = DefaultDataDir();
   if (absl::Status status = Complete(command.config); !status.ok()) return status;
   if (print_config) command.action = CommandLine::Action::kPrintConfig;
   return command;

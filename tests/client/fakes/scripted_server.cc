@@ -109,6 +109,11 @@ class VideoService final : public wan::v1::VideoGeneration::CallbackService {
                                 wan::v1::Job* response) override {
     return Answer(context, scripts_.create_job, request, response);
   }
+  ServerUnaryReactor* SubmitBatch(CallbackServerContext* context,
+                                  const wan::v1::SubmitBatchRequest* request,
+                                  wan::v1::SubmitBatchResponse* response) override {
+    return Answer(context, scripts_.submit_batch, request, response);
+  }
   ServerUnaryReactor* GetJob(CallbackServerContext* context, const wan::v1::GetJobRequest* request,
                              wan::v1::Job* response) override {
     return Answer(context, scripts_.get_job, request, response);

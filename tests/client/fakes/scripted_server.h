@@ -80,6 +80,7 @@ using StreamScript = Script<std::function<Stream<Message>(const Request&)>>;
 struct Scripts {
   StreamScript<wan::v1::GenerateRequest, wan::v1::Event> generate;
   UnaryScript<wan::v1::CreateJobRequest, wan::v1::Job> create_job;
+  UnaryScript<wan::v1::SubmitBatchRequest, wan::v1::SubmitBatchResponse> submit_batch;
   UnaryScript<wan::v1::GetJobRequest, wan::v1::Job> get_job;
   UnaryScript<wan::v1::ListJobsRequest, wan::v1::ListJobsResponse> list_jobs;
   UnaryScript<wan::v1::CancelJobRequest, wan::v1::Job> cancel_job;

@@ -194,6 +194,11 @@ TEST(CommandLineTest, APromptIsEnough) {
   EXPECT_EQ(generate.flags.request.ShortDebugString(),
             R"(prompt: "a cat" outputs: OUTPUT_KIND_MP4)");
   EXPECT_TRUE(generate.outputs.empty());
+  EXPECT_EQ(Parsed<GenerateCommand>({"generate", "a cat"}).flags.request.ShortDebugString(),
+            generate.flags.request.ShortDebugString());
+  EXPECT_EQ(Parsed<GenerateCommand>({"generate", "a cat", "-o", "a.mp4"}).outputs,
+            Parsed<GenerateCommand>(kGenerate).outputs);
+  EXPECT_EQ(Parsed<GetCommand>({"get", "last"}).job, kLastJob);
   EXPECT_TRUE(Parsed<DownloadCommand>({"download", "a1"}).outputs.empty());
 }
 
@@ -366,7 +371,6 @@ struct Wrong {
 
 TEST(CommandLineTest, WrongCommandLines) {
   const std::vector<Wrong> table = {
-      {{}, "subcommand is required"},
       {{"frobnicate"}, "unknown command frobnicate"},
       {{"--nonsense"}, "--nonsense"},
       {{"list", "--nonsense"}, "--nonsense"},
@@ -376,8 +380,17 @@ TEST(CommandLineTest, WrongCommandLines) {
       {{"--timeout", "-1", "drain"}, "--timeout expects seconds, 0 or more"},
       {{"health", "--timeout", "0"}, "--timeout expects seconds above 0"},
       {{"list", "--format", "yaml"}, "--format expects one of json, table, not 'yaml'"},
-      {{"generate"}, "--prompt is required"},
-      {{"generate", "--model", "5b", "--output", "a.mp4"}, "--prompt is required"},
+      {{"generate"}, "PROMPT is missing, for example: wanctl generate \"A red cat"},
+      {{"generate", "--model", "5b", "-o", "a.mp4"}, "PROMPT is missing"},
+      {{"submit"}, "PROMPT is missing, for example: wanctl submit"},
+      {{"quote", "--steps", "4"}, "PROMPT is missing, for example: wanctl quote"},
+      {{"generate", "a cat", "--prompt", "a dog"}, "--prompt excludes PROMPT"},
+      {{"generate", "a cat", "--prompt-file", "a.txt"}, "--prompt-file excludes PROMPT"},
+      {{"generate", "a", "cat"}, "generate does not expect 'cat'"},
+      {Generate({"--seconds", "0"}), "--seconds expects seconds above 0, at most 3600, not '0'"},
+      {Generate({"--seconds", "5", "--frames", "81"}), "--seconds excludes --frames"},
+      {Generate({"--count", "0"}), "--count expects a whole number above 0"},
+      {{"submit", "--from", "prompts"}, "--from expects a file that ends in .txt, .jsonl or .csv"},
       {{"generate", "--model", "", "--prompt", "a", "--output", "a.mp4"}, "--model expects"},
       {Generate({"--output", "b.avi"}), "--output expects a file that ends in .mp4, .mkv or"},
       {Generate({"--output", "a.mp4"}), "--output names a.mp4 twice"},

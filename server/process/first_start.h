@@ -1,0 +1,27 @@
+// Helps who starts wanserve by hand, without settings.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "server/config/host_port.h"
+
+namespace wan::server {
+
+// Returns wanserve's folder in the user's data folder: $XDG_DATA_HOME/wanserve, or else
+// ~/.local/share/wanserve; empty if the environment has neither variable.
+std::string DefaultDataDir();
+
+// Where a server listens, and whether it speaks TLS there.
+struct ListeningPorts {
+  HostPort grpc;
+  std::optional<HostPort> http;
+  bool http_page = false;
+  bool tls = false;
+};
+
+// Returns what a person at a terminal can type next, in lines that end with a newline. A pure
+// function.
+std::string NextSteps(const ListeningPorts& ports);
+
+}  // namespace wan::server

@@ -1,0 +1,194 @@
+// Many videos of one command line: files of requests, --count, and jobs called `last`.
+#include "client/wanctl/batch.h"
+
+#include <gmock/gmock.h>
+
+#include <fstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "client/wanctl/defaults.h"
+#include "client/wanctl/outputs.h"
+#include "tests/client/wanctl/wanctl_fixture.h"
+
+namespace wan::client {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+using Request = wan::v1::GenerationRequest;
+
+class BatchTest : public WanctlTest {
+ protected:
+  std::string Write(const std::string& name, const std::string& text) {
+    const std::string path = (folder_ / name).string();
+    std::ofstream(path) << text;
+    return path;
+  }
+
+  // The requests of a file, each as text, on top of one with 30 steps.
+  std::vector<std::string> Read(const std::string& name, const std::string& text, int count = 1) {
+    Request base;
+    base.set_steps(30);
+    const auto requests = ReadBatch(Write(name, text), base, count);
+    EXPECT_TRUE(requests.ok()) << requests.status();
+    std::vector<std::string> texts;
+    if (!requests.ok()) return texts;
+    for (const Request& request : *requests) texts.push_back(request.ShortDebugString());
+    return texts;
+  }
+
+  std::string ErrorOf(const std::string& name, const std::string& text) {
+    const auto requests = ReadBatch(Write(name, text), {}, 1);
+    EXPECT_FALSE(requests.ok());
+    return std::string(requests.status().message());
+  }
+
+  // Accepts batches, and counts the jobs from 1.
+  void AcceptBatches() {
+    server_.scripts.submit_batch = [this](const wan::v1::SubmitBatchRequest& request,
+                                          wan::v1::SubmitBatchResponse* answer) {
+      batches_.Add(request);
+      for (int i = 0; i < request.requests_size(); ++i) {
+        answer->add_jobs()->set_name(absl::StrCat("jobs/a", ++jobs_));
+      }
+      return grpc::Status::OK;
+    };
+  }
+
+  fakes::Requests<wan::v1::SubmitBatchRequest> batches_;
+  int jobs_ = 0;
+};
+
+TEST_F(BatchTest, ALineOfTextIsAPrompt) {
+  EXPECT_THAT(
+      Read("a.txt", "a cat\n\n  a \"dog\", running \r\n"),
+      ElementsAre("prompt: \"a cat\" steps: 30", "prompt: \"a \\\"dog\\\", running\" steps: 30"));
+}
+
+TEST_F(BatchTest, ALineOfJsonHasFields) {
+  EXPECT_THAT(Read("a.jsonl",
+                   "{\"prompt\": \"a cat\", \"steps\": 4, \"size\": \"64x32\"}\n"
+                   "{\"prompt\": \"a dog\", \"guidance\": 5.5}\n"),
+              ElementsAre("prompt: \"a cat\" width: 64 height: 32 steps: 4",
+                          "prompt: \"a dog\" steps: 30 guidance_scale: 5.5"));
+}
+
+TEST_F(BatchTest, ARowHasFieldsAndMayHaveQuotes) {
+  EXPECT_THAT(
+      Read("a.csv", "prompt,steps\r\n\"a \"\"red\"\", fast\ncat\",4\r\na dog,\r\n"),
+      ElementsAre("prompt: \"a \\\"red\\\", fast\\ncat\" steps: 4", "prompt: \"a dog\" steps: 30"));
+}
+
+TEST_F(BatchTest, EachOfManyHasItsSeed) {
+  EXPECT_THAT(Read("a.jsonl", "{\"prompt\": \"a\", \"seed\": 7}\n{\"prompt\": \"b\"}\n", 2),
+              ElementsAre("prompt: \"a\" seed: 7 steps: 30", "prompt: \"a\" seed: 8 steps: 30",
+                          "prompt: \"b\" steps: 30", "prompt: \"b\" steps: 30"));
+}
+
+TEST_F(BatchTest, ErrorsNameTheLine) {
+  EXPECT_THAT(ErrorOf("a.jsonl", "{\"prompt\": \"a\"}\nprompt\n"),
+              HasSubstr("a.jsonl, line 2 is not a JSON object; must be like {"));
+  EXPECT_THAT(ErrorOf("a.jsonl", "\n{\"prompt\": \"a\", \"steps\": \"x\"}\n"),
+              HasSubstr("line 2 steps expects a whole number, not 'x'"));
+  EXPECT_THAT(ErrorOf("a.jsonl", "{\"steps\": 4}"), HasSubstr("line 1 has no prompt"));
+  EXPECT_THAT(ErrorOf("a.csv", "prompt,stepps\na,4\n"),
+              HasSubstr("line 2 stepps is not a field; must be one of background, "));
+  EXPECT_THAT(ErrorOf("a.csv", "prompt,steps\na\n"),
+              HasSubstr("line 2 has 1 values; must have 2, as the first line has names"));
+  EXPECT_THAT(ErrorOf("a.csv", "prompt,steps\n\"a,4\n"),
+              HasSubstr("line 2 has a quote without its end"));
+  EXPECT_THAT(ErrorOf("a.csv", ""), HasSubstr("is empty; must begin with the fields' names"));
+  EXPECT_THAT(ErrorOf("a.txt", "\n"), HasSubstr("has no request"));
+  EXPECT_THAT(std::string(ReadBatch("/nowhere/a.txt", {}, 1).status().message()),
+              HasSubstr("--from: /nowhere/a.txt cannot be read: No such file"));
+}
+
+TEST_F(BatchTest, SubmitSendsAHundredAtATime) {
+  AcceptBatches();
+  const std::string file = Write("a.txt", "a cat\na dog\n");
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--from", file, "--count", "51", "--request-id", "r"}),
+            0);
+  ASSERT_EQ(batches_.All().size(), 2u);
+  EXPECT_EQ(batches_.All()[0].requests_size(), 100);
+  EXPECT_EQ(batches_.All()[1].requests_size(), 2);
+  EXPECT_EQ(batches_.All()[1].requests(1).request_id(), "r-102");
+  EXPECT_EQ(batches_.All()[1].requests(1).model(), "5b");
+  EXPECT_THAT(out_, HasSubstr("jobs/a1\njobs/a2\n"));
+  EXPECT_THAT(out_, HasSubstr("jobs/a102\n"));
+}
+
+TEST_F(BatchTest, AWrongFileMakesNoJob) {
+  AcceptBatches();
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--from", Write("a.csv", "prompt,seed\na,-1\n")}), 2);
+  EXPECT_THAT(err_, HasSubstr("line 2 seed expects a whole number from 0"));
+  EXPECT_TRUE(batches_.All().empty());
+}
+
+TEST_F(BatchTest, SeveralVideosHaveNumberedFiles) {
+  const std::vector<OutputFile> files = {{wan::v1::OUTPUT_KIND_MP4, "d/a.b.mp4"}};
+  EXPECT_EQ(NumberedOutputs(files, 1)[0].path, "d/a.b-2.mp4");
+}
+
+TEST_F(BatchTest, LastIsTheNewestJob) {
+  server_.scripts.list_jobs = [](const auto& request, wan::v1::ListJobsResponse* answer) {
+    EXPECT_EQ(request.page_size(), 1);
+    answer->add_jobs()->set_name("jobs/newest");
+    return grpc::Status::OK;
+  };
+  server_.scripts.get_job = [](const auto& request, wan::v1::Job* answer) {
+    answer->set_name(request.name());
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"get", "last"}), 0);
+  EXPECT_THAT(out_, HasSubstr("jobs/newest"));
+  server_.scripts.list_jobs = [](const auto&, auto*) { return grpc::Status::OK; };
+  EXPECT_EQ(Run({"get", "last"}), 3);
+  EXPECT_EQ(err_, "wanctl: there is no last job; 'wanctl submit' makes one\n");
+}
+
+TEST_F(BatchTest, SecondsBecomeFramesAtTheModelsRate) {
+  EXPECT_EQ(FramesOf(5, 24), 121);
+  EXPECT_EQ(FramesOf(5, 16), 81);
+  EXPECT_EQ(FramesOf(0.001, 16), 1);
+  int frames = 0;
+  server_.scripts.get_model = [](const auto& request, wan::v1::Model* answer) {
+    answer->set_name(request.name());
+    answer->mutable_defaults()->set_fps(24);
+    return grpc::Status::OK;
+  };
+  server_.scripts.create_job = [&](const auto& request, wan::v1::Job* answer) {
+    frames = request.request().num_frames();
+    answer->set_name("jobs/a1");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "a cat", "--model", "5b", "--seconds", "2"}), 0);
+  EXPECT_EQ(frames, 49);
+  EXPECT_EQ(Run({"submit", "a cat", "--model", "5b", "--seconds", "2", "--fps", "8"}), 0);
+  EXPECT_EQ(frames, 17);
+}
+
+TEST_F(BatchTest, WithoutACommandThereIsAnOverview) {
+  EXPECT_EQ(RunAt({}), 0);
+  EXPECT_THAT(out_, HasSubstr("wanctl generate \"A red kite over the sea\""));
+  EXPECT_EQ(err_, "");
+}
+
+TEST_F(BatchTest, APromptMayStandInAFile) {
+  std::string prompt;
+  server_.scripts.create_job = [&](const auto& request, wan::v1::Job* answer) {
+    prompt = request.request().prompt();
+    answer->set_name("jobs/a1");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt-file", Write("p.txt", "a cat\nruns\n")}), 0);
+  EXPECT_EQ(prompt, "a cat\nruns");
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt-file", "/nowhere/p.txt"}), 2);
+  EXPECT_THAT(err_, HasSubstr("--prompt-file: /nowhere/p.txt cannot be read: No such file"));
+}
+
+}  // namespace
+}  // namespace wan::client

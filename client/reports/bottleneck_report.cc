@@ -24,9 +24,8 @@ constexpr char kHowToReadCeilings[] =
     "'At least' is the time of the FLOPs at these rates, which the device was measured to give, "
     "sustained, in the precision of the work: nothing at this precision can be faster with these "
     "FLOPs. The FLOPs of the autoencoder are its convolutions as they are defined; kernels that "
-    "put "
-    "enlargement and convolution together compute fewer. The least time of a block leaves out its "
-    "elementwise operators, which may overlap with products or find their data in a cache.";
+    "put enlargement and convolution together compute fewer. The least time of a block leaves out "
+    "its elementwise operators, which may overlap with products or find their data in a cache.";
 
 // Returns the mean seconds that the steps spend in each of their parts, in the parts' order within
 // a step.

@@ -61,6 +61,7 @@ size_t Width(const std::string& text) {
 
 std::string Wrapped(const std::string& text, const std::string& first, const std::string& rest,
                     size_t columns) {
+  if (Width(first) + Width(text) <= columns) return absl::StrCat(first, text, "\n");
   std::string out, line = first;
   bool empty = true;
   for (const std::string& word : Words(text)) {
@@ -77,6 +78,7 @@ std::string Wrapped(const std::string& text, const std::string& first, const std
 }
 
 std::vector<std::string> CellLines(const std::string& text, size_t columns) {
+  if (Width(text) <= columns) return {text};
   std::vector<std::string> lines(1);
   for (std::string& word : Words(text)) {
     if (!lines.back().empty() && Width(lines.back()) + 1 + Width(word) > columns) {

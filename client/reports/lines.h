@@ -1,4 +1,5 @@
-// Breaks texts into lines. Widths are numbers of code points; texts must be UTF-8.
+// Breaks texts into lines; a text that fits into one stays as it is. Widths are numbers of code
+// points; texts must be UTF-8.
 #pragma once
 
 #include <cstddef>

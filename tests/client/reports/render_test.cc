@@ -74,6 +74,7 @@ TEST(RenderTest, CellsBreakBetweenWordsAndAfterMarks) {
   EXPECT_THAT(CellLines("Mem(GiB)", 5), ElementsAre("Mem", "(GiB)"));
   EXPECT_EQ(LongestPiece("one 04_14B_Speed(s)"), 5u);
   EXPECT_THAT(CellLines("abcdefgh", 3), ElementsAre("abc", "def", "gh"));
+  EXPECT_THAT(CellLines("a  b", 4), ElementsAre("a  b")) << "as a file may be named";
   EXPECT_THAT(CellLines("", 3), ElementsAre(""));
 }
 

@@ -2,7 +2,6 @@
 
 #include <cerrno>
 #include <fstream>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <system_error>

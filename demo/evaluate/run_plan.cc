@@ -57,7 +57,7 @@ wan::v1::GenerationRequest RequestFor(const Scene& scene, const RunOptions& opti
 const char* NameOf(VideoMode mode) { return mode == VideoMode::kTextToVideo ? "text" : "image"; }
 
 std::string VideoKey(std::string_view mode, std::string_view scene) {
-  return absl::StrCat(mode, "-", scene);
+  return absl::StrCat(std::string(mode), "-", std::string(scene));
 }
 
 absl::StatusOr<std::vector<PlannedVideo>> PlanVideos(const std::vector<Scene>& scenes,

@@ -1,5 +1,6 @@
 // Implements config_reader.h for upstream's layout and for files without a config.
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -86,6 +87,18 @@ class Shapes {
   Problems& problems_;
 };
 
+constexpr std::string_view kPatches = "patch_embedding.weight";
+// The patch of all published models. rCM's checkpoints have a linear layer in the place of the
+// convolution, whose weight does not show the patch.
+constexpr std::array<int64_t, 3> kPatch = {1, 2, 2};
+
+void ReadPatchSize(Shapes& shapes, TransformerConfig& config) {
+  for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
+    config.patch_size[axis] =
+        shapes.Rank(kPatches) == 2 ? kPatch[axis] : shapes.Extent(kPatches, 5, 2 + axis);
+  }
+}
+
 template <typename Config>
 std::optional<Config> Checked(const Config& config, const std::string& where, Problems& problems) {
   const std::vector<std::string> contradictions = Contradictions(config);
@@ -122,14 +135,7 @@ std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& conf
   problems.insert(problems.end(), fields.problems().begin(), fields.problems().end());
   Shapes shapes(files, where, problems);
   config.text_dim = shapes.Extent("text_embedding.0.weight", 2, 1);
-  if (shapes.Rank("patch_embedding.weight") == 2) {
-    // rCM's checkpoints have a linear layer there, whose weight does not show the patch.
-    config.patch_size = {1, 2, 2};
-  } else {
-    for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
-      config.patch_size[axis] = shapes.Extent("patch_embedding.weight", 5, 2 + axis);
-    }
-  }
+  ReadPatchSize(shapes, config);
   if (!fields.problems().empty() || !shapes.sufficient()) return std::nullopt;
   return Checked(config, config_path, problems);
 }
@@ -162,11 +168,13 @@ std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const Tens
   };
   TransformerConfig config;
   Shapes shapes(files, where, problems);
-  constexpr std::string_view kPatches = "patch_embedding.weight";
-  config.dim = shapes.Extent(kPatches, 5, 0);
-  config.in_channels = shapes.Extent(kPatches, 5, 1);
-  for (size_t axis = 0; axis < config.patch_size.size(); ++axis) {
-    config.patch_size[axis] = shapes.Extent(kPatches, 5, 2 + axis);
+  ReadPatchSize(shapes, config);
+  if (shapes.Rank(kPatches) == 2) {
+    config.dim = shapes.Extent(kPatches, 2, 0);
+    config.in_channels = shapes.Extent(kPatches, 2, 1) / (kPatch[0] * kPatch[1] * kPatch[2]);
+  } else {
+    config.dim = shapes.Extent(kPatches, 5, 0);
+    config.in_channels = shapes.Extent(kPatches, 5, 1);
   }
   config.ffn_dim =
       shapes.Extent(named("blocks.0.ffn.0.weight", "blocks.0.ffn.net.0.proj.weight"), 2, 0);

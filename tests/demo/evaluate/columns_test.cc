@@ -67,10 +67,10 @@ TEST(Columns, LeaveOutWhatNoRunHas) {
 
 TEST(Columns, RefuseOtherScenesAndWhatIsNoReport) {
   const Json report = Report({Clip("text", {Object(true, 0.97)})});
-  EXPECT_EQ(ColumnsTable({{"a", report}, {"b", Report({}, "bb")}}).status().message(),
+  EXPECT_EQ(std::string(ColumnsTable({{"a", report}, {"b", Report({}, "bb")}}).status().message()),
             "b is of other scenes than a");
   const Json broken = Report({{{"mode", "text"}}});
-  EXPECT_THAT(ColumnsTable({{"a", report}, {"b", broken}}).status().message(),
+  EXPECT_THAT(std::string(ColumnsTable({{"a", report}, {"b", broken}}).status().message()),
               StartsWith("a run's report.json is no report of demo_evaluate"));
 }
 

@@ -2,6 +2,7 @@
 #include "server/jobs/lora_folders.h"
 
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,7 @@
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/jobs/lora_list.h"
-#include "tests/engine/formats/files.h"
+#include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
 namespace {
@@ -22,27 +23,28 @@ using ::testing::HasSubstr;
 class LoraFoldersTest : public ::testing::Test {
  protected:
   void Touch(const std::string& name) {
-    const std::filesystem::path path = folder_ / name;
+    const std::filesystem::path path = folder_.path() / name;
     std::filesystem::create_directories(path.parent_path());
-    wan::testing::WriteFile(path, "x");
+    std::ofstream(path) << "x";
   }
 
   // "NAME@EXPERT=FILE" of each LoRA.
   std::vector<std::string> Found(const std::string& model = "m",
                                  const LoraFolders::Schedules& schedules = {}) {
-    const LoraFolders folders({{"", folder_.string()}}, schedules);
+    const LoraFolders folders({{"", folder_.path().string()}}, schedules);
     std::vector<std::string> texts;
     for (const LoraSource& source : folders.Find(model).value()) {
       EXPECT_TRUE(source.found);
       texts.push_back(absl::StrCat(
           source.name, source.expert ? absl::StrCat("@", std::string(NameOf(*source.expert))) : "",
-          "=", std::filesystem::path(source.path).lexically_relative(folder_.string()).string(),
+          "=",
+          std::filesystem::path(source.path).lexically_relative(folder_.path().string()).string(),
           source.schedule ? absl::StrCat(" ", source.schedule->steps) : ""));
     }
     return texts;
   }
 
-  wan::testing::TempFolder folder_;
+  TempFolder folder_;
 };
 
 TEST_F(LoraFoldersTest, FilesHaveTheirNames) {
@@ -92,7 +94,7 @@ TEST_F(LoraFoldersTest, SchedulesOfOneModelOrAll) {
 
 TEST_F(LoraFoldersTest, AFolderOfAnotherModelAndOneThatIsNotThere) {
   Touch("style.safetensors");
-  const LoraFolders folders({{"other", folder_.string()}}, {});
+  const LoraFolders folders({{"other", folder_.path().string()}}, {});
   EXPECT_THAT(folders.Find("m").value(), ::testing::IsEmpty());
   const LoraFolders gone({{"", "/nowhere/loras"}}, {});
   EXPECT_EQ(gone.Find("m").status().code(), absl::StatusCode::kFailedPrecondition);

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "engine/device/torch_errors.h"
+#include "engine/pipeline/prepared_request.h"
 #include "engine/schedulers/flow_solver.h"
 
 namespace wan {
@@ -42,7 +43,9 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
   };
   const auto expert_for = [&run](int step) { return run.experts.Take(step); };
   DenoiseProgress start = progress;
-  if (start.steps_done == 0) start.latents = (*solver)->Start(start.latents);
+  // Latents of the request are mixed with noise for the level of the first step already.
+  const bool mixed = plan.prepared != nullptr && plan.prepared->latents.has_value();
+  if (start.steps_done == 0 && !mixed) start.latents = (*solver)->Start(start.latents);
   absl::StatusOr<at::Tensor> latents = absl::InternalError("no step was run");
   absl::Status status = CatchTorchErrors("denoising", [&] {
     latents = DenoiseLoop(inputs, start, expert_for, **solver, run.recorder, run.gate, run.finite,

@@ -158,7 +158,7 @@ void FuzzRequest(FuzzInput input) {
       server::ValidateRequest(request, absl::FromUnixSeconds(1'800'000'000));
   RequireSentences(violations);
   if (!violations.empty()) return;
-  const GenerationRequest engine = server::ToEngineRequest(request, nullptr);
+  const GenerationRequest engine = server::ToEngineRequest(request);
   const wan::v1::GenerationRequest back = server::ToProto(engine);
   Require(back.model() == request.model() && back.prompt() == request.prompt() &&
               back.loras_size() == request.loras_size(),

@@ -46,7 +46,7 @@ class StoreFolder {
     wan::v1::Event event;
     event.set_sequence(1);
     event.mutable_queued();
-    const server::JobAddition added{job, nullptr, {event}};
+    const server::JobAddition added{job, {}, {event}};
     const absl::Status inserted = server::AwaitDone<absl::Status>([&](server::JobStore::Done done) {
       (*store)->InsertAll({&added, 1}, std::move(done));
     });

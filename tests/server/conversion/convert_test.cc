@@ -67,7 +67,7 @@ TEST(ConvertTest, SigmasBoundaryAndScalesOfExpertsComeBack) {
   lora.set_scale(1);
   lora.set_high_scale(0.5);
   lora.set_low_scale(0);
-  const GenerationRequest taken = ToEngineRequest(request, nullptr);
+  const GenerationRequest taken = ToEngineRequest(request);
   EXPECT_THAT(taken.sigmas, ElementsAre(1, 0.5));
   EXPECT_EQ(taken.boundary_step, 1);
   EXPECT_EQ(taken.loras[0].For(ExpertRole::kHighNoise), 0.5);

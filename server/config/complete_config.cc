@@ -130,7 +130,7 @@ absl::Status Complete(ServerConfig& config) {
     const bool known = std::any_of(config.models.begin(), config.models.end(),
                                    [&](const ModelSpec& m) { return m.name == folder.model; });
     if (folder.model.empty() || known) continue;
-    return absl::InvalidArgumentError(absl::StrCat("lora_dir is '", text, "', whose model '",
+    return absl::InvalidArgumentError(absl::StrCat("lora_dirs is '", text, "', whose model '",
                                                    folder.model, "' models does not have"));
   }
   if (config.listen == config.metrics_listen && config.listen.port != 0) {

@@ -223,7 +223,7 @@ std::vector<Setting> EngineSettings() {
        "LoRAs that requests may use: a safetensors file or a folder that PEFT wrote; @high or "
        "@low chooses one of two experts",
        Setting::Form::kMap, SetLoras, GetLoras},
-      TextsSetting("lora_dir", "[MODEL=]DIR",
+      TextsSetting("lora_dirs", "[MODEL=]DIR",
                    "folders whose LoRAs are registered with every model that they fit, or with "
                    "MODEL, whenever a model is loaded",
                    "a folder", &ServerConfig::lora_dirs),

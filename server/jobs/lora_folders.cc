@@ -94,7 +94,7 @@ absl::StatusOr<Listing> List(const std::string& folder) {
     }
   }
   if (!error) return listing;
-  return absl::FailedPreconditionError(absl::StrCat("lora_dir is ", folder,
+  return absl::FailedPreconditionError(absl::StrCat("lora_dirs is ", folder,
                                                     ", which cannot be read: ", error.message(),
                                                     "; must be a folder that the server may read"));
 }

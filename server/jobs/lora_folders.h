@@ -1,4 +1,4 @@
-// Finds the LoRAs in the folders that the operator names (the setting lora_dir).
+// Finds the LoRAs in the folders that the operator names (the setting lora_dirs).
 #pragma once
 
 #include <map>

@@ -37,7 +37,7 @@ absl::Status Edit(const LoraEdits& edits, const std::vector<LoraSource>& found,
         {absl::StrCat("removed_loras[", i, "]"),
          in_folders.contains(name)
              ? absl::StrCat("is '", name,
-                            "', which lies in a folder of lora_dir; must be taken out of the "
+                            "', which lies in a folder of lora_dirs; must be taken out of the "
                             "folder, and the model loaded again")
              : absl::StrCat("is '", name, "'; must be a LoRA of the model, whose LoRAs are: ",
                             registered.empty() ? "none" : absl::StrJoin(registered, ", "))});

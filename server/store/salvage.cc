@@ -1,6 +1,9 @@
 #include "server/store/salvage.h"
 
+#include <algorithm>
 #include <utility>
+
+#include "server/conversion/job_inputs.h"
 
 namespace wan::server {
 namespace {
@@ -124,6 +127,7 @@ class Finder {
       return key != nullptr && key->size() == kDigestKeyBytes ? Table::kFiles : Table::kOther;
     }
     if (!table) return ReadEvent(pages_, place).has_value() ? Table::kEvents : Table::kOther;
+    if (IsLatents(record)) return Table::kLatents;
     const auto* const second = Column<std::string>(record, 1);
     if (second == nullptr) return Table::kOther;
     if (record.values.size() > 2) {
@@ -131,6 +135,13 @@ class Finder {
     }
     if (ReadReport(pages_, place).has_value()) return Table::kReports;
     return IsName(second) ? Table::kRemoved : Table::kImages;
+  }
+
+  static bool IsLatents(const DatabaseRecord& record) {
+    const auto* const field = Column<std::string>(record, 2);
+    return record.values.size() == 4 && field != nullptr &&
+           std::any_of(kLatentsInputs.begin(), kLatentsInputs.end(),
+                       [&](const auto& input) { return input.first == *field; });
   }
 
   void Take(Table table, const CellPlace& place, const DatabaseRecord& record, bool reachable) {

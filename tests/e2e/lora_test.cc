@@ -313,7 +313,7 @@ TEST_F(LoraTest, AFolderOfLorasIsReadAtEveryLoad) {
   EXPECT_TRUE(Latents(With({{"mine", 1}})) == Latents(With({{"style", 1}})));
   EXPECT_TRUE(Latents(With({})) == base);
   const ProcessResult kept = Wanctl({"models", "load", "tiny", "--remove-lora", "mine"});
-  EXPECT_THAT(kept.err, HasSubstr("lies in a folder of lora_dir"));
+  EXPECT_THAT(kept.err, HasSubstr("lies in a folder of lora_dirs"));
 }
 
 // Steps on each expert, scales for each expert, one request.

@@ -84,7 +84,7 @@ TEST_F(BatchTest, ARowHasFieldsAndMayHaveQuotes) {
 
 TEST_F(BatchTest, EachOfManyHasItsSeed) {
   EXPECT_THAT(Read("a.jsonl", "{\"prompt\": \"a\", \"seed\": 7}\n{\"prompt\": \"b\"}\n", 2),
-              ElementsAre("prompt: \"a\" seed: 7 steps: 30", "prompt: \"a\" seed: 8 steps: 30",
+              ElementsAre("prompt: \"a\" steps: 30 seed: 7", "prompt: \"a\" steps: 30 seed: 8",
                           "prompt: \"b\" steps: 30", "prompt: \"b\" steps: 30"));
 }
 

@@ -58,7 +58,8 @@ TEST(CommandTableTest, NamesCommandsFlagsAndTheirValues) {
   EXPECT_EQ(generate.description, "Make a video and wait for it");
   EXPECT_EQ(Find(generate.flags, "--prompt").value, "TEXT");
   EXPECT_TRUE(Find(generate.flags, "--prompt").choices.empty());
-  EXPECT_THAT(Find(generate.flags, "--solver").choices, ElementsAre("unipc", "dpm++", "euler"));
+  EXPECT_THAT(Find(generate.flags, "--solver").choices,
+              ElementsAre("unipc", "dpm++", "euler", "lcm"));
   EXPECT_TRUE(Find(generate.flags, "--guidance").choices.empty()) << "G|LOW,HIGH are no words";
   EXPECT_EQ(Find(generate.flags, "--exact-size").value, "");
   EXPECT_FALSE(Find(generate.flags, "--exact-size").positional());

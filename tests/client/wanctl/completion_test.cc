@@ -58,7 +58,8 @@ TEST_F(CompletionTest, CommandsAndFlags) {
   EXPECT_THAT(Offered({"gen"}), UnorderedElementsAre("generate"));
   EXPECT_THAT(Offered({""}), AllOf(Contains("models"), Contains("--server"), Contains("top")));
   EXPECT_THAT(Offered({"models", "un"}), UnorderedElementsAre("unload"));
-  EXPECT_THAT(Offered({"generate", "--pro"}), UnorderedElementsAre("--prompt", "--profile"));
+  EXPECT_THAT(Offered({"generate", "--pro"}),
+              UnorderedElementsAre("--prompt", "--prompt-file", "--profile"));
   EXPECT_THAT(Offered({"--server", "gpu:1", "li"}), UnorderedElementsAre("list"));
   // A value that is called like a command is none.
   EXPECT_THAT(Offered({"generate", "--prompt", "list", "--fra"}), UnorderedElementsAre("--frames"));
@@ -67,7 +68,7 @@ TEST_F(CompletionTest, CommandsAndFlags) {
 
 TEST_F(CompletionTest, ValuesOfFlags) {
   EXPECT_THAT(Offered({"generate", "--solver", ""}),
-              UnorderedElementsAre("unipc", "dpm++", "euler"));
+              UnorderedElementsAre("unipc", "dpm++", "euler", "lcm"));
   EXPECT_THAT(Offered({"--format", "j"}), UnorderedElementsAre("json"));
   EXPECT_THAT(Offered({"list", "--state", "fa"}), UnorderedElementsAre("failed"));
   EXPECT_THAT(Offered({"completion", "z"}), UnorderedElementsAre("zsh"));

@@ -42,7 +42,7 @@ TEST(ValuesTest, ErrorsQuoteTheText) {
   EXPECT_EQ(ParseInt32("12a").status(),
             absl::InvalidArgumentError("expects a whole number, not '12a'"));
   EXPECT_EQ(ParseSolver("heun").status(),
-            absl::InvalidArgumentError("expects one of unipc, dpm++, euler, not 'heun'"));
+            absl::InvalidArgumentError("expects one of unipc, dpm++, euler, lcm, not 'heun'"));
 }
 
 TEST(ValuesTest, Numbers) {

@@ -64,6 +64,9 @@ models:
 loras:
   ti2v-5b/style: /loras/style.safetensors
   small/light@low: /loras/light
+lora_dirs: [/loras, small=/more]
+lora_schedules:
+  ti2v-5b/style: steps:4
 device: [cuda:1, "cuda:2,cuda:3"]
 groups:
   - device: cuda:1

@@ -70,7 +70,7 @@ TEST_F(LatentsRequestsTest, BytesReachTheEngineAndTheirDigestStaysInRequestRecei
   RunToEnd(name);
   EXPECT_EQ(*engine_->Generated().back().initial_latents, kFile);
   EXPECT_EQ(engine_->Generated().back().latents, nullptr);
-  const wan::v1::LatentsSource& stored = Get(name).request().initial_latents();
+  const wan::v1::LatentsSource stored = Get(name).request().initial_latents();
   EXPECT_EQ(stored.sha256(), Sha256Hex(kFile));
   EXPECT_EQ(stored.data(), "");
   EXPECT_FALSE(Get(name).request().has_latents());

@@ -33,7 +33,9 @@ class LoraFoldersTest : public ::testing::Test {
                                  const LoraFolders::Schedules& schedules = {}) {
     const LoraFolders folders({{"", folder_.path().string()}}, schedules);
     std::vector<std::string> texts;
-    for (const LoraSource& source : folders.Find(model).value()) {
+    const auto found = folders.Find(model);
+    EXPECT_TRUE(found.ok()) << found.status();
+    for (const LoraSource& source : found.value()) {
       EXPECT_TRUE(source.found);
       texts.push_back(absl::StrCat(
           source.name, source.expert ? absl::StrCat("@", std::string(NameOf(*source.expert))) : "",
@@ -99,7 +101,7 @@ TEST_F(LoraFoldersTest, AFolderOfAnotherModelAndOneThatIsNotThere) {
   const LoraFolders gone({{"", "/nowhere/loras"}}, {});
   EXPECT_EQ(gone.Find("m").status().code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_THAT(std::string(gone.Find("m").status().message()),
-              HasSubstr("lora_dir is /nowhere/loras, which cannot be read: "));
+              HasSubstr("lora_dirs is /nowhere/loras, which cannot be read: "));
 }
 
 const LoraSource kStyle = {"style", std::nullopt, "/style"};
@@ -119,7 +121,7 @@ TEST(LoraListTest, EditsReplaceByNameAndExpertAndRemoveByName) {
   EXPECT_EQ(violations[0].field, "removed_loras[0]");
   EXPECT_EQ(violations[0].description,
             "is 'nobody'; must be a LoRA of the model, whose LoRAs are: fast");
-  EXPECT_THAT(violations[1].description, HasSubstr("lies in a folder of lora_dir"));
+  EXPECT_THAT(violations[1].description, HasSubstr("lies in a folder of lora_dirs"));
 }
 
 TEST(LoraListTest, RegisteredOnesComeBeforeFoundOnes) {

@@ -127,7 +127,14 @@ std::vector<std::string> FieldsOf(const absl::Status& status) {
 }
 
 void CopyFolder(const fs::path& from, const fs::path& to) {
-  fs::copy(from, to, fs::copy_options::recursive);
+  // A running service may remove a file between the moment when it is listed and its copy.
+  for (int attempt = 0;; ++attempt) {
+    std::error_code error;
+    fs::copy(from, to, fs::copy_options::recursive, error);
+    if (!error) return;
+    ASSERT_LT(attempt, 100) << error.message();
+    fs::remove_all(to);
+  }
 }
 
 ServiceTest::ServiceTest() : engine_(std::make_unique<fakes::FakeEngine>(&clock_)) {}

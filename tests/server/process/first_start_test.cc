@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <string>
+
+#include "server/process/command_line.h"
 
 namespace wan::server {
 namespace {
@@ -17,6 +20,9 @@ TEST(FirstStartTest, JobsAreInTheUsersDataFolder) {
   EXPECT_EQ(DefaultDataDir(), "/home/ada/.local/share/wanserve");
   unsetenv("HOME");
   EXPECT_EQ(DefaultDataDir(), "");
+  const char* const program = "wanserve";
+  EXPECT_NE(std::string(ParseCommandLine(1, &program).status().message()).find("--data-dir DIR"),
+            std::string::npos);
 }
 
 TEST(FirstStartTest, SaysWhatToTypeAndWhichPageToOpen) {

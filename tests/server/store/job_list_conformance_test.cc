@@ -183,7 +183,7 @@ TEST_P(JobListTest, ARareJobIsFoundBehindManyOthers) {
   ASSERT_TRUE(Insert(rare).ok());
   std::vector<JobAddition> many;
   for (int i = 0; i < 3000; ++i) {
-    many.push_back({NewJob(absl::StrCat("jobs/", i)), nullptr, {NewEvent(1)}});
+    many.push_back({NewJob(absl::StrCat("jobs/", i)), {}, {NewEvent(1)}});
   }
   ASSERT_TRUE(InsertAllInto(*store_, many).ok());
   JobQuery query;

@@ -81,8 +81,8 @@ TEST_P(JobStoreTest, AJobThatCouldNotBeReadBackIsRefused) {
                         "request.request_id"));
   wan::v1::Event first = NewEvent(1);
   first.mutable_stage_started()->set_stage("caf\xe9");
-  const JobAddition additions[] = {{NewJob("jobs/b"), nullptr, {NewEvent(1)}},
-                                   {NewJob("jobs/c"), nullptr, {first}}};
+  const JobAddition additions[] = {{NewJob("jobs/b"), {}, {NewEvent(1)}},
+                                   {NewJob("jobs/c"), {}, {first}}};
   EXPECT_TRUE(absl::IsInternal(InsertAllInto(*store_, additions)));
   EXPECT_THAT(store_->List({})->jobs, IsEmpty());
   EXPECT_TRUE(Insert(NewJob("jobs/a", "caf\xc3\xa9")).ok());

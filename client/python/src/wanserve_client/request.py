@@ -23,7 +23,7 @@ Latents = Union[FileContent, generation_pb2.Job, generation_pb2.LatentsSource]
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Each enum by its words in the contract, or by its numbers: messages.QUALITY_HIGH.
-Solver = Union[Literal["unipc", "dpm++", "euler"], int]
+Solver = Union[Literal["unipc", "dpm++", "euler", "lcm"], int]
 Quality = Union[Literal["exact", "high", "fast"], int]
 VaePrecision = Union[Literal["fp32", "tf32", "fp16", "bf16"], int]
 Output = Union[Literal["mp4", "mkv", "safetensors"], int]

@@ -27,7 +27,7 @@ absl::Status SetField(const std::string& name, const std::string& value, Request
         absl::StrJoin(RequestFields(), ", ",
                       [](std::string* out, const auto& field) { out->append(field.first); })));
   }
-  const absl::Status status = found->second(value, request);
+  absl::Status status = found->second(value, request);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat(name, " ", std::string(status.message())));
 }

@@ -202,6 +202,32 @@ void AddOutputKinds(wan::v1::GenerationRequest& request, const std::vector<Outpu
   for (const OutputFile& output : outputs) AddOutputKind(request, output.kind);
 }
 
+void AddCalibrate(CommandRegistry& registry) {
+  const auto calibrate = registry.Add<CalibrateCommand>(
+      {"calibrate", "Measure how much a model's steps change, which quality fast needs",
+       kCalibrateFooter},
+      [](CalibrateCommand& command) {
+        wan::v1::GenerationRequest& request = command.flags.request;
+        if (request.prompt().empty()) request.set_prompt(kCalibrationPrompt);
+        request.set_calibrate(true);
+        request.set_quality(wan::v1::QUALITY_EXACT);
+        request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+      });
+  wan::v1::GenerationRequest& request = calibrate.command.flags.request;
+  AddValue<std::string>(calibrate.app, "MODEL", "", "Name of the model on the server",
+                        ParseNotEmpty,
+                        [&request](std::string value) { request.set_model(std::move(value)); })
+      ->required();
+  AddValue<std::string>(calibrate.app, "--prompt", "TEXT",
+                        "What the video shows (default: waves at a lighthouse)", ParseNotEmpty,
+                        [&request](std::string value) { request.set_prompt(std::move(value)); });
+  AddPictureFlags(calibrate.app, calibrate.command.flags);
+  AddSamplingFlags(calibrate.app, request);
+  AddValue<std::string>(calibrate.app, "--output", "FILE",
+                        "File to write (default: step_ratios.json)", ParseNotEmpty,
+                        calibrate.command.output);
+}
+
 }  // namespace
 
 void RegisterRequestCommands(CommandRegistry& registry) {
@@ -257,30 +283,7 @@ void RegisterRequestCommands(CommandRegistry& registry) {
   AddPreviewDir(quote.app, quote.command.preview_dir);
   AddOutputs(quote.app, quote.command.outputs,
              "File that generate would write, .mp4, .mkv or .safetensors; repeatable");
-
-  const auto calibrate = registry.Add<CalibrateCommand>(
-      {"calibrate", "Measure how much a model's steps change, which quality fast needs",
-       kCalibrateFooter},
-      [](CalibrateCommand& command) {
-        wan::v1::GenerationRequest& request = command.flags.request;
-        if (request.prompt().empty()) request.set_prompt(kCalibrationPrompt);
-        request.set_calibrate(true);
-        request.set_quality(wan::v1::QUALITY_EXACT);
-        request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
-      });
-  wan::v1::GenerationRequest& request = calibrate.command.flags.request;
-  AddValue<std::string>(calibrate.app, "MODEL", "", "Name of the model on the server",
-                        ParseNotEmpty,
-                        [&request](std::string value) { request.set_model(std::move(value)); })
-      ->required();
-  AddValue<std::string>(calibrate.app, "--prompt", "TEXT",
-                        "What the video shows (default: waves at a lighthouse)", ParseNotEmpty,
-                        [&request](std::string value) { request.set_prompt(std::move(value)); });
-  AddPictureFlags(calibrate.app, calibrate.command.flags);
-  AddSamplingFlags(calibrate.app, request);
-  AddValue<std::string>(calibrate.app, "--output", "FILE",
-                        "File to write (default: step_ratios.json)", ParseNotEmpty,
-                        calibrate.command.output);
+  AddCalibrate(registry);
 }
 
 }  // namespace wan::client

@@ -12,6 +12,7 @@ import unittest
 import unittest.mock
 
 import python_wheel
+from demo_server import DemoServer
 from python_wheel import OPTIONS
 
 SMALL = {"model": "demo", "prompt": "A red circle moves left to right.", "seed": 7, "steps": 2, "num_frames": 5,
@@ -34,8 +35,8 @@ class NodesTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
         write_lora(OPTIONS.folder / "bright.safetensors")
-        cls.server = python_wheel.DemoServer(
-            OPTIONS.folder / "data", "--model", f"demo={OPTIONS.repository / 'demo' / 'model'}",
+        cls.server = DemoServer(
+            OPTIONS.server, OPTIONS.folder / "data", "--model", f"demo={OPTIONS.repository / 'demo' / 'model'}",
             "--lora", f"demo/bright={OPTIONS.folder / 'bright.safetensors'}")
 
     @classmethod

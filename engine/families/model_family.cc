@@ -15,7 +15,7 @@ const std::string_view kUpstreamNegativePrompt =
 // The values come from upstream's wan/configs/wan_{ti2v_5B,t2v_A14B,i2v_A14B}.py and
 // shared_config.py at commit 42bf4cf, and for Wan2.1 from its configs and the defaults of its
 // generate.py at commit 9737cba. The names that diffusers uses come from its conversions of
-// these models.
+// these models. A row for each family. NOLINTNEXTLINE(readability-function-size)
 std::span<const ModelFamily> ModelFamilies() {
   static const ModelFamily rows[] = {
       // Wan2.2 TI2V-5B makes videos from text, or from text and an image.

@@ -212,6 +212,7 @@ Setting VaePrecisionSetting() {
 
 }  // namespace
 
+// A row for each setting. NOLINTNEXTLINE(readability-function-size)
 std::vector<Setting> EngineSettings() {
   using E = EngineOptions;
   return {

@@ -20,6 +20,7 @@
 #include "engine/weights/lora_patch.h"
 #include "engine/weights/lora_weights.h"
 #include "engine/weights/weight_mover.h"
+#include "tests/engine/checkpoint/lora_file_fixture.h"
 #include "tests/engine/golden_tensors.h"
 
 namespace wan {
@@ -27,22 +28,6 @@ namespace {
 
 constexpr double kTolerance = 1e-6;
 const std::string kFolder = WAN_ADAPTER_TESTDATA_DIR;
-
-// The transformer for which the adapters were made.
-TransformerConfig TinyConfig() {
-  TransformerConfig config;
-  config.dim = 8;
-  config.ffn_dim = 12;
-  config.freq_dim = 4;
-  config.num_heads = 2;
-  config.num_layers = 2;
-  config.in_channels = 3;
-  config.out_channels = 3;
-  config.text_dim = 6;
-  config.text_len = 5;
-  config.patch_size = {1, 2, 2};
-  return config;
-}
 
 std::map<std::string, at::Tensor> ReadAll(const std::string& name) {
   const absl::StatusOr<TensorFile> file = ReadSafetensors(kFolder + "/" + name);
@@ -73,7 +58,7 @@ class Tiny {
   std::shared_ptr<const LoraWeights> Read(const std::string& adapter) {
     const bool is_folder = adapter.ends_with("_peft");
     const absl::StatusOr<LoraFile> file =
-        ReadLoraFile(kFolder + "/" + adapter + (is_folder ? "" : ".safetensors"), TinyConfig());
+        ReadLoraFile(kFolder + "/" + adapter + (is_folder ? "" : ".safetensors"), SmallConfig());
     if (!file.ok()) throw std::runtime_error(std::string(file.status().message()));
     return LoraWeights::Load(*file, weights_.mover());
   }

@@ -2,9 +2,10 @@
 // continue.
 //
 // A savepoint is the solver's state between two steps: the latents, and those outputs of earlier
-// steps that a multistep solver will still read. No other state is needed, because noise is drawn
-// only before the first step. An attempt that continues from a savepoint gives the same bits as an
-// attempt without interruption. This header does not need LibTorch.
+// steps that a multistep solver will still read. No other state is needed, because all noise
+// follows from the seed and the number of the step in the plan. An attempt that continues from a
+// savepoint gives the same bits as an attempt without interruption. This header does not need
+// LibTorch.
 #pragma once
 
 #include <optional>

@@ -311,8 +311,8 @@ class TermBuilder {
             absl::StrCat("is a factor of ", Printable(found->name), ", which is there as well"));
       return false;
     }
-    if (found->shape.size() < 2 || found->shape[0] < 1) {
-      Wrong(*found, "is not a matrix with at least one row");
+    if (found->shape.size() < 2 || ElementCount(found->shape).value_or(0) < 1) {
+      Wrong(*found, "is not a matrix with at least one row and one column");
       return false;
     }
     matrix.rows = found->shape[0];

@@ -123,6 +123,8 @@ void ReplaceTransformers(const ModelSource& source, CheckpointParts& parts) {
     const std::string_view name = NameOf(TransformerComponent(static_cast<int>(i)));
     if (!path.empty()) {
       parts.transformers[i] = ReadTransformer(name, path, like);
+      // The folder's pipeline says how its own transformers were distilled.
+      parts.pipeline_class.clear();
     } else if (parts.transformers[i].name.empty()) {
       parts.transformers[i].name = std::string(name);
     }

@@ -131,15 +131,14 @@ absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& 
                                                                  bool scaled) {
   const StoredTensor& tensor = *values.tensor;
   if (tensor.decoder != nullptr || !IsCode(tensor.dtype)) return tensor.decoder;
-  const size_t columns = static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.back());
   if (const std::string_view stem = StemOf(name); !stem.empty()) {
     for (const std::string_view suffix : kScales) {
       const Located scales = Take(stored, Join(stem, suffix));
       if (scales.tensor == nullptr) continue;
       absl::StatusOr<CodeScales> read = ReadScales(scales, values);
       if (!read.ok()) return read.status();
-      const size_t width = tensor.bytes.size() / static_cast<size_t>(tensor.shape.front());
-      return MakeCodeDecoder(tensor.dtype, width, *std::move(read));
+      const auto rows = static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.front());
+      return MakeCodeDecoder(tensor.dtype, tensor.bytes.size() / rows, *std::move(read));
     }
   }
   if (tensor.dtype == DType::kInt8 || scaled) {
@@ -148,6 +147,7 @@ absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& 
                              scaled ? ", although the file's tensor scaled_fp8 says that it has"
                                     : "; must have weight_scale or scale_weight beside it"));
   }
+  const size_t columns = static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.back());
   return MakeCodeDecoder(tensor.dtype, columns, {});
 }
 

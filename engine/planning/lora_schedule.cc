@@ -109,6 +109,11 @@ bool TakeLoraSchedule(const PlannedModel& model, GenerationRequest& request) {
   return true;
 }
 
+bool HasFewSteps(const PlannedModel& model, const GenerationRequest& request) {
+  return !request.sigmas.empty() || request.boundary_step.has_value() ||
+         !ScheduledLoras(model, request).empty();
+}
+
 std::optional<FieldViolation> ProblemOfLoraSchedules(const PlannedModel& model,
                                                      const GenerationRequest& request) {
   const std::vector<const PlannedLora*> loras = ScheduledLoras(model, request);

@@ -24,6 +24,10 @@ absl::Status CheckLoraSchedule(const LoraSchedule& schedule, const ModelFamily& 
 // few-step model. Returns whether the request has taken a schedule.
 bool TakeLoraSchedule(const PlannedModel& model, GenerationRequest& request);
 
+// Whether the request has sigmas or a boundary of its own, or uses a LoRA that was distilled for
+// few steps. Such a request has no steps to skip, and its steps say nothing about those of others.
+bool HasFewSteps(const PlannedModel& model, const GenerationRequest& request);
+
 // Returns a violation if TakeLoraSchedule cannot choose between the schedules of several LoRAs.
 std::optional<FieldViolation> ProblemOfLoraSchedules(const PlannedModel& model,
                                                      const GenerationRequest& request);

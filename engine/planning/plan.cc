@@ -259,6 +259,12 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
     violations.Add("calibrate",
                    "is true; must be false for this few-step model, which has no steps to skip");
   }
+  if (!model.few_step.has_value() && (HasFewSteps(model, request) || request.solver == "lcm")) {
+    violations.Add(
+        "calibrate",
+        "is true; must be false for a request with a few-step LoRA, sigmas, a "
+        "boundary_step or the solver lcm, whose steps say nothing about those of others");
+  }
   if (model.ranks > 1) {
     violations.Add("calibrate", absl::StrCat("is true; must be false on a group of ", model.ranks,
                                              " devices; one device alone measures ratios"));

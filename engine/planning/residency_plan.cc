@@ -178,7 +178,8 @@ class Sums {
         continue;
       }
       std::vector<size_t> in_use{expert};
-      if (prefetch && expert + 1 < vae) in_use.push_back(expert + 1);
+      const bool next_works = expert + 1 < vae && job_.expert_steps[expert] > 0;
+      if (prefetch && next_works) in_use.push_back(expert + 1);
       const uint64_t forward = batched ? activations.step_batched : activations.step_single;
       StageMemory step = Stage(in_use, forward + MergingBytes(expert), expert);
       if (job_.previews) {

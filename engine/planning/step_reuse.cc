@@ -5,6 +5,7 @@
 #include <cstddef>
 
 #include "absl/strings/str_cat.h"
+#include "engine/planning/lora_schedule.h"
 #include "engine/planning/plan_memory.h"
 
 namespace wan {
@@ -85,10 +86,10 @@ std::optional<std::string> ProblemOfFast(const GenerationRequest& request,
   if (model.few_step.has_value()) {
     return absl::StrCat(kMust, "for this few-step model, which has no steps to skip");
   }
-  if (!request.sigmas.empty() || request.boundary_step.has_value()) {
+  if (HasFewSteps(model, request)) {
     return absl::StrCat(kMust,
-                        "for a request with sigmas or a boundary_step, as few-step LoRAs "
-                        "have them, which has no steps to skip");
+                        "for a request with a few-step LoRA, sigmas or a boundary_step, which has "
+                        "no steps to skip");
   }
   const StepRatios* const ratios = RatiosOf(model, request.image != nullptr);
   if (ratios == nullptr) {

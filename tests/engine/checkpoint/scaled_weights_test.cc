@@ -27,10 +27,12 @@ class ScaledWeightsTest : public ::testing::Test {
  protected:
   // Returns the values of the matrix as bf16 bits. `more` are further entries of the header.
   std::vector<uint16_t> Values(const std::string& dtype, const std::string& codes,
-                               const std::string& more = "", const std::string& data = "") {
+                               const std::string& more = "", const std::string& data = "",
+                               const std::string& shape = "[2,3]") {
     const std::string path = (folder_ / "a.safetensors").string();
-    WriteFile(path, SafetensorsBytes(R"({"a.weight":{"dtype":")" + dtype +
-                                         R"(","shape":[2,3],"data_offsets":[0,6]})" + more + "}",
+    WriteFile(path, SafetensorsBytes(R"({"a.weight":{"dtype":")" + dtype + R"(","shape":)" + shape +
+                                         R"(,"data_offsets":[0,)" + std::to_string(codes.size()) +
+                                         "]}" + more + "}",
                                      codes + data));
     const auto file = ReadSafetensors(path);
     EXPECT_TRUE(file.ok()) << file.status();
@@ -133,6 +135,10 @@ TEST_F(ScaledWeightsTest, MissingOrWrongScalesAreRefused) {
   Values("F8_E4M3", Codes(),
          R"(,"a.weight_scale":{"dtype":"U8","shape":[2,1],"data_offsets":[6,8]})", "ab");
   EXPECT_THAT(Problem(), HasSubstr("has dtype U8; must be F32, F16 or BF16"));
+  // A file may say that a single value has no dimensions.
+  Values("F8_E4M3", "8", R"(,"a.weight_scale":{"dtype":"F32","shape":[],"data_offsets":[1,5]})",
+         Floats({1}), "[]");
+  EXPECT_THAT(Problem(), HasSubstr("tensor a.weight has shape []"));
   Values("U8", Codes());
   EXPECT_THAT(Problem(), HasSubstr("has dtype U8, expected F32, F16, BF16, F8_E4M3"));
 }

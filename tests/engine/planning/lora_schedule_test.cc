@@ -147,6 +147,22 @@ TEST_F(LoraScheduleTest, TheOperatorsFastBecomesHigh) {
   EXPECT_THAT(RefusedFields(), ElementsAre("quality"));
 }
 
+// With one expert and the shift of the model's ratios nothing but the LoRA tells.
+TEST_F(LoraScheduleTest, ALoraOfOneExpertAloneKeepsItsSteps) {
+  PlannedModel one = PlanCheckpoint(**Checkpoint::Open("synthetic:ti2v-5b"), 4, {});
+  one.components.clear();
+  one.loras = {{.name = "fast", .experts = {std::nullopt}}};
+  one.loras[0].schedule = LoraSchedule{.steps = 4};
+  one.options.quality = Quality::kFast;
+  model_ = one;
+  EXPECT_EQ(Plan().value().request.quality, Quality::kHigh);
+  request_.quality = Quality::kFast;
+  EXPECT_THAT(RefusedFields(), ElementsAre("quality"));
+  request_.quality = Quality::kExact;
+  request_.calibrate = true;
+  EXPECT_THAT(RefusedFields(), ElementsAre("calibrate"));
+}
+
 TEST_F(LoraScheduleTest, SigmasAndBoundaryOfARequestAreChecked) {
   request_.loras.clear();
   request_.sigmas = {1, 0.5};

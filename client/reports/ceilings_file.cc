@@ -79,8 +79,11 @@ absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string&
 std::optional<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
-  // Opening a folder succeeds, but reading it fails.
-  if (!file || !(text << file.rdbuf())) return std::nullopt;
+  if (!file) return std::nullopt;
+  // Opening a folder succeeds, but reading it fails. An empty file has nothing for `<<` to write,
+  // which would count as a failure as well.
+  const bool empty = file.peek() == std::ifstream::traits_type::eof() && !file.bad();
+  if (!empty && !(text << file.rdbuf())) return std::nullopt;
   return text.str();
 }
 

@@ -39,7 +39,7 @@ std::string ToJson(const Ceilings& ceilings, const std::vector<std::string>& row
 // text has another form. Messages call the text `name`.
 absl::StatusOr<Ceilings> ParseCeilings(std::string_view json, const std::string& name);
 
-// Returns the content of a file; nothing if it cannot be read, or is empty. errno has the cause.
+// Returns the content of a file; nothing if it cannot be read; errno has the cause.
 std::optional<std::string> ReadFile(const std::string& path);
 
 // Reads and parses the file. Fails with NOT_FOUND if the file cannot be read, otherwise with the

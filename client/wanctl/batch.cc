@@ -1,9 +1,10 @@
 #include "client/wanctl/batch.h"
 
 #include <cerrno>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <sstream>
+#include <string_view>
 #include <system_error>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "client/reports/ceilings_file.h"
 #include "client/wanctl/request_fields.h"
 
 namespace wan::client {
@@ -19,15 +21,19 @@ namespace {
 
 using Request = wan::v1::GenerationRequest;
 
-absl::Status SetField(const std::string& name, const std::string& value, Request& request) {
+absl::StatusOr<FieldSetter> FindField(const std::string& name) {
   const auto found = RequestFields().find(name);
-  if (found == RequestFields().end()) {
-    return absl::InvalidArgumentError(absl::StrCat(
-        name, " is not a field; must be one of ",
-        absl::StrJoin(RequestFields(), ", ",
-                      [](std::string* out, const auto& field) { out->append(field.first); })));
-  }
-  absl::Status status = found->second(value, request);
+  if (found != RequestFields().end()) return found->second;
+  return absl::InvalidArgumentError(absl::StrCat(
+      name, " is not a field; must be one of ",
+      absl::StrJoin(RequestFields(), ", ",
+                    [](std::string* out, const auto& field) { out->append(field.first); })));
+}
+
+absl::Status SetField(const std::string& name, const std::string& value, Request& request) {
+  const absl::StatusOr<FieldSetter> setter = FindField(name);
+  if (!setter.ok()) return setter.status();
+  absl::Status status = (*setter)(value, request);
   if (status.ok()) return status;
   return absl::InvalidArgumentError(absl::StrCat(name, " ", std::string(status.message())));
 }
@@ -39,7 +45,10 @@ absl::Status SetFromJson(const std::string& line, Request& request) {
         "is not a JSON object; must be like {\"prompt\": \"A red cat.\", \"steps\": 20}");
   }
   for (const auto& [name, value] : object.items()) {
-    const std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    if (value.is_null()) continue;  // like a field that is left out
+    std::string text = value.is_string() ? value.get<std::string>() : value.dump();
+    // [3,4] is 3,4, as flags have it.
+    if (value.is_array()) text = text.substr(1, text.size() - 2);
     if (absl::Status status = SetField(name, text, request); !status.ok()) return status;
   }
   return absl::OkStatus();
@@ -102,10 +111,17 @@ class CsvRows {
 class BatchReader {
  public:
   BatchReader(const std::string& path, const Request& base, int32_t count)
-      : path_(path), base_(base), count_(count), file_(path) {}
+      : path_(path), base_(base), count_(count) {}
 
   absl::StatusOr<std::vector<Request>> Read() {
-    if (!file_) return Wrong(0, absl::StrCat("cannot be read: ", LastError()));
+    std::optional<std::string> text = reports::ReadFile(path_);
+    if (!text.has_value()) {
+      return Wrong(0, absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
+    }
+    // Spreadsheets begin a file with a byte order mark.
+    constexpr std::string_view kMark = "\xef\xbb\xbf";
+    if (text->starts_with(kMark)) text->erase(0, kMark.size());
+    file_.str(*std::move(text));
     const absl::Status status = path_.ends_with(".csv") ? ReadCsv() : ReadLines();
     if (!status.ok()) return status;
     if (requests_.empty()) return Wrong(0, "has no request");
@@ -113,8 +129,6 @@ class BatchReader {
   }
 
  private:
-  static std::string LastError() { return std::generic_category().message(errno); }
-
   absl::Status ReadLines() {
     const bool json = path_.ends_with(".jsonl");
     std::string line;
@@ -137,6 +151,11 @@ class BatchReader {
     CsvRows rows(file_);
     const std::optional<std::vector<std::string>> names = rows.Next();
     if (!names.has_value()) return Wrong(0, "is empty; must begin with the fields' names");
+    for (const std::string& name : *names) {
+      if (const absl::Status known = FindField(name).status(); !known.ok()) {
+        return Wrong(rows.line(), std::string(known.message()));
+      }
+    }
     while (const std::optional<std::vector<std::string>> row = rows.Next()) {
       if (rows.unfinished()) return Wrong(rows.line(), "has a quote without its end");
       if (row->size() == 1 && row->front().empty()) continue;
@@ -178,7 +197,7 @@ class BatchReader {
   const std::string& path_;
   const Request& base_;
   const int32_t count_;
-  std::ifstream file_;
+  std::istringstream file_;
   std::vector<Request> requests_;
 };
 

@@ -1,6 +1,5 @@
 #include "client/wanctl/defaults.h"
 
-#include <algorithm>
 #include <cmath>
 
 #include "absl/strings/ascii.h"
@@ -78,27 +77,24 @@ std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest
   return std::nullopt;
 }
 
-int32_t FramesOf(double seconds, int32_t fps) {
-  return 4 * std::max(0, static_cast<int32_t>(std::lround((seconds * fps - 1) / 4))) + 1;
+int32_t FramesOf(double seconds, int32_t fps, int32_t stride) {
+  return stride * static_cast<int32_t>(std::lround(seconds * fps / stride)) + 1;
 }
 
 std::optional<ExitCode> FillInDefaults(Session& session, const RequestFlags& flags,
                                        wan::v1::GenerationRequest& request) {
   if (const auto refused = FillInModel(session, request)) return refused;
   if (!flags.seconds.has_value()) return std::nullopt;
-  if (!request.has_fps()) {
-    const absl::StatusOr<wan::v1::Model> model =
-        ModelClient(session.connection()).GetModel(request.model(), session.stop());
-    if (!model.ok()) return session.Fail(model.status());
-    if (!model->defaults().has_fps()) {
-      return session.RefuseUsage(absl::InvalidArgumentError(absl::StrCat(
-          "--seconds needs the frame rate, which ", Printable(request.model()),
-          " does not tell before it is loaded; give --fps, or --frames instead of --seconds")));
-    }
-    request.set_num_frames(FramesOf(*flags.seconds, model->defaults().fps()));
-    return std::nullopt;
+  const absl::StatusOr<wan::v1::Model> model =
+      ModelClient(session.connection()).GetModel(request.model(), session.stop());
+  if (!model.ok()) return session.Fail(model.status());
+  const int32_t fps = request.has_fps() ? request.fps() : model->defaults().fps();
+  if (fps <= 0 || model->temporal_stride() <= 0) {
+    return session.RefuseUsage(absl::InvalidArgumentError(
+        absl::StrCat("--seconds needs to know the frame rate, which ", Printable(request.model()),
+                     " does not tell before it is loaded; give --frames instead")));
   }
-  request.set_num_frames(FramesOf(*flags.seconds, request.fps()));
+  request.set_num_frames(FramesOf(*flags.seconds, fps, model->temporal_stride()));
   return std::nullopt;
 }
 

@@ -24,8 +24,9 @@ absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models)
 // exactly one, tells the user so and returns the exit code.
 std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request);
 
-// The number of frames, 4n+1, whose length is nearest to `seconds`; at least 1. A pure function.
-int32_t FramesOf(double seconds, int32_t fps);
+// The number of frames, a multiple of `stride` and one more, whose time from the first to the last
+// is nearest to `seconds`, as the OpenAI video API counts it. A pure function.
+int32_t FramesOf(double seconds, int32_t fps, int32_t stride);
 
 // Does what FillInModel does; if --seconds is given, it also fills in the frames, with the frame
 // rate of the request or else the model's. Tells the user if that fails, and returns the exit code.

@@ -186,9 +186,10 @@ ExitCode Run(Session& session, const ReplayCommand& command) {
 }
 
 ExitCode Run(Session& session, const CalibrateCommand& command) {
-  const absl::StatusOr<wan::v1::GenerationRequest> request =
+  absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
+  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
   if (const absl::Status status = CheckDestination(command.output); !status.ok()) {
     return session.RefuseUsage(status);
   }

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cstdint>
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -42,11 +41,9 @@ ExitCode SubmitMany(Session& session, const SubmitCommand& command,
           first == 0 ? ""
                      : absl::StrCat("the first ", first, " requests are jobs, the others are not"));
     }
-    std::string names;
     for (const wan::v1::Job& job : accepted->jobs()) {
-      absl::StrAppend(&names, Printable(job.name()), "\n");
+      session.Show(job, absl::StrCat(Printable(job.name()), "\n"));
     }
-    session.Show(*accepted, names);
   }
   return kExitDone;
 }

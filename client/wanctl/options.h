@@ -45,7 +45,7 @@ struct RequestFlags {
   // What goes into the request's fields of these names: an earlier job, or the bytes of a file.
   std::optional<JobOrFile> initial_latents;
   std::optional<JobOrFile> latents;
-  // The length from which FillInFrames computes request.num_frames.
+  // The length from which FillInDefaults computes request.num_frames.
   std::optional<double> seconds;
   // The time from now until request.deadline.
   std::optional<absl::Duration> deadline;

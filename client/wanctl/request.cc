@@ -4,15 +4,15 @@
 
 #include <cerrno>
 #include <cstdio>
-#include <fstream>
-#include <iterator>
 #include <memory>
+#include <optional>
 #include <random>
 #include <system_error>
 
 #include "absl/status/status.h"
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/reports/ceilings_file.h"
 #include "client/sha256.h"
 #include "client/wanctl/text.h"
 
@@ -86,14 +86,13 @@ absl::Status ReplayLatents(const std::string& flag, const std::string& path,
 }
 
 absl::StatusOr<std::string> ReadPrompt(const std::string& path) {
-  std::ifstream file(path);
-  std::string prompt{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file) {
+  std::optional<std::string> prompt = reports::ReadFile(path);
+  if (!prompt.has_value()) {
     return absl::InvalidArgumentError(absl::StrCat(
         "--prompt-file: ", path, " cannot be read: ", std::generic_category().message(errno)));
   }
-  absl::StripAsciiWhitespace(&prompt);
-  if (!prompt.empty()) return prompt;
+  absl::StripAsciiWhitespace(&*prompt);
+  if (!prompt->empty()) return *std::move(prompt);
   return absl::InvalidArgumentError(absl::StrCat("--prompt-file: ", path, " is empty"));
 }
 

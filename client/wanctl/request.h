@@ -16,8 +16,7 @@ absl::StatusOr<std::string> ReadImage(const std::string& path);
 
 // Returns the request that the flags describe, with the content of the files that they name, and
 // the deadline counted from `now`. Fails as ReadImage does; the message then begins with the flag,
-// as in
-// "--image".
+// for example "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
 

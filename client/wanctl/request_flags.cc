@@ -64,27 +64,23 @@ void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
   app.add_flag_callback(
       "--exact-size", [&] { request.set_exact_size(true); },
       "With an image: cut it to --size, rather than take the size from its shape");
-  CLI::Option* const frames =
-      AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
-                        [&](int32_t value) { request.set_num_frames(value); });
-  AddValue<double>(app, "--seconds", "S", "Length, instead of --frames: the nearest that is 4n+1",
-                   ParseLength, [&](double value) { flags.seconds = value; })
-      ->excludes(frames);
-}
-
-void AddPrompt(CLI::App& app, RequestFlags& flags) {
-  wan::v1::GenerationRequest& request = flags.request;
-  const auto store = [&request](std::string value) { request.set_prompt(std::move(value)); };
-  CLI::Option* const positional = AddValue<std::string>(
-      app, "PROMPT", "", "What the video shows; needed unless --steps is 0", ParseNotEmpty, store);
-  CLI::Option* const flag =
-      AddValue<std::string>(app, "--prompt", "TEXT", "The same as PROMPT", ParseNotEmpty, store)
-          ->excludes(positional);
-  AddValue<std::string>(app, "--prompt-file", "FILE", "File whose text is the prompt",
-                        ParseNotEmpty,
-                        [&](std::string value) { flags.prompt_path = std::move(value); })
-      ->excludes(positional)
-      ->excludes(flag);
+  // CLI11's excludes() would print both names in the help, in an order that changes.
+  const auto check_length = [&] {
+    if (request.has_num_frames() && flags.seconds.has_value()) {
+      throw CLI::ValidationError("--frames and --seconds are both given; give one of them");
+    }
+  };
+  AddValue<int32_t>(app, "--frames", "N", "Number of frames, 4n+1", ParseInt32,
+                    [&, check_length](int32_t value) {
+                      request.set_num_frames(value);
+                      check_length();
+                    });
+  AddValue<double>(app, "--seconds", "S",
+                   "Length, instead of --frames, to the nearest that is possible", ParseLength,
+                   [&, check_length](double value) {
+                     flags.seconds = value;
+                     check_length();
+                   });
 }
 
 // What the steps begin with.
@@ -100,6 +96,26 @@ void AddLatentsFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<double>(app, "--strength", "S",
                    "How much noise --latents get, up to 1: the more, the less is left of them",
                    ParseNumber, [&](double value) { flags.request.set_strength(value); });
+}
+
+void AddPrompt(CLI::App& app, RequestFlags& flags) {
+  wan::v1::GenerationRequest& request = flags.request;
+  const auto take = [&](std::string& field, std::string value) {
+    if (!request.prompt().empty() || !flags.prompt_path.empty()) {
+      throw CLI::ValidationError(
+          "of PROMPT, --prompt and --prompt-file several are given; give one of them");
+    }
+    field = std::move(value);
+  };
+  const auto take_text = [&request, take](std::string value) {
+    take(*request.mutable_prompt(), std::move(value));
+  };
+  AddValue<std::string>(app, "PROMPT", "", "What the video shows; needed unless --steps is 0",
+                        ParseNotEmpty, take_text);
+  AddValue<std::string>(app, "--prompt", "TEXT", "The same as PROMPT", ParseNotEmpty, take_text);
+  AddValue<std::string>(
+      app, "--prompt-file", "FILE", "File whose text is the prompt", ParseNotEmpty,
+      [&flags, take](std::string value) { take(flags.prompt_path, std::move(value)); });
 }
 
 // Throws if a request that computes steps has no prompt.

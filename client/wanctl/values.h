@@ -59,8 +59,7 @@ absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
 absl::StatusOr<std::string> ParseColor(std::string_view text);
 // Accepts "KEY=VALUE"; the value may be empty and may contain '='.
 absl::StatusOr<std::pair<std::string, std::string>> ParseLabel(std::string_view text);
-// Accepts "NAME" or "NAME:SCALE".
-// "NAME", "NAME:SCALE", or "NAME:HIGH/LOW" with a scale for each expert.
+// Accepts "NAME", "NAME:SCALE", or "NAME:HIGH/LOW" with a scale for each expert.
 absl::StatusOr<wan::v1::LoraScale> ParseLoraScale(std::string_view text);
 // Accepts "NAME=PATH" or "NAME@EXPERT=PATH".
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);

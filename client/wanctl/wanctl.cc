@@ -6,6 +6,7 @@
 #include <type_traits>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
@@ -78,14 +79,25 @@ absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
 // Runs the command once the jobs that it names are known by their own names.
 template <typename C>
 ExitCode RunWithJobs(Session& session, C command) {
-  std::optional<ExitCode> refused;
-  if constexpr (requires { command.job; }) refused = FillInLastJob(session, command.job);
+  std::vector<std::string*> jobs;
+  if constexpr (requires { command.job; }) jobs.push_back(&command.job);
   if constexpr (std::is_same_v<C, ReportCommand>) {
-    for (std::string& job : command.jobs) {
-      if (!refused.has_value()) refused = FillInLastJob(session, job);
+    for (std::string& job : command.jobs) jobs.push_back(&job);
+  }
+  if constexpr (std::is_same_v<C, CompareCommand>) {
+    for (JobOrFile* const compared : {&command.a, &command.b}) {
+      if (!compared->file) jobs.push_back(&compared->name);
     }
   }
-  return refused.has_value() ? *refused : Run(session, command);
+  if constexpr (requires { command.flags.latents; }) {
+    for (auto* const latents : {&command.flags.initial_latents, &command.flags.latents}) {
+      if (latents->has_value() && !(*latents)->file) jobs.push_back(&(*latents)->name);
+    }
+  }
+  for (std::string* const job : jobs) {
+    if (const auto refused = FillInLastJob(session, *job)) return *refused;
+  }
+  return Run(session, command);
 }
 
 }  // namespace

@@ -82,6 +82,13 @@ TEST_F(BatchTest, ARowHasFieldsAndMayHaveQuotes) {
       ElementsAre("prompt: \"a \\\"red\\\", fast\\ncat\" steps: 4", "prompt: \"a dog\" steps: 30"));
 }
 
+TEST_F(BatchTest, FilesOfSpreadsheetsAndListsOfNumbersAreRead) {
+  EXPECT_THAT(Read("a.csv", "\xef\xbb\xbfprompt\r\na cat\r\n"),
+              ElementsAre("prompt: \"a cat\" steps: 30"));
+  EXPECT_THAT(Read("a.jsonl", "{\"prompt\": \"a\", \"guidance\": [3, 4], \"shift\": null}"),
+              ElementsAre("prompt: \"a\" steps: 30 guidance_scale: 3 guidance_scale: 4"));
+}
+
 TEST_F(BatchTest, EachOfManyHasItsSeed) {
   EXPECT_THAT(Read("a.jsonl", "{\"prompt\": \"a\", \"seed\": 7}\n{\"prompt\": \"b\"}\n", 2),
               ElementsAre("prompt: \"a\" steps: 30 seed: 7", "prompt: \"a\" steps: 30 seed: 8",
@@ -95,7 +102,7 @@ TEST_F(BatchTest, ErrorsNameTheLine) {
               HasSubstr("line 2 steps expects a whole number, not 'x'"));
   EXPECT_THAT(ErrorOf("a.jsonl", "{\"steps\": 4}"), HasSubstr("line 1 has no prompt"));
   EXPECT_THAT(ErrorOf("a.csv", "prompt,stepps\na,4\n"),
-              HasSubstr("line 2 stepps is not a field; must be one of background, "));
+              HasSubstr("line 1 stepps is not a field; must be one of background, "));
   EXPECT_THAT(ErrorOf("a.csv", "prompt,steps\na\n"),
               HasSubstr("line 2 has 1 values; must have 2, as the first line has names"));
   EXPECT_THAT(ErrorOf("a.csv", "prompt,steps\n\"a,4\n"),
@@ -144,19 +151,29 @@ TEST_F(BatchTest, LastIsTheNewestJob) {
   };
   EXPECT_EQ(Run({"get", "last"}), 0);
   EXPECT_THAT(out_, HasSubstr("jobs/newest"));
+  std::string latents;
+  server_.scripts.create_job = [&](const auto& request, wan::v1::Job* answer) {
+    latents = request.request().latents().job();
+    answer->set_name("jobs/a1");
+    return grpc::Status::OK;
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--latents", "last", "--steps", "0"}), 0);
+  EXPECT_EQ(latents, "jobs/newest");
   server_.scripts.list_jobs = [](const auto&, auto*) { return grpc::Status::OK; };
   EXPECT_EQ(Run({"get", "last"}), 3);
   EXPECT_EQ(err_, "wanctl: there is no last job; 'wanctl submit' makes one\n");
 }
 
 TEST_F(BatchTest, SecondsBecomeFramesAtTheModelsRate) {
-  EXPECT_EQ(FramesOf(5, 24), 121);
-  EXPECT_EQ(FramesOf(5, 16), 81);
-  EXPECT_EQ(FramesOf(0.001, 16), 1);
+  EXPECT_EQ(FramesOf(5, 24, 4), 121);
+  EXPECT_EQ(FramesOf(5.1, 24, 4), 125) << "from the first frame to the last";
+  EXPECT_EQ(FramesOf(5, 16, 4), 81);
+  EXPECT_EQ(FramesOf(0.001, 16, 4), 1);
   int frames = 0;
   server_.scripts.get_model = [](const auto& request, wan::v1::Model* answer) {
     answer->set_name(request.name());
     answer->mutable_defaults()->set_fps(24);
+    answer->set_temporal_stride(4);
     return grpc::Status::OK;
   };
   server_.scripts.create_job = [&](const auto& request, wan::v1::Job* answer) {
@@ -187,6 +204,8 @@ TEST_F(BatchTest, APromptMayStandInAFile) {
   EXPECT_EQ(prompt, "a cat\nruns");
   EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt-file", "/nowhere/p.txt"}), 2);
   EXPECT_THAT(err_, HasSubstr("--prompt-file: /nowhere/p.txt cannot be read: No such file"));
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--prompt-file", folder_.path().string()}), 2);
+  EXPECT_THAT(err_, HasSubstr("cannot be read: Is a directory"));
 }
 
 }  // namespace

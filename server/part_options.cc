@@ -25,7 +25,8 @@ bool AllCallersAreOnThisMachine(const ServerConfig& config) {
          (!config.admin_listen.has_value() || IsLoopback(*config.admin_listen));
 }
 
-// The folders of LoRAs, and the schedules of the LoRAs in them.
+}  // namespace
+
 LoraFolders LoraFoldersOf(const ServerConfig& config) {
   std::vector<LoraFolders::Folder> folders;
   for (const std::string& text : config.lora_dirs) {
@@ -38,8 +39,6 @@ LoraFolders LoraFoldersOf(const ServerConfig& config) {
   }
   return LoraFolders(std::move(folders), std::move(schedules));
 }
-
-}  // namespace
 
 std::vector<std::string> ModelNamesOf(const ServerConfig& config) {
   std::vector<std::string> names;

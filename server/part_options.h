@@ -11,6 +11,7 @@
 #include "server/calls/connection_acceptor.h"
 #include "server/config/server_config.h"
 #include "server/jobs/job_service.h"
+#include "server/jobs/lora_folders.h"
 #include "server/rpc/services.h"
 #include "server/tracing/span_exporter.h"
 #include "server/webhooks/webhook_rules.h"
@@ -19,6 +20,9 @@ namespace wan::server {
 
 // Returns the names of the models to load at the start.
 std::vector<std::string> ModelNamesOf(const ServerConfig& config);
+
+// Returns the folders of LoRAs, and the schedules of the LoRAs in them.
+LoraFolders LoraFoldersOf(const ServerConfig& config);
 
 // Returns the devices of each group, for example "cuda:0,1" and "cuda:2".
 std::vector<std::string> DeviceNamesOf(const ServerConfig& config);

@@ -360,7 +360,11 @@ void Server::State::WarnOfInsecurity() {
 absl::Status Server::State::LoadModels() {
   // Add all models before the first load begins, so that requests for the last one get
   // MODEL_LOADING.
+  const LoraFolders folders = LoraFoldersOf(config);
   for (const ModelSpec& model : config.models) {
+    // Nobody would hear why a load does not begin.
+    const absl::StatusOr<std::vector<LoraSource>> found = folders.Find(model.name);
+    if (!found.ok()) return found.status();
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {

@@ -147,9 +147,21 @@ absl::Status AddFolder(const std::string& folder, std::vector<LoraSource>& sourc
 
 absl::StatusOr<std::vector<LoraSource>> LoraFolders::Find(std::string_view model) const {
   std::vector<LoraSource> sources;
+  std::set<std::string> names;
   for (const Folder& folder : folders_) {
     if (!folder.model.empty() && folder.model != model) continue;
-    if (absl::Status status = AddFolder(folder.path, sources); !status.ok()) return status;
+    std::vector<LoraSource> added;
+    if (absl::Status status = AddFolder(folder.path, added); !status.ok()) return status;
+    std::set<std::string> pairs;
+    for (const LoraSource& source : added) {
+      if (source.expert.has_value()) pairs.insert(source.name);
+    }
+    std::erase_if(added, [&](const LoraSource& source) {
+      return names.contains(source.name) ||
+             (!source.expert.has_value() && pairs.contains(source.name));
+    });
+    for (const LoraSource& source : added) names.insert(source.name);
+    std::move(added.begin(), added.end(), std::back_inserter(sources));
   }
   const auto key = [](const LoraSource& source) { return std::pair(source.name, source.expert); };
   std::stable_sort(sources.begin(), sources.end(),

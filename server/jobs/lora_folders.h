@@ -30,7 +30,9 @@ class LoraFolders {
   // LoRA NAME; NAME@high and NAME@low are its files for the two experts. So are two files whose
   // names differ in "high" and "low" alone, or in "high_noise" and "low_noise"; a folder with two
   // such files is the LoRA with the folder's name. Characters that names cannot have become '_'.
-  // The result is sorted by name and has each name and expert once. FAILED_PRECONDITION if a folder
+  // Of folders that have one name, the first one's files count; of a pair and a single file with
+  // one name, the pair. The result is sorted by name and has each name and expert once.
+  // FAILED_PRECONDITION if a folder
   // cannot be read.
   absl::StatusOr<std::vector<LoraSource>> Find(std::string_view model) const;
 

@@ -62,9 +62,15 @@ void AddFound(const std::vector<LoraSource>& found, std::vector<LoraSource>& lor
 }
 
 bool Extends(const std::vector<LoraSource>& loras, const std::vector<LoraSource>& former) {
-  return std::all_of(former.begin(), former.end(), [&](const LoraSource& lora) {
-    return std::find(loras.begin(), loras.end(), lora) != loras.end();
-  });
+  const auto has = [](const std::vector<LoraSource>& list, const LoraSource& lora) {
+    return std::find(list.begin(), list.end(), lora) != list.end();
+  };
+  const std::set<std::string> names = NamesOf(former);
+  return std::all_of(former.begin(), former.end(),
+                     [&](const LoraSource& lora) { return has(loras, lora); }) &&
+         std::all_of(loras.begin(), loras.end(), [&](const LoraSource& lora) {
+           return !names.contains(lora.name) || has(former, lora);
+         });
 }
 
 }  // namespace wan::server

@@ -21,7 +21,8 @@ absl::Status Edit(const LoraEdits& edits, const std::vector<LoraSource>& found,
 // one stays.
 void AddFound(const std::vector<LoraSource>& found, std::vector<LoraSource>& loras);
 
-// Whether `loras` has all of `former`, unchanged, so that jobs that need them can still run.
+// Whether `loras` has all of `former`, unchanged, so that jobs that need them can still run. A LoRA
+// has changed if one of its experts has got a file.
 bool Extends(const std::vector<LoraSource>& loras, const std::vector<LoraSource>& former);
 
 }  // namespace wan::server

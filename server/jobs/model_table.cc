@@ -153,8 +153,8 @@ absl::Status ModelTable::Complete(const LoadCall& call,
     if (spec.loras.empty()) spec.loras = Registered(known->loras);
   }
   if (absl::Status edited = Edit(call.edits, found, spec.loras); !edited.ok()) return edited;
-  AddFound(found, spec.loras);
   if (absl::Status valid = CheckSpec(spec); !valid.ok()) return valid;
+  AddFound(found, spec.loras);
   MakeAbsolute(spec);
   const std::vector<FieldViolation> outside =
       call.roots.Check(spec, ConfiguredPathsLocked(spec.name));

@@ -125,8 +125,7 @@ constexpr MetricRow kWireRows[] = {
      "first call on."},
     {"wan_http_request_seconds", kHistogram, "seconds", "code, route",
      "Seconds until requests of the OpenAI video API were answered. Codes other than 200 exist "
-     "from their first "
-     "answer on."},
+     "from their first answer on."},
     {"wan_job_watchers", kGauge, "", "", "Callers that follow a job's events now."},
     {"wan_grpc_connections", kGauge, "", "", "Open connections of the gRPC port."},
     {"wan_grpc_connections_limit", kGauge, "", "", "Most open connections of the gRPC port."},

@@ -139,7 +139,7 @@ class NodesTest(unittest.TestCase):
         PIL.Image.new("RGB", (128, 64), (255, 0, 0)).save(self.comfy.folder / "example.png")
         graph = self.comfy.workflow(
             self.workflows / "image_to_video.json",
-            **{"1.address": self.server.address, "3.steps": 2, "3.seconds": 0.3, "3.width": 64, "3.height": 64})
+            **{"3.steps": 2, "3.seconds": 0.3, "3.width": 64, "3.height": 64})
         frames, _, _, job = self.comfy.run(graph)["3"]
         # About the area of 64x64, and wide like the image.
         self.assertEqual(frames.shape, (5, 32, 128, 3))

@@ -81,6 +81,32 @@ TEST_F(LoraFoldersTest, TwoFilesThatDifferInTheExpertAreAPair) {
                                    "wan2.2_t2v_lightx2v_4steps_lora_v1.1_low_noise.safetensors"));
 }
 
+// Files that were not made for each other do not become one LoRA.
+TEST_F(LoraFoldersTest, AFirstFolderAndAPairHaveTheName) {
+  Touch("a/x@high.safetensors");
+  Touch("a/y.safetensors");
+  Touch("a/y_high.safetensors");
+  Touch("a/y_low.safetensors");
+  Touch("b/x@low.safetensors");
+  Touch("b/z.safetensors");
+  const std::string root = folder_.path().string();
+  const LoraFolders folders({{"", root + "/a"}, {"", root + "/b"}}, {});
+  const auto found = folders.Find("m");
+  ASSERT_TRUE(found.ok()) << found.status();
+  std::vector<std::string> paths;
+  for (const LoraSource& source : *found) paths.push_back(source.path.substr(root.size()));
+  EXPECT_THAT(paths, ElementsAre("/a/x@high.safetensors", "/a/y_high.safetensors",
+                                 "/a/y_low.safetensors", "/b/z.safetensors"));
+}
+
+TEST(LoraListTest, ALoraThatGetsAFileForAnotherExpertHasChanged) {
+  const LoraSource high = {"fast", ExpertRole::kHighNoise, "/high"};
+  const LoraSource low = {"fast", ExpertRole::kLowNoise, "/low"};
+  const LoraSource other = {"style", std::nullopt, "/style"};
+  EXPECT_TRUE(Extends({high, other}, {high}));
+  EXPECT_FALSE(Extends({high, low}, {high}));
+}
+
 TEST_F(LoraFoldersTest, SchedulesOfOneModelOrAll) {
   Touch("fast.safetensors");
   Touch("quick.safetensors");

@@ -282,6 +282,9 @@ TEST_F(MainTest, WhatCannotStartIsOneAndSaysWhy) {
         folder_.File("other")},
        "listen: cannot listen on " + address},
       {Command({"--device", "cuda:0"}), "device 'cuda:0': there is none"},
+      {{WAN_FAKE_SERVER, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir",
+        folder_.File("loras"), "--model", "m=synthetic:ti2v-5b", "--lora-dir", "/nowhere"},
+       "lora_dirs is /nowhere, which cannot be read: No such file or directory"},
   };
   for (const auto& c : cases) {
     const ProcessResult result = RunProcess(c.flags);

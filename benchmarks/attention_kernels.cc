@@ -49,7 +49,7 @@ at::Tensor EightBits(const AttentionInputs& in) {
   at::Tensor key = in.key.clone();
   at::Tensor out = at::empty(in.query.sizes(), in.query.options());
   const RoundedHeads queries = RoundQueries(query);
-  RoundedAttentionInto(queries, RoundKeys(key), in.value, out);
+  RoundedAttentionInto(queries, RoundKeys(key), RoundValues(in.value), out);
   return out;
 }
 

@@ -1,5 +1,6 @@
-// The kernel of attention (attention.h, rounded_attention.h) for heads of 128 channels on compute
-// capability 9.0, with scores from bf16 or from 8-bit integers.
+// The frame of the kernels of attention (attention.h, rounded_attention.h) for heads of 128
+// channels on compute capability 9.0. A form says what the tiles consist of and how a warp group
+// computes them: in bf16 (attention_sm90.cu) or in 8-bit integers (rounded_attention_sm90.cu).
 //
 // A cluster of two blocks works on 256 queries of one head and passes over all keys and values, a
 // tile at a time, keeping a running softmax. Each of the two blocks loads half of every tile for
@@ -10,6 +11,7 @@
 // L2 cache.
 #pragma once
 
+#include <ATen/core/Tensor.h>
 #include <c10/cuda/CUDAException.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
@@ -17,15 +19,12 @@
 #include <cuda_bf16.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstddef>
 #include <cstdint>
 #include <limits>
 
-#include "engine/ops/cuda_ops.h"
-#include "engine/ops/online_softmax_sm90.cuh"
-#include "engine/ops/rounded_products_sm90.cuh"
 #include "engine/ops/sm90.cuh"
+#include "engine/ops/softmax_sm90.cuh"
 #include "engine/ops/tensor_map.h"
 
 namespace wan::sm90 {
@@ -33,48 +32,44 @@ namespace wan::sm90 {
 constexpr int kHeadDim = 128;
 constexpr int kClusterBlocks = 2;
 constexpr int kWarpGroup = 128;
-constexpr int kGroups = 2;  // warp groups that compute
+constexpr uint16_t kAllBlocks = (1 << kClusterBlocks) - 1;  // of a cluster, as bits
+constexpr int kGroups = 2;                                  // warp groups that compute
 constexpr int kGroupRows = 64;
 constexpr int kBlockRows = kGroups * kGroupRows;
 constexpr int kClusterRows = kClusterBlocks * kBlockRows;
 constexpr int kThreads = (1 + kGroups) * kWarpGroup;
-constexpr int kStages = 2;  // tiles of keys in shared memory, and as many of values
 
 // TMA swizzles rows of at most 128 bytes: 64 columns of bf16 or 128 of 8 bits.
 constexpr int kBoxColumns = 64;
 constexpr uint32_t kRowBytes = kBoxColumns * 2;
 constexpr uint32_t kQueryBox = kGroupRows * kRowBytes;
+constexpr uint32_t kSwizzleAlignment = 1024;
 
+template <int kStages>
 struct Barriers {
   uint64_t query_full[kGroups], query_empty[kGroups];
   uint64_t key_full[kStages], key_empty[kStages];
   uint64_t value_full[kStages], value_empty[kStages];
 };
-constexpr uint32_t kSwizzleAlignment = 1024;
 
-// kStepsAhead products with the values are issued before the wait for the scores. kStepsLeft of
-// them remain when the other warp group may begin.
-constexpr int kStepsAhead = 2;
-constexpr int kStepsLeft = 4;
-
-// What differs between the two kinds of scores. kBoxes: boxes in a row of queries or keys. Shared
-// memory has queries, keys, values and barriers.
-template <typename Score, int kKeysOfTile, int kBoxesOfRow>
-struct AttentionForm : ScoreTile<Score, kKeysOfTile> {
+// The layout of a form's shared memory: queries, keys, values and barriers. kBoxes: boxes in a row
+// of queries. kStages: tiles of keys in shared memory, and as many of values. A form derives from
+// it and adds LoadKeys, LoadValues and Compute (see attention_sm90.cu).
+template <int kKeysOfTile, int kBoxesOfRow, uint32_t kBytesOfKeys, uint32_t kBytesOfValues,
+          int kStagesOfTiles>
+struct AttentionLayout {
+  static constexpr int kKeys = kKeysOfTile;
   static constexpr int kBoxes = kBoxesOfRow;
+  static constexpr int kStages = kStagesOfTiles;
   static constexpr uint32_t kQueryBytes = kBoxes * kQueryBox;  // of a group's queries
-  static constexpr uint32_t kTileBox = kKeysOfTile * kRowBytes;
-  static constexpr uint32_t kKeyBytes = kBoxes * kTileBox;
-  static constexpr uint32_t kValueBytes = 2 * kTileBox;
+  static constexpr uint32_t kKeyBytes = kBytesOfKeys;
+  static constexpr uint32_t kValueBytes = kBytesOfValues;
   static constexpr uint32_t kKeysAt = kGroups * kQueryBytes;
   static constexpr uint32_t kValuesAt = kKeysAt + kStages * kKeyBytes;
   static constexpr uint32_t kBarriersAt = kValuesAt + kStages * kValueBytes;
-  static constexpr uint32_t kSharedBytes = kBarriersAt + sizeof(Barriers) + kSwizzleAlignment;
-  // The search for the maximum runs between the products that are left after kStepsAhead.
-  static constexpr int kSearchSlots = AttentionForm::kSteps - kStepsAhead;
+  static constexpr uint32_t kSharedBytes =
+      kBarriersAt + sizeof(Barriers<kStages>) + kSwizzleAlignment;
 };
-using Bf16Form = AttentionForm<float, 176, 2>;
-using IntegerForm = AttentionForm<int, static_cast<int>(kRoundedKeyTile), 1>;
 
 // Registers per thread of the loading warps and of the computing warps. At launch each thread has
 // 168: 24 + 2 * 240 <= 3 * 168.
@@ -90,9 +85,12 @@ struct Problem {
   int tiles;      // tiles over all heads and batch entries
   int key_tiles;
   float scale;  // what scores are multiplied by, times log2(e)
-  // With integers only: [batch, head, query] and [batch, head, tile of keys].
+  // With integers only: [batch, head, query], [batch, head, tile of keys] and twice [batch, head,
+  // channel].
   const float* query_scales;
   const float* key_scales;
+  const float* value_scales;
+  const float* value_means;
   int64_t query_scale_stride;  // between heads
 };
 
@@ -107,7 +105,8 @@ __device__ __forceinline__ Tile Locate(const Problem& problem, int tile, int ran
           group - batch * problem.heads, batch};
 }
 
-// The stage (of kStages) that the next tile uses, and the parity of that stage's phase.
+// The stage that the next tile uses, and the parity of that stage's phase.
+template <int kStages>
 struct Ring {
   int stage = 0;
   uint32_t parity = 0;
@@ -131,7 +130,7 @@ struct SharedMemory {
     return base + Form::kBarriersAt + static_cast<uint32_t>(first) + 8 * index;
   }
 };
-#define WAN_BARRIER(name, index) shared.Barrier(offsetof(Barriers, name), index)
+#define WAN_BARRIER(name, index) shared.Barrier(offsetof(Barriers<Form::kStages>, name), index)
 
 template <typename Form>
 __device__ __forceinline__ void InitBarriers(const SharedMemory<Form>& shared) {
@@ -140,7 +139,7 @@ __device__ __forceinline__ void InitBarriers(const SharedMemory<Form>& shared) {
     BarrierInit(WAN_BARRIER(query_full, i), 1);
     BarrierInit(WAN_BARRIER(query_empty, i), kWarps);
   }
-  for (int i = 0; i < kStages; ++i) {
+  for (int i = 0; i < Form::kStages; ++i) {
     BarrierInit(WAN_BARRIER(key_full, i), 1);
     BarrierInit(WAN_BARRIER(value_full, i), 1);
     // A block's loads write to the shared memory of both blocks, so it waits until both are done
@@ -155,27 +154,21 @@ __device__ __forceinline__ void InitBarriers(const SharedMemory<Form>& shared) {
 template <typename Form>
 __device__ __forceinline__ void LoadTiles(const Problem& problem, const SharedMemory<Form>& shared,
                                           int rank, int first, int step) {
-  Ring key, value;
+  Ring<Form::kStages> key, value;
   uint32_t query_parity = 0;
-  constexpr uint16_t kAllBlocks = (1 << kClusterBlocks) - 1;
   const auto load_keys = [&](int tile, const Tile& at) {
     const uint32_t full = WAN_BARRIER(key_full, key.stage);
     BarrierWait(WAN_BARRIER(key_empty, key.stage), key.parity ^ 1);
     BarrierExpect(full, Form::kKeyBytes);
-    const uint32_t to = shared.Keys() + key.stage * Form::kKeyBytes + rank * Form::kKeyBytes / 2;
-    // A block loads half of the columns, or half of the rows if all columns are in one box.
-    const int column = Form::kBoxes == 2 ? rank * kBoxColumns : 0;
-    const int row = tile * Form::kKeys + (Form::kBoxes == 2 ? 0 : rank * Form::kKeys / 2);
-    LoadBoxInCluster(to, &problem.key, full, column, row, at.head, at.batch, kAllBlocks);
+    Form::LoadKeys(problem, shared.Keys() + key.stage * Form::kKeyBytes, full, tile, at, rank);
     key.Next();
   };
   const auto load_values = [&](int tile, const Tile& at) {
     const uint32_t full = WAN_BARRIER(value_full, value.stage);
     BarrierWait(WAN_BARRIER(value_empty, value.stage), value.parity ^ 1);
     BarrierExpect(full, Form::kValueBytes);
-    LoadBoxInCluster(shared.Values() + value.stage * Form::kValueBytes + rank * Form::kTileBox,
-                     &problem.value, full, rank * kBoxColumns, tile * Form::kKeys, at.head,
-                     at.batch, kAllBlocks);
+    Form::LoadValues(problem, shared.Values() + value.stage * Form::kValueBytes, full, tile, at,
+                     rank);
     value.Next();
   };
   for (int tile = first; tile < problem.tiles; tile += step) {
@@ -249,173 +242,6 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
   }
 }
 
-__device__ __forceinline__ void MultiplyScores(float (&d)[Bf16Form::kScores], uint64_t a,
-                                               uint64_t b, int accumulate) {
-  Product64x176(d, a, b, accumulate);
-}
-__device__ __forceinline__ void MultiplyScores(int (&d)[IntegerForm::kScores], uint64_t a,
-                                               uint64_t b, int accumulate) {
-  Product64x192(d, a, b, accumulate);
-}
-
-// The scales of a thread's two rows, and of the keys that they meet.
-template <typename Form>
-class RowScales {
- public:
-  __device__ __forceinline__ RowScales(const Problem& problem, const Tile& at, int group) {
-    if constexpr (Form::kIntegers) {
-      const int row = at.row + group * kGroupRows + static_cast<int>(threadIdx.x) / 32 % 4 * 16 +
-                      static_cast<int>(threadIdx.x) % 32 / 4;
-      const int64_t head = static_cast<int64_t>(at.batch) * problem.heads + at.head;
-      const float* const of_head = problem.query_scales + head * problem.query_scale_stride;
-      upper_ = row < problem.queries ? of_head[row] * problem.scale : 0.f;
-      lower_ = row + 8 < problem.queries ? of_head[row + 8] * problem.scale : 0.f;
-      keys_ = problem.key_scales + head * problem.key_tiles;
-    } else {
-      upper_ = lower_ = problem.scale;
-    }
-  }
-  __device__ __forceinline__ float upper() const { return upper_; }
-  __device__ __forceinline__ float lower() const { return lower_; }
-  __device__ __forceinline__ float OfTile(int tile) const {
-    if constexpr (Form::kIntegers) {
-      return keys_[tile];
-    } else {
-      return 1.f;
-    }
-  }
-
- private:
-  float upper_, lower_;
-  const float* keys_ = nullptr;
-};
-
-// The loop of a warp group that computes; `group` is its number in the block, 0 or 1.
-template <typename Form>
-__device__ __forceinline__ void ComputeTiles(const Problem& problem,
-                                             const SharedMemory<Form>& shared, int rank, int first,
-                                             int step, int group) {
-  const int lane = threadIdx.x % 32;
-  const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
-  const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
-  const uint64_t value_matrix = MatrixAt(shared.Values(), Form::kTileBox);
-  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
-  const uint32_t barriers = shared.Barrier(0, 0);
-  const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
-  const auto release = [&](uint32_t empty) {
-    if (lane < kClusterBlocks) BarrierArriveInCluster(empty + to_block);
-  };
-  const auto take_turn = [&] { NamedSync<kGroups * kWarpGroup>(1 + group); };
-  const auto give_turn = [&] { NamedArrive<kGroups * kWarpGroup>(2 - group); };
-
-  Ring key, value;
-  uint32_t query_parity = 0;
-  typename Form::Score scores[Form::kScores];
-  float out[kOutputs];
-  uint32_t probabilities[Form::kSteps][4];
-  OnlineSoftmax<Form> softmax(scores, probabilities, out);
-
-  const auto multiply_keys = [&] {
-    const uint64_t keys = key_matrix + key.stage * MatrixStep(Form::kKeyBytes);
-    constexpr int kProducts = 4 * Form::kBoxes;
-#pragma unroll
-    for (int i = 0; i < kProducts; ++i) {
-      MultiplyScores(scores, query_matrix + MatrixStep(i / 4 * kQueryBox + i % 4 * 32),
-                     keys + MatrixStep(i / 4 * Form::kTileBox + i % 4 * 32), i > 0);
-    }
-    ProductCommit();
-  };
-  const auto multiply_values = [&](int i, int accumulate) {
-    const uint64_t values = value_matrix + value.stage * MatrixStep(Form::kValueBytes);
-    Product64x128(out, probabilities[i], values + MatrixStep(i * 16 * kRowBytes),
-                  i > 0 ? 1 : accumulate);
-  };
-
-  if (group == 1) give_turn();
-  for (int tile = first; tile < problem.tiles; tile += step) {
-    const Tile at = Locate(problem, tile, rank);
-    const RowScales<Form> scales(problem, at, group);
-    float key_scale = scales.OfTile(problem.key_tiles - 1);
-    BarrierWait(WAN_BARRIER(query_full, group), query_parity);
-    query_parity ^= 1;
-
-    // Begin with the last tile of keys, because only that one may be incomplete.
-    take_turn();
-    BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
-    ProductFence();
-    multiply_keys();
-    give_turn();
-    softmax.SetScale(scales.upper() * key_scale, scales.lower() * key_scale);
-    ProductWait<0>();
-    Pin(scores);
-    release(WAN_BARRIER(key_empty, key.stage));
-    key.Next();
-    softmax.First(problem.keys - (problem.key_tiles - 1) * Form::kKeys);
-    int accumulate = 0;
-
-#pragma unroll 1
-    for (int i = problem.key_tiles - 1; i > 0; --i) {
-      key_scale = scales.OfTile(i - 1);
-      take_turn();
-      BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
-      Pin(out);
-      Pin(probabilities);
-      ProductFence();
-      multiply_keys();
-      BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
-      // A warp that issues a product stalls until its earlier products are nearly done. So the
-      // search for the maximum runs between products.
-      ProductFence();
-
-#pragma unroll
-      for (int j = 0; j < kStepsAhead; ++j) multiply_values(j, accumulate);
-      ProductCommit();
-      softmax.SetScale(scales.upper() * key_scale, scales.lower() * key_scale);
-      ProductWait<1>();
-      Pin(scores);
-      release(WAN_BARRIER(key_empty, key.stage));
-      key.Next();
-#pragma unroll
-      for (int j = 0; j < Form::kSearchSlots; ++j) {
-        softmax.template SearchMaximum<Form::kSearchSlots>(j);
-        if (j == Form::kSearchSlots - kStepsLeft) give_turn();
-        ProductFence();
-        multiply_values(kStepsAhead + j, 1);
-      }
-      ProductCommit();
-      accumulate = 1;
-      softmax.UpdateMaximum();
-      ProductWait<0>();
-      Pin(out);
-      Pin(probabilities);
-      release(WAN_BARRIER(value_empty, value.stage));
-      value.Next();
-      softmax.Next();
-    }
-    __syncwarp();
-    if (lane == 0) BarrierArrive(WAN_BARRIER(query_empty, group));
-
-    take_turn();
-    BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
-    Pin(out);
-    Pin(probabilities);
-    ProductFence();
-#pragma unroll
-    for (int j = 0; j < Form::kSteps; ++j) multiply_values(j, accumulate);
-    ProductCommit();
-    give_turn();
-    const float inverse0 = softmax.Inverse(0);
-    const float inverse1 = softmax.Inverse(1);
-    ProductWait<0>();
-    Pin(out);
-    release(WAN_BARRIER(value_empty, value.stage));
-    value.Next();
-    WriteRows(problem, at, group, out, inverse0, inverse1);
-  }
-  // Wait for the other group's last arrival, so that no arrival stays pending.
-  if (group == 0) take_turn();
-}
-
 template <typename Form>
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
     AttentionKernel(const __grid_constant__ Problem problem) {
@@ -437,7 +263,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
     __syncwarp();
   } else {
     asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
-    ComputeTiles(problem, shared, rank, first, step, group - 1);
+    Form::Compute(problem, shared, rank, first, step, group - 1);
   }
   // Wait: the other block may still write to this block's shared memory and arrive at its barriers.
   ClusterSync();

@@ -39,12 +39,15 @@ struct CudaOps {
   bool (*rounded_linear)(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                          Activation activation, at::Tensor& out) = nullptr;
   // rounded_attention.h, for heads for which RoundsAttention is true. The rounding has no other
-  // version on a GPU and always succeeds. `averaged` are the keys whose mean is subtracted.
+  // version on a GPU and always succeeds. `averaged` are the keys, or values, whose mean is
+  // subtracted.
   void (*round_queries)(const at::Tensor& query, const RoundedHeads& out) = nullptr;
   void (*round_keys)(const at::Tensor& key, const at::Tensor& averaged,
                      const RoundedHeads& out) = nullptr;
+  void (*round_values)(const at::Tensor& value, const at::Tensor& averaged,
+                       const RoundedValues& out) = nullptr;
   bool (*rounded_attention)(const RoundedHeads& query, const RoundedHeads& key,
-                            const at::Tensor& value, at::Tensor& out) = nullptr;
+                            const RoundedValues& value, at::Tensor& out) = nullptr;
 
   // Returns ten times the major plus the minor number of a GPU's compute capability, for example
   // 90.

@@ -3,13 +3,16 @@
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/constant_pad_nd.h>
 #include <ATen/ops/empty.h>
-#include <ATen/ops/ones.h>
-#include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/exp2.h>
+#include <ATen/ops/matmul.h>
+#include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
+#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 
+#include <algorithm>
 #include <cmath>
 #include <vector>
 
@@ -46,16 +49,41 @@ at::Tensor Codes(const at::Tensor& x, const at::Tensor& largest) {
   return (x * inverse.unsqueeze(-1)).round().to(at::kChar);
 }
 
-// The keys whose mean is subtracted.
-at::Tensor AveragedKeys(const at::Tensor& key) {
-  const int64_t step = (key.size(1) + kMostAveragedKeys - 1) / kMostAveragedKeys;
-  return key.slice(1, 0, key.size(1), step);
+// The keys, or their values, whose mean is subtracted.
+at::Tensor Averaged(const at::Tensor& rows) {
+  const int64_t step = (rows.size(1) + kMostAveragedKeys - 1) / kMostAveragedKeys;
+  return rows.slice(1, 0, rows.size(1), step);
+}
+
+int64_t Tiles(int64_t keys) { return (keys + kRoundedKeyTile - 1) / kRoundedKeyTile; }
+
+// The order of 16 neighbouring keys in RoundedValues, or the way back.
+at::Tensor OrderOfKeys(bool back) {
+  std::vector<int64_t> order(16);
+  for (int64_t i = 0; i < 16; ++i) {
+    const int64_t key = i / 4 * 2 + i % 2 + i % 4 / 2 * 8;
+    if (back) {
+      order[key] = i;
+    } else {
+      order[i] = key;
+    }
+  }
+  return at::tensor(order);
+}
+
+// Reorders the last dimension, a multiple of 16.
+at::Tensor Reordered(const at::Tensor& codes, bool back) {
+  return codes.unflatten(-1, {-1, 16}).index_select(-1, OrderOfKeys(back)).flatten(-2);
 }
 
 }  // namespace
 
 RoundedHeads RoundedHeads::Video(int64_t entry) const {
   return {codes.narrow(0, entry, 1), scales.narrow(0, entry, 1)};
+}
+
+RoundedValues RoundedValues::Video(int64_t entry) const {
+  return {codes.narrow(0, entry, 1), scales.narrow(0, entry, 1), means.narrow(0, entry, 1)};
 }
 
 RoundedHeads RoundedHeads::Queries(int64_t first, int64_t count) const {
@@ -87,18 +115,32 @@ RoundedHeads RoundQueries(at::Tensor& query) {
 RoundedHeads RoundKeys(at::Tensor& key) {
   RECORD_USER_SCOPE_WITH_INPUTS("wan::round_keys", (std::vector<c10::IValue>{key}));
   if (!key.is_cuda()) return RoundKeysReference(key);
-  const int64_t tiles = (key.size(1) + kRoundedKeyTile - 1) / kRoundedKeyTile;
-  RoundedHeads result{
-      CodesIn(key), at::empty({key.size(0), key.size(2), tiles}, key.options().dtype(at::kFloat))};
-  GetCudaOps().round_keys(key, AveragedKeys(key), result);
+  RoundedHeads result{CodesIn(key), at::empty({key.size(0), key.size(2), Tiles(key.size(1))},
+                                              key.options().dtype(at::kFloat))};
+  GetCudaOps().round_keys(key, Averaged(key), result);
+  return result;
+}
+
+RoundedValues RoundValues(const at::Tensor& value) {
+  RECORD_USER_SCOPE_WITH_INPUTS("wan::round_values", (std::vector<c10::IValue>{value}));
+  if (!value.is_cuda()) return RoundValuesReference(value);
+  const int64_t batch = value.size(0);
+  const int64_t heads = value.size(2);
+  const int64_t head_dim = value.size(3);
+  const auto wide = value.options().dtype(at::kFloat);
+  RoundedValues result{at::empty({batch, heads, head_dim, Tiles(value.size(1)) * kRoundedKeyTile},
+                                 value.options().dtype(at::kByte)),
+                       at::empty({batch, heads, head_dim}, wide),
+                       at::empty({batch, heads, head_dim}, wide)};
+  GetCudaOps().round_values(value, Averaged(value), result);
   return result;
 }
 
 void RoundedAttentionInto(const RoundedHeads& query, const RoundedHeads& key,
-                          const at::Tensor& value, at::Tensor& out) {
+                          const RoundedValues& value, at::Tensor& out) {
   RECORD_USER_SCOPE_WITH_INPUTS("wan::rounded_attention",
                                 (std::vector<c10::IValue>{query.codes, key.codes}));
-  if (value.is_cuda() && GetCudaOps().rounded_attention(query, key, value, out)) return;
+  if (out.is_cuda() && GetCudaOps().rounded_attention(query, key, value, out)) return;
   RoundedAttentionReference(query, key, value, out);
 }
 
@@ -114,9 +156,9 @@ RoundedHeads RoundQueriesReference(at::Tensor& query) {
 
 RoundedHeads RoundKeysReference(at::Tensor& key) {
   const at::Tensor wide = key.to(at::kFloat);
-  const at::Tensor rotated = Rotate(wide - AveragedKeys(wide).mean(1, /*keepdim=*/true));
+  const at::Tensor rotated = Rotate(wide - Averaged(wide).mean(1, /*keepdim=*/true));
   const int64_t keys = key.size(1);
-  const int64_t tiles = (keys + kRoundedKeyTile - 1) / kRoundedKeyTile;
+  const int64_t tiles = Tiles(keys);
   const at::Tensor by_row =
       at::constant_pad_nd(rotated.abs().amax(-1), {0, 0, 0, tiles * kRoundedKeyTile - keys});
   const at::Tensor by_tile = by_row.unflatten(1, {tiles, kRoundedKeyTile}).amax(2);
@@ -127,17 +169,57 @@ RoundedHeads RoundKeysReference(at::Tensor& key) {
   return result;
 }
 
+RoundedValues RoundValuesReference(const at::Tensor& value) {
+  const at::Tensor wide = value.to(at::kFloat);
+  const at::Tensor mean = Averaged(wide).mean(1, /*keepdim=*/true);
+  const at::Tensor by_channel = (wide - mean).permute({0, 2, 3, 1});  // [B, heads, head_dim, n]
+  const at::Tensor largest = by_channel.abs().amax(-1);
+  const at::Tensor inverse =
+      at::where(largest == 0, at::zeros_like(largest), kLargestCode / largest);
+  const at::Tensor codes = (by_channel * inverse.unsqueeze(-1)).round() + kMeanValueCode;
+  const at::Tensor scales = largest / kLargestCode;
+  const at::Tensor lost = by_channel - (codes - kMeanValueCode) * scales.unsqueeze(-1);
+  const int64_t missing = Tiles(value.size(1)) * kRoundedKeyTile - value.size(1);
+  return {Reordered(at::constant_pad_nd(codes, {0, missing}).to(at::kByte), /*back=*/false), scales,
+          mean.squeeze(1) + lost.mean(-1)};
+}
+
 void RoundedAttentionReference(const RoundedHeads& query, const RoundedHeads& key,
-                               const at::Tensor& value, at::Tensor& out) {
-  const at::Tensor key_scales =
-      key.scales.repeat_interleave(kRoundedKeyTile, 2).narrow(2, 0, key.codes.size(1));
-  const auto values = [](const at::Tensor& codes, const at::Tensor& scales) {
-    return codes.to(at::kFloat).transpose(1, 2) * scales.unsqueeze(-1);
-  };
-  const at::Tensor result = at::scaled_dot_product_attention(
-      values(query.codes, query.scales), values(key.codes, key_scales),
-      value.to(at::kFloat).transpose(1, 2), /*attn_mask=*/{}, /*dropout_p=*/0,
-      /*is_causal=*/false, /*scale=*/1.0);
+                               const RoundedValues& value, at::Tensor& out) {
+  const double log2_e = std::log2(std::exp(1.0));
+  const int64_t keys = key.codes.size(1);
+  const auto rows = [](const at::Tensor& codes) { return codes.to(at::kFloat).transpose(1, 2); };
+  const at::Tensor queries = rows(query.codes) * (query.scales * log2_e).unsqueeze(-1);
+  const at::Tensor key_codes = rows(key.codes);
+  const at::Tensor value_codes =
+      Reordered(value.codes, /*back=*/true).to(at::kFloat).transpose(2, 3) - kMeanValueCode;
+  at::Tensor maximum;
+  at::Tensor unit;
+  at::Tensor sum;
+  at::Tensor mixed;
+  for (int64_t tile = Tiles(keys) - 1; tile >= 0; --tile) {
+    const int64_t first = tile * kRoundedKeyTile;
+    const int64_t count = std::min(kRoundedKeyTile, keys - first);
+    const at::Tensor scores =
+        at::matmul(queries, key_codes.narrow(2, first, count).transpose(2, 3)) *
+        key.scales.narrow(2, tile, 1).unsqueeze(-1);
+    const at::Tensor largest = scores.amax(-1, /*keepdim=*/true);
+    maximum = maximum.defined() ? at::maximum(maximum, largest) : largest;
+    const at::Tensor next_unit = at::maximum(largest, maximum - kRoundedDepth);
+    const at::Tensor codes = at::exp2(scores - next_unit).mul_(255).round_();
+    const at::Tensor product = at::matmul(codes, value_codes.narrow(2, first, count));
+    const at::Tensor total = codes.sum(-1, /*keepdim=*/true);
+    if (unit.defined()) {
+      const at::Tensor factor = at::exp2(unit - next_unit);
+      sum = sum * factor + total;
+      mixed = mixed * factor + product;
+    } else {
+      sum = total;
+      mixed = product;
+    }
+    unit = next_unit;
+  }
+  const at::Tensor result = mixed / sum * value.scales.unsqueeze(2) + value.means.unsqueeze(2);
   out.copy_(result.transpose(1, 2));
 }
 

@@ -1,246 +1,281 @@
 // RoundedAttentionInto (rounded_attention.h) in bf16 for heads of 128 channels on compute
-// capability 9.0, and the rounding of its queries and keys.
-#include <ATen/ops/empty.h>
-#include <cuda_bf16.h>
+// capability 9.0.
+#include <cmath>
 
 #include "engine/ops/attention_sm90.cuh"
+#include "engine/ops/cuda_ops.h"
 #include "engine/ops/rounded_attention.h"
+#include "engine/ops/rounded_products_sm90.cuh"
+#include "engine/ops/rounded_softmax_sm90.cuh"
 
 namespace wan {
+namespace sm90 {
+namespace {
+
+constexpr int kTileKeys = static_cast<int>(kRoundedKeyTile);
+// Values stand in boxes of 64 channels and 64 keys, whose rows of 64 bytes are swizzled.
+constexpr int kValueBoxKeys = 64;
+constexpr uint32_t kValueBoxBytes = kHeadDim * kValueBoxKeys;  // of both blocks' channels
+
+struct IntegerForm : AttentionLayout<kTileKeys, /*kBoxesOfRow=*/1, kTileKeys * kHeadDim,
+                                     kTileKeys * kHeadDim, /*kStagesOfTiles=*/4>,
+                     ScoreTile<kTileKeys> {
+  static constexpr int kSteps = kKeys / 32;  // products with the values
+  // The search for the maximum runs between the products that are left after the first.
+  static constexpr int kSearchSlots = kSteps - 1;
+
+  // Load this block's half of a tile for the whole cluster: half of the keys, or half of the
+  // values' channels. `to` is the tile's place in shared memory, `full` the barrier at which the
+  // bytes are counted.
+  static __device__ __forceinline__ void LoadKeys(const Problem& problem, uint32_t to,
+                                                  uint32_t full, int tile, const Tile& at,
+                                                  int rank) {
+    LoadBoxInCluster(to + rank * (kKeyBytes / 2), &problem.key, full, 0,
+                     tile * kKeys + rank * (kKeys / 2), at.head, at.batch, kAllBlocks);
+  }
+  static __device__ __forceinline__ void LoadValues(const Problem& problem, uint32_t to,
+                                                    uint32_t full, int tile, const Tile& at,
+                                                    int rank) {
+#pragma unroll
+    for (int box = 0; box < kKeys / kValueBoxKeys; ++box) {
+      LoadBoxInCluster(to + box * kValueBoxBytes + rank * (kValueBoxBytes / 2), &problem.value,
+                       full, tile * kKeys + box * kValueBoxKeys, rank * (kHeadDim / 2), at.head,
+                       at.batch, kAllBlocks);
+    }
+  }
+  // As Bf16Form::Compute of attention_sm90.cu.
+  static __device__ __forceinline__ void Compute(const Problem& problem,
+                                                 const SharedMemory<IntegerForm>& shared, int rank,
+                                                 int first, int step, int group);
+};
+
+// The matrix descriptor of values, whose rows of 64 bytes TMA has swizzled; groups of eight rows
+// are 512 bytes apart.
+__device__ __forceinline__ uint64_t ValueMatrixAt(uint32_t address) {
+  constexpr uint64_t kSwizzle64 = uint64_t{2} << 62;
+  constexpr uint64_t kRowsApart = 512;
+  return kSwizzle64 | (kRowsApart >> 4 << 32) | ((address & 0x3FFFF) >> 4);
+}
+
+// The scales of a thread's two rows, and of the keys that they meet.
+class RowScales {
+ public:
+  __device__ __forceinline__ RowScales(const Problem& problem, const Tile& at, int group) {
+    const int row = at.row + group * kGroupRows + static_cast<int>(threadIdx.x) / 32 % 4 * 16 +
+                    static_cast<int>(threadIdx.x) % 32 / 4;
+    const int64_t head = static_cast<int64_t>(at.batch) * problem.heads + at.head;
+    const float* const of_head = problem.query_scales + head * problem.query_scale_stride;
+    upper_ = row < problem.queries ? of_head[row] * problem.scale : 0.f;
+    lower_ = row + 8 < problem.queries ? of_head[row + 8] * problem.scale : 0.f;
+    keys_ = problem.key_scales + head * problem.key_tiles;
+  }
+  __device__ __forceinline__ float upper() const { return upper_; }
+  __device__ __forceinline__ float lower() const { return lower_; }
+  __device__ __forceinline__ float OfTile(int tile) const { return keys_[tile]; }
+
+ private:
+  float upper_, lower_;
+  const float* keys_;
+};
+
+// Makes values of mean codes.
+__device__ __forceinline__ void ToValues(const Problem& problem, const Tile& at,
+                                         float (&out)[kOutputs]) {
+  const int64_t head = static_cast<int64_t>(at.batch) * problem.heads + at.head;
+  const int64_t first = head * kHeadDim + 2 * (static_cast<int>(threadIdx.x) % 4);
+#pragma unroll
+  for (int i = 0; i < kOutputs; i += 4) {
+    const auto scales = *reinterpret_cast<const float2*>(problem.value_scales + first + 2 * i);
+    const auto means = *reinterpret_cast<const float2*>(problem.value_means + first + 2 * i);
+#pragma unroll
+    for (int row = 0; row < 2; ++row) {
+      float& even = out[i + 2 * row];
+      float& odd = out[i + 2 * row + 1];
+      even = fmaf(even - static_cast<float>(kMeanValueCode), scales.x, means.x);
+      odd = fmaf(odd - static_cast<float>(kMeanValueCode), scales.y, means.y);
+    }
+  }
+}
+
+__device__ __forceinline__ void IntegerForm::Compute(const Problem& problem,
+                                                     const SharedMemory<IntegerForm>& shared,
+                                                     int rank, int first, int step, int group) {
+  using Form = IntegerForm;
+  const int lane = threadIdx.x % 32;
+  const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
+  const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
+  const uint64_t value_matrix = ValueMatrixAt(shared.Values());
+  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
+  const uint32_t barriers = shared.Barrier(0, 0);
+  const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
+  const auto release = [&](uint32_t empty) {
+    if (lane < kClusterBlocks) BarrierArriveInCluster(empty + to_block);
+  };
+  const auto take_turn = [&] { NamedSync<kGroups * kWarpGroup>(1 + group); };
+  const auto give_turn = [&] { NamedArrive<kGroups * kWarpGroup>(2 - group); };
+
+  Ring<Form::kStages> key, value;
+  uint32_t query_parity = 0;
+  int scores[Form::kScores];
+  int sums[kOutputs];
+  float out[kOutputs];
+  uint32_t probabilities[Form::kSteps][4];
+  RoundedSoftmax<Form> softmax(scores, probabilities, sums, out);
+
+  const auto multiply_keys = [&] {
+    const uint64_t keys = key_matrix + key.stage * MatrixStep(Form::kKeyBytes);
+#pragma unroll
+    for (int i = 0; i < kHeadDim / 32; ++i) {
+      Product64x128(scores, query_matrix + MatrixStep(i * 32), keys + MatrixStep(i * 32), i > 0);
+    }
+    ProductCommit();
+  };
+  const auto multiply_values = [&](int i) {
+    const uint64_t values = value_matrix + value.stage * MatrixStep(Form::kValueBytes);
+    Product64x128(sums, probabilities[i], values + MatrixStep(i / 2 * kValueBoxBytes + i % 2 * 32),
+                  i > 0);
+  };
+
+  if (group == 1) give_turn();
+  for (int tile = first; tile < problem.tiles; tile += step) {
+    const Tile at = Locate(problem, tile, rank);
+    const RowScales scales(problem, at, group);
+    float key_scale = scales.OfTile(problem.key_tiles - 1);
+    BarrierWait(WAN_BARRIER(query_full, group), query_parity);
+    query_parity ^= 1;
+
+    // Begin with the last tile of keys, because only that one may be incomplete.
+    take_turn();
+    BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
+    ProductFence();
+    multiply_keys();
+    give_turn();
+    softmax.SetScale(scales.upper() * key_scale, scales.lower() * key_scale);
+    ProductWait<0>();
+    Pin(scores);
+    release(WAN_BARRIER(key_empty, key.stage));
+    key.Next();
+    softmax.First(problem.keys - (problem.key_tiles - 1) * Form::kKeys);
+
+#pragma unroll 1
+    for (int i = problem.key_tiles - 1; i > 0; --i) {
+      key_scale = scales.OfTile(i - 1);
+      take_turn();
+      BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
+      Pin(probabilities);
+      ProductFence();
+      multiply_keys();
+      BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
+      // A warp that issues a product stalls until its earlier products are nearly done. So the
+      // search for the maximum runs between products.
+      ProductFence();
+      multiply_values(0);
+      ProductCommit();
+      softmax.SetScale(scales.upper() * key_scale, scales.lower() * key_scale);
+      ProductWait<1>();
+      Pin(scores);
+      release(WAN_BARRIER(key_empty, key.stage));
+      key.Next();
+      Unroll<Form::kSearchSlots>([&](auto slot) {
+        constexpr int j = decltype(slot)::value;
+        softmax.template SearchMaximum<Form::kSearchSlots, j>();
+        if (j == Form::kSearchSlots - 1) give_turn();
+        ProductFence();
+        multiply_values(1 + j);
+      });
+      ProductCommit();
+      softmax.UpdateMaximum();
+      ProductWait<0>();
+      Pin(sums);
+      Pin(probabilities);
+      release(WAN_BARRIER(value_empty, value.stage));
+      value.Next();
+      softmax.Next();
+    }
+    __syncwarp();
+    if (lane == 0) BarrierArrive(WAN_BARRIER(query_empty, group));
+
+    take_turn();
+    BarrierWait(WAN_BARRIER(value_full, value.stage), value.parity);
+    Pin(probabilities);
+    ProductFence();
+#pragma unroll
+    for (int j = 0; j < Form::kSteps; ++j) multiply_values(j);
+    ProductCommit();
+    give_turn();
+    ProductWait<0>();
+    Pin(sums);
+    release(WAN_BARRIER(value_empty, value.stage));
+    value.Next();
+    softmax.Finish();
+    ToValues(problem, at, out);
+    WriteRows(problem, at, group, out, 1.f, 1.f);
+  }
+  // Wait for the other group's last arrival, so that no arrival stays pending.
+  if (group == 0) take_turn();
+}
+
+// Makes a TMA descriptor of RoundedValues::codes. Returns false if the driver refuses.
+bool DescribeValues(const at::Tensor& codes, CUtensorMap& map) {
+  static const EncodeTensorMap encode = FindEncodeTensorMap();
+  const cuuint64_t sizes[4] = {
+      static_cast<cuuint64_t>(codes.size(3)), static_cast<cuuint64_t>(codes.size(2)),
+      static_cast<cuuint64_t>(codes.size(1)), static_cast<cuuint64_t>(codes.size(0))};
+  const cuuint64_t strides[3] = {sizes[0], sizes[0] * sizes[1], sizes[0] * sizes[1] * sizes[2]};
+  const cuuint32_t box[4] = {kValueBoxKeys, kHeadDim / kClusterBlocks, 1, 1};
+  const cuuint32_t ones[4] = {1, 1, 1, 1};
+  return encode != nullptr &&
+         encode(&map, CU_TENSOR_MAP_DATA_TYPE_UINT8, 4, const_cast<void*>(codes.const_data_ptr()),
+                sizes, strides, box, ones, CU_TENSOR_MAP_INTERLEAVE_NONE, CU_TENSOR_MAP_SWIZZLE_64B,
+                CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+                CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
+}
+
+}  // namespace
+}  // namespace sm90
+
 namespace {
 
 using namespace sm90;
 
-constexpr int kWarpSize = 32;
-constexpr int kRoundingWarps = 8;
-constexpr int kRoundingThreads = kRoundingWarps * kWarpSize;
-constexpr int kLaneChannels = kHeadDim / kWarpSize;
-constexpr float kLargestCode = 127;
-// Rows of a tile that one warp rounds.
-constexpr int kWarpRows = static_cast<int>(kRoundedKeyTile) / kRoundingWarps;
-
-// Rows [batch, row, head, 128] of bf16, whose codes take the place of their first 128 bytes.
-struct Heads {
-  __nv_bfloat16* data;
-  int64_t batch_stride, row_stride, head_stride;  // in elements
-  int rows, heads;
-};
-
-// The mean of each channel over `keys`, [batch, head, 128]: one block per head and batch entry. The
-// order of the sum depends on nothing but the number of rows.
-__global__ void __launch_bounds__(1024) MeanKernel(Heads keys, float* mean) {
-  constexpr int kParts = 1024 / kHeadDim;
-  __shared__ float sums[kParts][kHeadDim];
-  const int channel = threadIdx.x % kHeadDim;
-  const int part = threadIdx.x / kHeadDim;
-  const __nv_bfloat16* const from =
-      keys.data + blockIdx.y * keys.batch_stride + blockIdx.x * keys.head_stride + channel;
-  float sum = 0;
-  for (int row = part; row < keys.rows; row += kParts) {
-    sum += __bfloat162float(from[row * keys.row_stride]);
-  }
-  sums[part][channel] = sum;
-  __syncthreads();
-  if (part != 0) return;
-#pragma unroll
-  for (int i = 1; i < kParts; ++i) sum += sums[i][channel];
-  mean[(static_cast<int64_t>(blockIdx.y) * keys.heads + blockIdx.x) * kHeadDim + channel] =
-      sum / static_cast<float>(keys.rows);
-}
-
-struct Row {
-  float values[kLaneChannels];  // neighbouring channels
-};
-
-// Multiplies a row, which a warp holds, by the orthonormal Hadamard matrix.
-__device__ __forceinline__ void Rotate(Row& row) {
-  float(&v)[kLaneChannels] = row.values;
-#pragma unroll
-  for (int distance = 1; distance < kLaneChannels; distance *= 2) {
-#pragma unroll
-    for (int i = 0; i < kLaneChannels; ++i) {
-      if ((i & distance) != 0) continue;
-      const float low = v[i];
-      const float high = v[i + distance];
-      v[i] = low + high;
-      v[i + distance] = low - high;
-    }
-  }
-  const int lane = threadIdx.x % kWarpSize;
-#pragma unroll
-  for (int distance = 1; distance < kWarpSize; distance *= 2) {
-#pragma unroll
-    for (int i = 0; i < kLaneChannels; ++i) {
-      const float other = __shfl_xor_sync(~0u, v[i], distance);
-      v[i] = (lane & distance) != 0 ? other - v[i] : v[i] + other;
-    }
-  }
-#pragma unroll
-  for (int i = 0; i < kLaneChannels; ++i) v[i] *= 0.08838834764831845f;  // 1 / sqrt(128)
-}
-
-__device__ __forceinline__ float LargestOf(const Row& row) {
-  float largest = 0;
-#pragma unroll
-  for (int i = 0; i < kLaneChannels; ++i) largest = fmaxf(largest, fabsf(row.values[i]));
-  return largest;
-}
-
-__device__ __forceinline__ float WarpMaximum(float value) {
-#pragma unroll
-  for (int distance = kWarpSize / 2; distance > 0; distance /= 2) {
-    value = fmaxf(value, __shfl_xor_sync(~0u, value, distance));
-  }
-  return value;
-}
-
-__device__ __forceinline__ void StoreCodes(const Row& row, float inverse, void* to) {
-  char4 codes;
-  codes.x = static_cast<signed char>(__float2int_rn(row.values[0] * inverse));
-  codes.y = static_cast<signed char>(__float2int_rn(row.values[1] * inverse));
-  codes.z = static_cast<signed char>(__float2int_rn(row.values[2] * inverse));
-  codes.w = static_cast<signed char>(__float2int_rn(row.values[3] * inverse));
-  static_cast<char4*>(to)[threadIdx.x % kWarpSize] = codes;
-}
-
-// Codes cannot be NaN or infinite, but scales can: the scale of rows that have a value which is not
-// finite is NaN, and so are all scores that are computed with them.
-__device__ __forceinline__ float ScaleOf(float largest, bool finite, float factor) {
-  return finite ? largest * factor : NAN;
-}
-
-// A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the rows lose `mean` and
-// share a scale, [batch, head, tile]. Otherwise each row has a scale of its own, [batch, head,
-// row]. A scale is the largest magnitude times `factor`.
-template <bool kByTile>
-__global__ void __launch_bounds__(kRoundingThreads)
-    RoundHeadsKernel(Heads heads, const float* mean, float factor, float* scales) {
-  static_assert(kLaneChannels == 4, "a lane loads 8 bytes and stores 4");
-  __shared__ float shared[kRoundingWarps];
-  const int lane = threadIdx.x % kWarpSize;
-  const int warp = threadIdx.x / kWarpSize;
-  const int64_t head = static_cast<int64_t>(blockIdx.z) * heads.heads + blockIdx.y;
-  __nv_bfloat16* const data =
-      heads.data + blockIdx.z * heads.batch_stride + blockIdx.y * heads.head_stride;
-  const int first = blockIdx.x * static_cast<int>(kRoundedKeyTile) + warp;
-  float subtracted[kLaneChannels] = {};
-  if (kByTile) {
-#pragma unroll
-    for (int i = 0; i < kLaneChannels; ++i) {
-      subtracted[i] = mean[head * kHeadDim + lane * kLaneChannels + i];
-    }
-  }
-  Row rows[kWarpRows];
-  float largest = 0;
-  bool finite = true;
-#pragma unroll
-  for (int r = 0; r < kWarpRows; ++r) {
-    const int row = first + r * kRoundingWarps;
-    uint2 bits = {};
-    if (row < heads.rows) {
-      bits = *reinterpret_cast<const uint2*>(data + row * heads.row_stride + lane * kLaneChannels);
-    }
-    rows[r].values[0] = __uint_as_float(bits.x << 16) - subtracted[0];
-    rows[r].values[1] = __uint_as_float(bits.x & 0xffff0000u) - subtracted[1];
-    rows[r].values[2] = __uint_as_float(bits.y << 16) - subtracted[2];
-    rows[r].values[3] = __uint_as_float(bits.y & 0xffff0000u) - subtracted[3];
-    Rotate(rows[r]);
-    if (row >= heads.rows) continue;
-    // The rotation gives every value of a row a part of what is not finite.
-    const bool row_is_finite = isfinite(rows[r].values[0]);
-    if (kByTile) {
-      largest = fmaxf(largest, LargestOf(rows[r]));
-      finite = finite && row_is_finite;
-      continue;
-    }
-    const float of_row = WarpMaximum(LargestOf(rows[r]));
-    if (lane == 0) scales[head * heads.rows + row] = ScaleOf(of_row, row_is_finite, factor);
-    StoreCodes(rows[r], of_row == 0 ? 0.f : kLargestCode / of_row, data + row * heads.row_stride);
-  }
-  if (!kByTile) return;
-  largest = WarpMaximum(largest);
-  if (lane == 0) shared[warp] = largest;
-  const bool all_finite = __syncthreads_and(finite) != 0;
-#pragma unroll
-  for (int i = 0; i < kRoundingWarps; ++i) largest = fmaxf(largest, shared[i]);
-  if (threadIdx.x == 0) {
-    scales[head * gridDim.x + blockIdx.x] = ScaleOf(largest, all_finite, factor);
-  }
-  const float inverse = largest == 0 ? 0.f : kLargestCode / largest;
-#pragma unroll
-  for (int r = 0; r < kWarpRows; ++r) {
-    const int row = first + r * kRoundingWarps;
-    if (row < heads.rows) StoreCodes(rows[r], inverse, data + row * heads.row_stride);
-  }
-}
-
-Heads ToHeads(const at::Tensor& t) {
-  return {static_cast<__nv_bfloat16*>(t.mutable_data_ptr()),
-          t.stride(0),
-          t.stride(1),
-          t.stride(2),
-          static_cast<int>(t.size(1)),
-          static_cast<int>(t.size(2))};
-}
-
-dim3 RoundingGrid(const at::Tensor& t) {
-  return {static_cast<unsigned>((t.size(1) + kRoundedKeyTile - 1) / kRoundedKeyTile),
-          static_cast<unsigned>(t.size(2)), static_cast<unsigned>(t.size(0))};
-}
-
-void RoundQueriesCuda(const at::Tensor& query, const RoundedHeads& out) {
-  const c10::cuda::CUDAGuard guard(query.device());
-  const auto factor = static_cast<float>(1 / (kLargestCode * std::sqrt(double{kHeadDim})));
-  RoundHeadsKernel</*kByTile=*/false>
-      <<<RoundingGrid(query), kRoundingThreads, 0, c10::cuda::getCurrentCUDAStream()>>>(
-          ToHeads(query), nullptr, factor, out.scales.mutable_data_ptr<float>());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-}
-
-void RoundKeysCuda(const at::Tensor& key, const at::Tensor& averaged, const RoundedHeads& out) {
-  const c10::cuda::CUDAGuard guard(key.device());
-  const at::Tensor mean =
-      at::empty({key.size(0), key.size(2), kHeadDim}, key.options().dtype(at::kFloat));
-  const auto stream = c10::cuda::getCurrentCUDAStream();
-  const dim3 heads(static_cast<unsigned>(key.size(2)), static_cast<unsigned>(key.size(0)));
-  MeanKernel<<<heads, 1024, 0, stream>>>(ToHeads(averaged), mean.mutable_data_ptr<float>());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
-  RoundHeadsKernel</*kByTile=*/true><<<RoundingGrid(key), kRoundingThreads, 0, stream>>>(
-      ToHeads(key), mean.const_data_ptr<float>(), 1 / kLargestCode,
-      out.scales.mutable_data_ptr<float>());
-  C10_CUDA_KERNEL_LAUNCH_CHECK();
+bool FitValues(const RoundedValues& value, const at::Tensor& keys) {
+  const at::Tensor& codes = value.codes;
+  const int64_t tiles = (keys.size(1) + kRoundedKeyTile - 1) / kRoundedKeyTile;
+  return codes.is_contiguous() && codes.is_cuda() && codes.scalar_type() == at::kByte &&
+         codes.dim() == 4 && codes.size(0) == keys.size(0) && codes.size(1) == keys.size(2) &&
+         codes.size(2) == kHeadDim && codes.size(3) == tiles * kRoundedKeyTile &&
+         value.scales.is_contiguous() && value.means.is_contiguous();
 }
 
 bool RoundedAttentionCuda(const RoundedHeads& query, const RoundedHeads& key,
-                          const at::Tensor& value, at::Tensor& out) {
+                          const RoundedValues& value, at::Tensor& out) {
   const bool supported =
       HasRowsOfHeads(query.codes, at::kChar) && HasRowsOfHeads(key.codes, at::kChar) &&
-      HasRowsOfHeads(value, at::kBFloat16) && HasRowsOfHeads(out, at::kBFloat16) &&
-      out.is_contiguous() && out.sizes() == query.codes.sizes() &&
-      key.codes.sizes() == value.sizes() && key.codes.size(0) == query.codes.size(0) &&
+      FitValues(value, key.codes) && HasRowsOfHeads(out, at::kBFloat16) && out.is_contiguous() &&
+      out.sizes() == query.codes.sizes() && key.codes.size(0) == query.codes.size(0) &&
       key.codes.size(2) == query.codes.size(2) && key.scales.is_contiguous() &&
       query.scales.stride(2) == 1 &&
       (query.scales.size(0) == 1 ||
        query.scales.stride(0) == query.scales.size(1) * query.scales.stride(1)) &&
-      GetCudaOps().compute_capability(value.get_device()) == 90;
+      GetCudaOps().compute_capability(out.get_device()) == 90;
   Problem problem = {};
   if (!supported || !DescribeTensor(query.codes, kGroupRows, problem.query) ||
       !DescribeTensor(key.codes, IntegerForm::kKeys / kClusterBlocks, problem.key) ||
-      !DescribeTensor(value, IntegerForm::kKeys, problem.value) ||
+      !DescribeValues(value.codes, problem.value) ||
       !FillProblem<IntegerForm>(query.codes, key.codes, out, problem)) {
     return false;
   }
   problem.scale = static_cast<float>(std::log2(std::exp(1.0)));
   problem.query_scales = query.scales.const_data_ptr<float>();
   problem.key_scales = key.scales.const_data_ptr<float>();
+  problem.value_scales = value.scales.const_data_ptr<float>();
+  problem.value_means = value.means.const_data_ptr<float>();
   problem.query_scale_stride = query.scales.stride(1);
   LaunchAttention<IntegerForm>(out, problem);
   return true;
 }
 
-const bool kRegistered =
-    (GetCudaOps().round_queries = &RoundQueriesCuda, GetCudaOps().round_keys = &RoundKeysCuda,
-     GetCudaOps().rounded_attention = &RoundedAttentionCuda, true);
+const bool kRegistered = (GetCudaOps().rounded_attention = &RoundedAttentionCuda, true);
 
 }  // namespace
 }  // namespace wan

@@ -80,6 +80,13 @@ __device__ __forceinline__ void StoreMatrices(uint32_t to, const uint32_t (&v)[4
   WAN_REGISTERS_8(c, d, i), WAN_REGISTERS_8(c, d, i + 8), WAN_REGISTERS_8(c, d, i + 16), \
       WAN_REGISTERS_8(c, d, i + 24)
 
+#define WAN_NAMES_64                                                            \
+  "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, " \
+  "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, " \
+  "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, " \
+  "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, " \
+  "%62, %63"
+
 // d[64 x 128] (+)= a[64 x 32] * b[128 x 32]^T in e4m3, both in shared memory. For every eight
 // columns of d, a thread holds two neighbours in one row and two in the row eight below.
 __device__ __forceinline__ void Product64x128(float (&d)[64], uint64_t a, uint64_t b,
@@ -88,40 +95,43 @@ __device__ __forceinline__ void Product64x128(float (&d)[64], uint64_t a, uint64
       "{\n"
       ".reg .pred p;\n"
       "setp.ne.b32 p, %66, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-      "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
-      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-      "%62, %63"
+      "wgmma.mma_async.sync.aligned.m64n128k32.f32.e4m3.e4m3 {" WAN_NAMES_64
       "}, %64, %65, p, 1, 1;\n"
       "}\n"
       : WAN_REGISTERS_32("+f", d, 0), WAN_REGISTERS_32("+f", d, 32)
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// d[64 x 192] (+)= a[64 x 32] * b[192 x 32]^T in signed 8-bit integers, both in shared memory; laid
-// out as above.
-__device__ __forceinline__ void Product64x192(int (&d)[96], uint64_t a, uint64_t b,
+// The same in signed integers.
+__device__ __forceinline__ void Product64x128(int (&d)[64], uint64_t a, uint64_t b,
                                               int accumulate) {
   asm volatile(
       "{\n"
       ".reg .pred p;\n"
-      "setp.ne.b32 p, %98, 0;\n"
-      "wgmma.mma_async.sync.aligned.m64n192k32.s32.s8.s8 {"
-      "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, %16, "
-      "%17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31, "
-      "%32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, "
-      "%47, %48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, "
-      "%62, %63, %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, "
-      "%77, %78, %79, %80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, "
-      "%92, %93, %94, %95"
-      "}, %96, %97, p;\n"
+      "setp.ne.b32 p, %66, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k32.s32.s8.s8 {" WAN_NAMES_64
+      "}, %64, %65, p;\n"
       "}\n"
-      : WAN_REGISTERS_32("+r", d, 0), WAN_REGISTERS_32("+r", d, 32), WAN_REGISTERS_32("+r", d, 64)
+      : WAN_REGISTERS_32("+r", d, 0), WAN_REGISTERS_32("+r", d, 32)
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
+// The same in unsigned integers with `a` in registers. Of every 16 columns of `a`, a thread holds
+// in one register those of two pairs that it has of d.
+__device__ __forceinline__ void Product64x128(int (&d)[64], const uint32_t (&a)[4], uint64_t b,
+                                              int accumulate) {
+  asm volatile(
+      "{\n"
+      ".reg .pred p;\n"
+      "setp.ne.b32 p, %69, 0;\n"
+      "wgmma.mma_async.sync.aligned.m64n128k32.s32.u8.u8 {" WAN_NAMES_64
+      "}, {%64, %65, %66, %67}, %68, p;\n"
+      "}\n"
+      : WAN_REGISTERS_32("+r", d, 0), WAN_REGISTERS_32("+r", d, 32)
+      : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b), "r"(accumulate));
+}
+
+#undef WAN_NAMES_64
 #undef WAN_REGISTERS_32
 #undef WAN_REGISTERS_8
 

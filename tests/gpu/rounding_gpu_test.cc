@@ -154,7 +154,7 @@ class RoundedAttentionGpuTest : public testing::Test {
 };
 
 TEST_F(RoundedAttentionGpuTest, HeadsAreRoundedAsByTheReference) {
-  for (const int64_t tokens : {1, 191, 192, 1500}) {
+  for (const int64_t tokens : {1, 127, 128, 1500}) {
     const Inputs in = Packed(2, tokens, 3);
     at::Tensor query = in.query.cpu();
     at::Tensor key = in.key.cpu();
@@ -171,6 +171,13 @@ TEST_F(RoundedAttentionGpuTest, HeadsAreRoundedAsByTheReference) {
                 2e-3)
           << tokens;
     }
+    const RoundedValues expected = RoundValuesReference(in.value.cpu());
+    const RoundedValues rounded = RoundValues(in.value);
+    EXPECT_LE(RelativeError(rounded.means.cpu(), expected.means), 1e-5) << tokens;
+    EXPECT_LE(RelativeError(rounded.scales.cpu(), expected.scales), 1e-5) << tokens;
+    EXPECT_LE(RelativeError(rounded.codes.cpu().to(at::kFloat), expected.codes.to(at::kFloat)),
+              2e-3)
+        << tokens;
   }
 }
 
@@ -185,35 +192,44 @@ TEST_F(RoundedAttentionGpuTest, EqualsTheReference) {
     ASSERT_TRUE(RoundsAttention(in.query, in.key));
     const RoundedHeads query = RoundQueries(in.query);
     const RoundedHeads key = RoundKeys(in.key);
+    const RoundedValues value = RoundValues(in.value);
     at::Tensor actual = at::empty(in.value.sizes(), in.value.options());
-    ASSERT_TRUE(GetCudaOps().rounded_attention(query, key, in.value, actual));
+    ASSERT_TRUE(GetCudaOps().rounded_attention(query, key, value, actual));
     at::Tensor expected = at::empty(in.value.sizes());
     RoundedAttentionReference({query.codes.cpu(), query.scales.cpu()},
-                              {key.codes.cpu(), key.scales.cpu()}, in.value.cpu(), expected);
+                              {key.codes.cpu(), key.scales.cpu()},
+                              {value.codes.cpu(), value.scales.cpu(), value.means.cpu()}, expected);
     EXPECT_LE(RelativeError(actual.cpu(), expected), 5e-3) << tokens << " tokens";
     // A part has the same bits as the whole.
     at::Tensor part = at::empty({batch, tokens - 256, heads, 128}, in.value.options());
-    ASSERT_TRUE(
-        GetCudaOps().rounded_attention(query.Queries(256, tokens - 256), key, in.value, part));
+    ASSERT_TRUE(GetCudaOps().rounded_attention(query.Queries(256, tokens - 256), key, value, part));
     if (batch == 1) EXPECT_TRUE(at::equal(part, actual.narrow(1, 256, tokens - 256)));
   }
 }
 
 TEST_F(RoundedAttentionGpuTest, ShowsWhatIsNotFinite) {
-  for (const bool in_query : {true, false}) {
-    Inputs in = Packed(1, 1200, 2);
-    (in_query ? in.query : in.key)
-        .select(1, 700)
-        .select(1, 1)
-        .select(1, 5)
-        .fill_(std::numeric_limits<double>::quiet_NaN());
-    const RoundedHeads query = RoundQueries(in.query);
-    at::Tensor out = at::empty(in.value.sizes(), in.value.options());
-    RoundedAttentionInto(query, RoundKeys(in.key), in.value, out);
-    const at::Tensor finite = out.isfinite();
-    EXPECT_TRUE(finite.select(2, 0).all().item().toBool());
-    EXPECT_FALSE(finite.select(2, 1).select(1, 700).any().item().toBool());
-    EXPECT_EQ(finite.select(2, 1).select(1, 0).all().item().toBool(), in_query);
+  // In the first, a middle and the last tile of keys.
+  for (const int64_t token : {3, 700, 1199}) {
+    for (const int input : {0, 1, 2}) {
+      Inputs in = Packed(1, 1200, 2);
+      at::Tensor& spoilt = input == 0 ? in.query : input == 1 ? in.key : in.value;
+      spoilt.select(1, token).select(1, 1).select(1, 5).fill_(
+          std::numeric_limits<double>::quiet_NaN());
+      const RoundedHeads query = RoundQueries(in.query);
+      at::Tensor out = at::empty(in.value.sizes(), in.value.options());
+      RoundedAttentionInto(query, RoundKeys(in.key), RoundValues(in.value), out);
+      const at::Tensor finite = out.isfinite();
+      EXPECT_TRUE(finite.select(2, 0).all().item().toBool());
+      const at::Tensor spoilt_head = finite.select(2, 1).select(0, 0);  // [tokens, 128]
+      if (input == 0) {
+        EXPECT_FALSE(spoilt_head.select(0, token).any().item().toBool());
+        EXPECT_TRUE(spoilt_head.select(0, 100).all().item().toBool());
+      } else if (input == 1) {
+        EXPECT_FALSE(spoilt_head.any().item().toBool()) << token;
+      } else {
+        EXPECT_FALSE(spoilt_head.select(1, 5).any().item().toBool()) << token;
+      }
+    }
   }
 }
 
@@ -223,7 +239,7 @@ TEST_F(RoundedAttentionGpuTest, GivesTheSameBitsAtEveryRun) {
     Inputs in = Packed(1, 2345, 12);
     const RoundedHeads query = RoundQueries(in.query);
     at::Tensor out = at::empty(in.value.sizes(), in.value.options());
-    RoundedAttentionInto(query, RoundKeys(in.key), in.value, out);
+    RoundedAttentionInto(query, RoundKeys(in.key), RoundValues(in.value), out);
     if (i == 0) first = out;
     ASSERT_TRUE(at::equal(out, first)) << "run " << i;
   }

@@ -146,11 +146,16 @@ uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t 
   const int64_t columns = std::max(3 * config.dim, config.ffn_dim);
   MemoryWalk walk;
   const auto inputs = walk.Take(rows * kFp32);
-  const auto codes = walk.Take(columns * config.dim);
-  const auto channels = walk.Take(2 * columns * kFp32);  // scales and the bias in fp32
-  const auto outputs = walk.Take(rows * kFp32);
-  // Scales of queries and keys, and the keys' mean.
+  {
+    const auto codes = walk.Take(columns * config.dim);
+    const auto channels = walk.Take(2 * columns * kFp32);  // scales and the bias in fp32
+    const auto outputs = walk.Take(rows * kFp32);
+  }
+  // The attention: scales of queries and keys, the keys' mean; codes, scales, means, largest
+  // magnitudes and what the rounding lost of values.
   const auto heads = walk.Take(2 * rows * config.num_heads * kFp32 + batch * config.dim * kFp32);
+  const int64_t padded = (tokens + kKeysOfTile - 1) / kKeysOfTile * kKeysOfTile;
+  const auto values = walk.Take(batch * padded * config.dim + 5 * batch * config.dim * kFp32);
   return walk.peak();
 }
 

@@ -38,8 +38,12 @@ uint64_t TextPreparationBytes(const TransformerConfig& config, int64_t batch,
 uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t batch,
                       int64_t element_bytes);
 
+// Keys in a tile of the attention of 8 bits (kRoundedKeyTile of engine/ops/rounded_attention.h).
+inline constexpr int64_t kKeysOfTile = 128;
+
 // Returns an upper bound of what a forward of 8 bits (ForwardPolicy) needs besides: the rounded
-// weights of one product, and scales. The rounded activations are where the others would be.
+// weights of one product or the rounded values of the attention, and scales. Other rounded
+// activations are where the exact ones would be.
 uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
 // A forward with more floating-point operations than this is not recorded as a graph

@@ -403,10 +403,13 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, bool eig
   const at::Tensor mixed = at::empty(query.sizes(), query.options());
   RoundedHeads rounded_query;
   RoundedHeads rounded_key;
+  RoundedValues rounded_value;
   if (rounds) {
     rounded_query = RoundQueries(query);
     rounded_key = RoundKeys(key);
+    rounded_value = RoundValues(value);
   }
+  static_assert(kKeysOfTile == kRoundedKeyTile, "RoundingBytes counts whole tiles");
   static_assert(256 % kQueryMultiple == 0, "QueriesAtATime gives multiples of 256");
   for (int64_t i = 0; i < heads.size(0); ++i) {
     const auto video = [i](const at::Tensor& t) { return t.narrow(0, i, 1); };
@@ -417,7 +420,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Mix(const at::Tensor& heads, bool eig
       at::Tensor part = video(mixed).narrow(1, first, count);
       if (rounds) {
         RoundedAttentionInto(rounded_query.Video(i).Queries(first, count), rounded_key.Video(i),
-                             video(value), part);
+                             rounded_value.Video(i), part);
       } else {
         AttentionInto(video(query).narrow(1, first, count), video(key), video(value), part);
       }

@@ -208,6 +208,7 @@ void Server::State::ServeHttp() {
       {gate->authenticates(), IsLoopback(http->address()), config.http_page},
       clock.Now(),
       clock,
+      absl::Seconds(config.heartbeat_interval),
       [this](std::string_view route, int code, absl::Duration taken) {
         metrics.OnHttpAnswer(route, code, taken);
       }};

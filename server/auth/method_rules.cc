@@ -51,6 +51,7 @@ const std::vector<MethodRule>& MethodRules() {
       {"POST /v1/videos", Role::kUser, kPlans, kAudited},
       {"GET /v1/videos", Role::kViewer, kStore, kNotAudited},
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
+      {"GET /v1/videos/{id}/events", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/content", Role::kViewer, kFiles, kAudited, "id", kOwned},
       {"DELETE /v1/videos/{id}", Role::kUser, kStore, kAudited, "id", kOwned},
       // A viewer may list the models, because the answer has only the names of those that are

@@ -56,6 +56,10 @@ struct HttpAnswer {
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
+  // If it is true, the size of the body is not known: `stream_bytes` is not used, and the body ends
+  // with an empty piece. The server then closes the connection. If the caller goes away earlier,
+  // the server destroys `next_piece` at once, on its thread, and a later piece is dropped.
+  bool unsized = false;
   // The lease of the bytes of the body, which is held until the body is sent.
   Admission::Lease place;
 };

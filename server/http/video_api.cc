@@ -17,6 +17,7 @@
 #include "server/http/page.h"
 #include "server/http/video_content.h"
 #include "server/http/video_deletion.h"
+#include "server/http/video_events.h"
 #include "server/http/video_exchange.h"
 #include "server/http/video_listing.h"
 #include "server/http/video_object.h"
@@ -38,6 +39,14 @@ absl::Status VideoNotFound(std::string_view id) {
   return WithReason(
       absl::NotFoundError(absl::StrCat("there is no video '", std::string(id.substr(0, 100)), "'")),
       kReasonJobNotFound);
+}
+
+// Returns the model of this name, or the only one if the name is empty.
+absl::StatusOr<wan::v1::Model> FindModelOf(const ModelTable& models, std::string_view name) {
+  if (!name.empty()) return models.Get(name);
+  std::vector<wan::v1::Model> all = models.List();
+  if (all.size() != 1) return absl::NotFoundError("the server has several models, or none");
+  return std::move(all.front());
 }
 
 void AppendTo(std::string* text, std::string_view piece) { text->append(piece); }
@@ -206,6 +215,10 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
     case VideoAction::kGet:
       reply(Get(exchange));
       return;
+    case VideoAction::kEvents:
+      reply(VideoEvents(
+          held, {jobs_, admission_, pool_, {options_.clock, timer_, options_.heartbeat_interval}}));
+      return;
     case VideoAction::kContent:
       reply(VideoContent(exchange, jobs_, admission_, pool_));
       return;
@@ -233,7 +246,7 @@ void VideoApi::Create(const std::shared_ptr<VideoExchange>& held, std::string bo
   }
   absl::StatusOr<wan::v1::GenerationRequest> request = ToGenerationRequest(
       *std::move(form), keys.empty() ? std::nullopt : std::optional(keys.front()),
-      [this](std::string_view name) { return jobs_.models().Get(name); });
+      [this](std::string_view name) { return FindModelOf(jobs_.models(), name); });
   if (!request.ok()) return reply(exchange.Failed(request.status()));
   const std::shared_ptr<Call>& call = exchange.call;
   jobs_.Create(

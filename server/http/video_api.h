@@ -14,6 +14,7 @@
 #include "engine/api/clock.h"
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
+#include "server/calls/wake_timer.h"
 #include "server/calls/worker_pool.h"
 #include "server/http/browser_check.h"
 #include "server/http/http_server.h"
@@ -40,6 +41,8 @@ struct VideoApiOptions {
   // When the server started; clients see this as the time at which models were created.
   absl::Time start;
   Clock& clock = SystemClock();
+  // A stream of events gets a heartbeat after this time without an event; zero: never.
+  absl::Duration heartbeat_interval;
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
 
@@ -52,7 +55,8 @@ class VideoApi {
         gatekeeper_(gatekeeper),
         admission_(admission),
         pool_(pool),
-        options_(options) {}
+        options_(options),
+        timer_(options_.clock) {}
 
   // Returns the callbacks for HttpServer::Start.
   HttpCallbacks Callbacks();
@@ -82,6 +86,7 @@ class VideoApi {
   Admission& admission_;
   WorkerPool& pool_;
   const VideoApiOptions options_;
+  WakeTimer timer_;  // wakes watchers for heartbeats
 };
 
 }  // namespace wan::server

@@ -32,14 +32,6 @@ std::string_view StatusOf(wan::v1::JobState state) {
   }
 }
 
-// Returns the progress in percent; only the decoding is left when all steps are done.
-int ProgressOf(const wan::v1::Job& job) {
-  if (job.state() == wan::v1::JOB_STATE_COMPLETED) return kWhole;
-  const wan::v1::StepProgress& progress = job.progress();
-  if (progress.total() <= 0) return 0;
-  return std::min(kWhole - 1, kWhole * progress.step() / progress.total());
-}
-
 json ErrorOf(const wan::v1::Job& job) {
   const bool cancelled = job.state() == wan::v1::JOB_STATE_CANCELLED;
   if (!cancelled && job.state() != wan::v1::JOB_STATE_FAILED) return nullptr;
@@ -95,27 +87,58 @@ const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
   return job.artifacts().empty() ? nullptr : &job.artifacts(0);
 }
 
+json ShapeOf(const wan::v1::GenerationRequest& request) {
+  return {{"size", absl::StrCat(request.width(), "x", request.height())},
+          {"num_frames", request.num_frames()},
+          {"fps", request.fps()}};
+}
+
+json SamplingOf(const wan::v1::GenerationRequest& request) {
+  // In the contract low noise comes first.
+  const auto& scales = request.guidance_scale();
+  json loras = json::array();
+  for (const wan::v1::LoraScale& lora : request.loras()) {
+    json named = {{"name", lora.name()}};
+    if (lora.has_scale()) named["scale"] = lora.scale();
+    if (lora.has_high_scale()) named["high_scale"] = lora.high_scale();
+    if (lora.has_low_scale()) named["low_scale"] = lora.low_scale();
+    loras.push_back(std::move(named));
+  }
+  return {{"quality", std::string(QualityOf(request))},
+          {"negative_prompt", request.negative_prompt()},
+          {"guidance_scale", scales.empty() ? json(nullptr) : json(*scales.rbegin())},
+          {"guidance_scale_2", scales.size() < 2 ? json(nullptr) : json(scales[0])},
+          {"flow_shift", request.shift()},
+          {"loras", std::move(loras)}};
+}
+
+int ProgressOf(const wan::v1::Job& job) {
+  if (job.state() == wan::v1::JOB_STATE_COMPLETED) return kWhole;
+  const wan::v1::StepProgress& progress = job.progress();
+  if (progress.total() <= 0) return 0;
+  return std::min(kWhole - 1, kWhole * progress.step() / progress.total());
+}
+
 json VideoOf(const wan::v1::Job& job) {
   const wan::v1::GenerationRequest& request = job.request();
-  return {{"id", VideoIdOf(job.name())},
-          {"object", "video"},
-          {"model", request.model()},
-          {"status", StatusOf(job.state())},
-          {"progress", ProgressOf(job)},
-          {"created_at", job.create_time().seconds()},
-          {"completed_at", TimeOf(job.has_end_time(), job.end_time())},
-          {"expires_at", TimeOf(job.has_expire_time(), job.expire_time())},
-          {"error", ErrorOf(job)},
-          {"prompt", request.prompt()},
-          {"remixed_from_video_id", nullptr},
-          {"input_reference", InputReferenceOf(job)},
-          {"size", absl::StrCat(request.width(), "x", request.height())},
-          {"seconds", SecondsOf(request)},
-          {"num_frames", request.num_frames()},
-          {"fps", request.fps()},
-          {"num_inference_steps", request.steps()},
-          {"quality", std::string(QualityOf(request))},
-          {"seed", request.seed()}};
+  json video = {{"id", VideoIdOf(job.name())},
+                {"object", "video"},
+                {"model", request.model()},
+                {"status", StatusOf(job.state())},
+                {"progress", ProgressOf(job)},
+                {"created_at", job.create_time().seconds()},
+                {"completed_at", TimeOf(job.has_end_time(), job.end_time())},
+                {"expires_at", TimeOf(job.has_expire_time(), job.expire_time())},
+                {"error", ErrorOf(job)},
+                {"prompt", request.prompt()},
+                {"remixed_from_video_id", nullptr},
+                {"input_reference", InputReferenceOf(job)},
+                {"seconds", SecondsOf(request)},
+                {"num_inference_steps", request.steps()},
+                {"seed", request.seed()}};
+  video.update(ShapeOf(request));
+  video.update(SamplingOf(request));
+  return video;
 }
 
 json ModelObject(std::string_view name, absl::Time created) {

@@ -79,4 +79,37 @@ absl::Status CheckContentQuery(std::string_view text) {
                                                  "'; must be video, the only one there is")}});
 }
 
+absl::StatusOr<EventsQuery> ParseEventsQuery(const HttpHead& head) {
+  const absl::StatusOr<Query> query = ParseQuery(head.query);
+  if (!query.ok()) return query.status();
+  if (absl::Status status = CheckQueryNames(*query, {"after", "previews"}); !status.ok()) {
+    return status;
+  }
+  EventsQuery events;
+  std::vector<FieldViolation> violations;
+  const auto take_after = [&](const char* name, std::string_view text) {
+    int64_t sequence = 0;
+    if (absl::SimpleAtoi(std::string(text), &sequence) && sequence >= 0) {
+      events.after = sequence;
+    } else {
+      violations.push_back(
+          {name, "must be the id of an event of this video, a whole number from 0"});
+    }
+  };
+  const std::string_view last = head.First("last-event-id");
+  if (const auto after = query->find("after"); !last.empty()) {
+    take_after("Last-Event-ID", last);
+  } else if (after != query->end()) {
+    take_after("after", after->second);
+  }
+  if (const auto previews = query->find("previews"); previews != query->end()) {
+    events.previews = previews->second == "true";
+    if (!events.previews && previews->second != "false") {
+      violations.push_back({"previews", "must be true or false"});
+    }
+  }
+  if (!violations.empty()) return InvalidFields(violations);
+  return events;
+}
+
 }  // namespace wan::server

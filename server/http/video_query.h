@@ -1,12 +1,14 @@
 // Parses the query parameters of the OpenAI video API.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "server/http/http_server.h"
 
 namespace wan::server {
 
@@ -23,5 +25,16 @@ absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
 // Checks the query of a download, whose only parameter is "variant=video", which may be left out.
 absl::Status CheckContentQuery(std::string_view text);
+
+// What a watcher of a video asks for.
+struct EventsQuery {
+  // Events up to this sequence are not sent; nothing: the state at this moment and later events.
+  std::optional<int64_t> after;
+  bool previews = false;  // whether previews are sent as well
+};
+
+// Parses "after=N&previews=true"; each of the two may be left out. The field Last-Event-ID, which
+// an EventSource sends when it connects again, counts in place of `after`.
+absl::StatusOr<EventsQuery> ParseEventsQuery(const HttpHead& head);
 
 }  // namespace wan::server

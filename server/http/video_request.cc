@@ -16,6 +16,7 @@
 #include "engine/api/request_limits.h"
 #include "engine/api/utf8.h"
 #include "proto/enum_words.h"
+#include "server/conversion/names.h"
 #include "server/http/field_names.h"
 #include "server/http/form_fields.h"
 
@@ -250,13 +251,17 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model) {
   FormFields fields(form);
   wan::v1::GenerationRequest request;
-  if (auto model = fields.Text("model")) request.set_model(*std::move(model));
+  const std::optional<std::string> named = fields.Text("model");
+  if (named.has_value()) request.set_model(*named);
   if (auto prompt = fields.Text("prompt")) request.set_prompt(*std::move(prompt));
   if (auto negative = fields.FullText("negative_prompt")) {
     request.set_negative_prompt(*std::move(negative));
   }
   const absl::StatusOr<wan::v1::Model> found = find_model(request.model());
   const wan::v1::Model* const model = found.ok() ? &*found : nullptr;
+  if (!named.has_value() && model != nullptr) {
+    request.set_model(std::string(BareModelName(model->name())));
+  }
   TakeSize(fields, model, request);
   TakeLength(fields, model, request);
   TakeGuidance(fields, request);
@@ -269,6 +274,10 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
   if (const auto steps = fields.Integer("num_inference_steps",
                                         absl::StrCat("a whole number from 1 to ", kMaxFlowSteps))) {
     request.set_steps(static_cast<int32_t>(*steps));
+  }
+  if (const auto interval = fields.Integer(
+          "preview_interval", "a whole number of steps from 0, which means never", 0)) {
+    request.set_preview_interval(static_cast<int32_t>(*interval));
   }
   if (const auto shift = fields.Number("flow_shift")) request.set_shift(*shift);
   TakeQuality(fields, request);

@@ -13,6 +13,7 @@ constexpr VideoRoute kRoutes[] = {
     {"POST /v1/videos", VideoAction::kCreate},
     {"GET /v1/videos", VideoAction::kList},
     {"GET /v1/videos/{id}", VideoAction::kGet},
+    {"GET /v1/videos/{id}/events", VideoAction::kEvents},
     {"GET /v1/videos/{id}/content", VideoAction::kContent},
     {"DELETE /v1/videos/{id}", VideoAction::kDelete},
     {"GET /v1/models", VideoAction::kModels},

@@ -8,7 +8,7 @@
 
 namespace wan::server {
 
-enum class VideoAction { kPage, kCreate, kList, kGet, kContent, kDelete, kModels, kModel };
+enum class VideoAction { kPage, kCreate, kList, kGet, kEvents, kContent, kDelete, kModels, kModel };
 
 struct VideoRoute {
   std::string_view rule;  // for example "GET /v1/videos/{id}"; the key of the route's MethodRule

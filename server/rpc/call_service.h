@@ -39,7 +39,7 @@
 #include "server/rpc/service_shared.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/stream_heartbeat.h"
+#include "server/calls/stream_heartbeat.h"
 #include "server/rpc/unary_call.h"
 
 namespace wan::server {

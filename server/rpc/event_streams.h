@@ -14,7 +14,7 @@
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/stream_heartbeat.h"
+#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {

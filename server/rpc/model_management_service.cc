@@ -16,7 +16,7 @@
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/stream_heartbeat.h"
+#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/model_management.grpc.pb.h"
 
 namespace wan::server {

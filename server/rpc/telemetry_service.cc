@@ -19,7 +19,7 @@
 #include "server/rpc/health_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
-#include "server/rpc/stream_heartbeat.h"
+#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {

@@ -81,6 +81,21 @@ class HttpServerTest : public ::testing::Test {
           --*left == 0 && head.query == "broken" ? take(absl::InternalError("no file"))
                                                  : take("ab");
         };
+      } else if (head.path == "/unsized") {
+        answer.unsized = true;
+        answer.next_piece = [left = std::make_shared<int>(3), head,
+                             place = std::make_shared<Admission::Lease>(PlaceOf(kLargeBytes)),
+                             this](const HttpAnswer::TakePiece& take) {
+          if (head.query == "silent") {
+            pending_ = take;
+          } else if (head.query == "endless") {
+            take(std::string(size_t{1} << 20, 'x'));
+          } else if (--*left == 0) {
+            head.query == "broken" ? take(absl::InternalError("no event")) : take("");
+          } else {
+            take("some text");
+          }
+        };
       } else {
         answer.body = absl::StrCat(head.method, " ", head.path, " ", head.query, " ", body);
       }
@@ -109,6 +124,7 @@ class HttpServerTest : public ::testing::Test {
   // More than the system takes for a reader that does not read.
   static constexpr size_t kLargeBytes = size_t{32} << 20;
 
+  HttpAnswer::TakePiece pending_;  // of an answer that has no piece to send
   Admission admission_{AdmissionLimits()};
   std::unique_ptr<HttpServer> server_;
   std::atomic<int> answered_ = 0;
@@ -132,6 +148,49 @@ TEST_F(HttpServerTest, AStreamComesInPieces) {
 TEST_F(HttpServerTest, AStreamThatBreaksEndsShort) {
   Start();
   EXPECT_THAT(Ask("GET /stream?broken HTTP/1.1\r\n\r\n"), EndsWith("\r\n\r\nabab"));
+}
+
+TEST_F(HttpServerTest, AnAnswerOfUnknownSizeComesInChunksAndEndsTheConnection) {
+  Start();
+  EXPECT_THAT(Ask("GET /unsized HTTP/1.1\r\n\r\n"),
+              AllOf(HasSubstr("Transfer-Encoding: chunked\r\n"), HasSubstr("Connection: close\r\n"),
+                    Not(HasSubstr("Content-Length")),
+                    EndsWith("\r\n\r\n9\r\nsome text\r\n9\r\nsome text\r\n0\r\n\r\n")));
+  EXPECT_THAT(Ask("GET /unsized?broken HTTP/1.1\r\n\r\n"), EndsWith("9\r\nsome text\r\n"));
+  // HTTP/1.0 knows no chunks; there the end of the connection is the end of the answer.
+  EXPECT_THAT(Ask("GET /unsized HTTP/1.0\r\n\r\n"),
+              AllOf(Not(HasSubstr("Transfer-Encoding")), EndsWith("\r\n\r\nsome textsome text")));
+  EXPECT_THAT(Ask("HEAD /unsized HTTP/1.1\r\n\r\n"),
+              AllOf(HasSubstr("Transfer-Encoding: chunked\r\n"), EndsWith("\r\n\r\n")));
+  while (admission_.Stats().answer_bytes != 0) {
+  }
+}
+
+TEST_F(HttpServerTest, AnAnswerOfUnknownSizeEndsWithItsCaller) {
+  Start();
+  {
+    support::TcpClient client(port());
+    ASSERT_TRUE(client.Send("GET /unsized?silent HTTP/1.1\r\n\r\n"));
+    EXPECT_FALSE(client.AwaitByteOrEnd());
+    EXPECT_EQ(admission_.Stats().answer_bytes, kLargeBytes);
+  }
+  // No piece is sent, and the answer is released all the same.
+  while (admission_.Stats().answer_bytes != 0) {
+  }
+  pending_ = nullptr;
+  // One that goes in the middle of a piece, and one that sends without an end.
+  {
+    support::TcpClient client(port());
+    ASSERT_TRUE(client.Send("GET /unsized?endless HTTP/1.1\r\n\r\n"));
+    EXPECT_FALSE(client.AwaitByteOrEnd());
+  }
+  support::TcpClient loud(port());
+  ASSERT_TRUE(loud.Send("GET /unsized?silent HTTP/1.1\r\n\r\n"));
+  while (loud.Send(std::string(1 << 10, 'x'))) {
+  }
+  while (admission_.Stats().answer_bytes != 0) {
+  }
+  pending_ = nullptr;
 }
 
 TEST_F(HttpServerTest, WhoeverIsRefusedIsNotReadFrom) {
@@ -214,7 +273,7 @@ TEST_F(HttpServerTest, AnAnswerThatNobodyTakesInItsTimeEnds) {
   HttpLimits limits;
   limits.write_time = std::chrono::milliseconds(50);
   Start(limits);
-  for (const std::string path : {"/large", "/pieces"}) {
+  for (const std::string path : {"/large", "/pieces", "/unsized?endless"}) {
     support::TcpClient client(port());
     ASSERT_TRUE(client.Send("GET " + path + " HTTP/1.1\r\n\r\n"));
     EXPECT_FALSE(client.AwaitByteOrEnd());

@@ -303,7 +303,7 @@ TEST_F(VideoApiTest, ViolationsNameTheCallersFields) {
   EXPECT_EQ(model.status, 400);
   EXPECT_EQ(model.Error("param"), "model");
   EXPECT_THAT(model.Error("message"), HasSubstr("m"));
-  EXPECT_EQ(Post("{}").Error("param"), "model");
+  EXPECT_EQ(Post("{}").Error("param"), "prompt");
   EXPECT_EQ(Post("[").status, 400);
 }
 
@@ -443,9 +443,9 @@ TEST_F(VideoApiTest, ABodyMayHaveItsBytesAndNoMore) {
   // The answer comes without a body.
   EXPECT_THAT(ask(absl::StrCat("Content-Length: ", kMaxVideoBodyBytes + 1), 0),
               AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("request_too_large")));
-  // This one is read, and has no model.
+  // This one is read, and has no prompt.
   EXPECT_THAT(ask(absl::StrCat("Content-Length: ", kMaxVideoBodyBytes), kMaxVideoBodyBytes),
-              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("\"param\":\"model\"")));
+              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("\"param\":\"prompt\"")));
 }
 
 TEST_F(VideoApiTest, AnnouncedBodiesTakeNothing) {

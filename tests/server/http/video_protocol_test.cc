@@ -171,7 +171,7 @@ TEST_F(VideoProtocolTest, ABodyMayComeInChunks) {
 TEST_F(VideoProtocolTest, ABodyInChunksMayHaveItsBytesAndNoMore) {
   const std::string most(kMaxVideoBodyBytes - 2, ' ');
   EXPECT_THAT(PostInChunks("{" + most + "}", size_t{1} << 20),
-              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("\"param\":\"model\"")));
+              AllOf(StartsWith("HTTP/1.1 400"), HasSubstr("\"param\":\"prompt\"")));
   EXPECT_THAT(PostInChunks("{" + most + "} ", size_t{1} << 20),
               AllOf(StartsWith("HTTP/1.1 413"), HasSubstr("request_too_large"),
                     HasSubstr("Connection: close")));

@@ -21,6 +21,7 @@ using ::testing::IsEmpty;
 absl::StatusOr<wan::v1::Model> FindM(std::string_view name) {
   if (name != "m") return absl::NotFoundError("no such model");
   wan::v1::Model model;
+  model.set_name("models/m");
   model.mutable_defaults()->set_fps(24);
   model.set_spatial_stride(32);
   model.set_temporal_stride(4);
@@ -50,6 +51,7 @@ TEST(VideoRequestTest, EveryField) {
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
     "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast", "user": "u-1",
     "webhook_url": "https://hooks.example.com/a", "background": "#102030",
+    "preview_interval": 2,
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
     "input_reference": {"image_url": "data:image/png;base64,UE5HAA=="}})");
   ASSERT_TRUE(request.ok()) << request.status();
@@ -74,7 +76,24 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_EQ(request->image(), std::string("PNG\0", 4));
   EXPECT_EQ(request->background(), "#102030");
   EXPECT_EQ(request->webhook_url(), "https://hooks.example.com/a");
+  EXPECT_EQ(request->preview_interval(), 2);
   EXPECT_EQ(request->request_id(), "key-1");
+}
+
+TEST(VideoRequestTest, TheModelMayBeLeftOutWhereThereIsOne) {
+  const auto from = [](const std::string& text) {
+    return ToGenerationRequest(
+        *ParseForm("application/json", text), std::nullopt,
+        [](std::string_view name) { return FindM(name.empty() ? "m" : name); });
+  };
+  const auto only = from(R"({"prompt": "a cat", "seconds": 1})");
+  ASSERT_TRUE(only.ok()) << only.status();
+  EXPECT_EQ(only->model(), "m");
+  EXPECT_EQ(only->num_frames(), 25);
+  // An empty one may be a mistake of the caller.
+  EXPECT_EQ(from(R"({"model": "", "prompt": "a cat"})")->model(), "");
+  // FindM without a name finds none, as where there are several.
+  EXPECT_EQ(FromJson(R"({"prompt": "a cat"})")->model(), "");
 }
 
 TEST(VideoRequestTest, TheSizeMayBeExact) {
@@ -282,7 +301,7 @@ TEST(VideoRequestTest, FieldsOfOtherApisAreTranslated) {
     EXPECT_EQ(meant(name), "did you mean " + ours + "?") << name;
   }
   EXPECT_EQ(meant("request_id"), "send the header Idempotency-Key instead");
-  EXPECT_EQ(meant("preview_interval"), "only the gRPC API has it (docs/use/api.md)");
+  EXPECT_EQ(meant("priority"), "only the gRPC API has it (docs/use/api.md)");
   for (const char* const name : {"watermark", "style", "x", "zzzzzz"}) {
     EXPECT_EQ(meant(name), "leave it out (docs/use/openai.md lists the fields)") << name;
   }

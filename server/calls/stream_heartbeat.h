@@ -18,7 +18,7 @@ struct HeartbeatOptions {
   absl::Duration interval;
 };
 
-// The heartbeat of one stream. Call its functions from Stream::Produce.
+// The heartbeat of one stream. Not thread-safe.
 class StreamHeartbeat {
  public:
   explicit StreamHeartbeat(const HeartbeatOptions& options) : options_(options) {}

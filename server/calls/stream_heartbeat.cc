@@ -1,4 +1,4 @@
-#include "server/rpc/stream_heartbeat.h"
+#include "server/calls/stream_heartbeat.h"
 
 namespace wan::server {
 

@@ -1,5 +1,9 @@
 #include "engine/media/video_reader.h"
 
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <optional>
 #include <utility>
 
 #include "absl/status/status.h"
@@ -13,9 +17,70 @@ struct DemuxerDeleter {
   void operator()(AVFormatContext* context) const { avformat_close_input(&context); }
 };
 
+struct InputDeleter {
+  void operator()(AVIOContext* context) const {
+    av_freep(reinterpret_cast<void*>(&context->buffer));
+    avio_context_free(&context);
+  }
+};
+
+// Lets FFmpeg read the bytes of a file. The functions of FFmpeg's form get the object as `opaque`.
+class BytesInput {
+ public:
+  explicit BytesInput(FileBytes file) : file_(std::move(file)) {}
+
+  // Returns null if memory has run out.
+  AVIOContext* Open() {
+    constexpr int kBufferBytes = 64 << 10;
+    auto* const buffer = static_cast<unsigned char*>(av_malloc(kBufferBytes));
+    if (buffer == nullptr) return nullptr;
+    context_.reset(
+        avio_alloc_context(buffer, kBufferBytes, /*write_flag=*/0, this, &Read, nullptr, &Seek));
+    return context_.get();
+  }
+
+  // The first error of FileBytes::read.
+  const absl::Status& error() const { return error_; }
+
+ private:
+  static int Read(void* opaque, uint8_t* buffer, int size) {
+    auto& self = *static_cast<BytesInput*>(opaque);
+    const absl::StatusOr<std::string> bytes =
+        self.file_.read(self.offset_, static_cast<size_t>(size));
+    if (!bytes.ok()) {
+      self.error_.Update(bytes.status());
+      return AVERROR(EIO);
+    }
+    if (bytes->empty()) return AVERROR_EOF;
+    std::copy(bytes->begin(), bytes->end(), buffer);
+    self.offset_ += bytes->size();
+    return static_cast<int>(bytes->size());
+  }
+
+  static int64_t Seek(void* opaque, int64_t offset, int whence) {
+    auto& self = *static_cast<BytesInput*>(opaque);
+    const auto size = static_cast<int64_t>(self.file_.size);
+    if (whence == AVSEEK_SIZE) return size;
+    const int from = whence & ~AVSEEK_FORCE;
+    if (from == SEEK_CUR) offset += static_cast<int64_t>(self.offset_);
+    if (from == SEEK_END) offset += size;
+    if (offset < 0 || offset > size) return AVERROR(EINVAL);
+    self.offset_ = static_cast<uint64_t>(offset);
+    return offset;
+  }
+
+  const FileBytes file_;
+  uint64_t offset_ = 0;
+  absl::Status error_;
+  std::unique_ptr<AVIOContext, InputDeleter> context_;
+};
+
 class LibavVideoReader final : public VideoReader {
  public:
   explicit LibavVideoReader(std::string path) : path_(std::move(path)) {}
+  explicit LibavVideoReader(FileBytes file) : path_("the video") {
+    input_.emplace(std::move(file));
+  }
 
   absl::Status Open();
 
@@ -26,16 +91,24 @@ class LibavVideoReader final : public VideoReader {
     return rate.num > 0 && rate.den > 0 ? av_q2d(rate) : 0;
   }
   absl::StatusOr<bool> Read(std::vector<uint8_t>& rgb24) override;
+  absl::StatusOr<bool> Skip() override {
+    const LibavLog log;
+    return Decode(log);
+  }
 
  private:
   absl::Status Error(const char* what, int code, const LibavLog& log) const {
+    if (input_.has_value() && !input_->error().ok()) return input_->error();
     return absl::DataLossError(LibavError(code, absl::StrCat(what, " ", path_), log).message());
   }
+  // Decodes the next frame into `frame_`; returns false after the last one.
+  absl::StatusOr<bool> Decode(const LibavLog& log);
   // Sends the decoder the next packet of the video; after the last one, that there are no more.
   absl::Status SendPacket(const LibavLog& log);
   absl::Status OpenScaler(const LibavLog& log);
 
   const std::string path_;
+  std::optional<BytesInput> input_;  // nullopt: FFmpeg opens the path; the demuxer uses it
   std::unique_ptr<AVFormatContext, DemuxerDeleter> demuxer_;
   CodecContextPtr decoder_;
   const FramePtr frame_{av_frame_alloc()};
@@ -49,9 +122,11 @@ class LibavVideoReader final : public VideoReader {
 
 absl::Status LibavVideoReader::Open() {
   const LibavLog log;
-  AVFormatContext* demuxer = nullptr;
+  AVFormatContext* demuxer = avformat_alloc_context();
+  if (demuxer != nullptr && input_.has_value()) demuxer->pb = input_->Open();
   // The prefix keeps FFmpeg from reading a name with a colon as a protocol.
-  int code = avformat_open_input(&demuxer, ("file:" + path_).c_str(), nullptr, nullptr);
+  const std::string url = input_.has_value() ? std::string() : "file:" + path_;
+  int code = avformat_open_input(&demuxer, url.c_str(), nullptr, nullptr);
   if (code < 0) return Error("cannot open", code, log);
   demuxer_.reset(demuxer);
   code = avformat_find_stream_info(demuxer, nullptr);
@@ -96,8 +171,7 @@ absl::Status LibavVideoReader::OpenScaler(const LibavLog& log) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
-  const LibavLog log;
+absl::StatusOr<bool> LibavVideoReader::Decode(const LibavLog& log) {
   int code = 0;
   while ((code = avcodec_receive_frame(decoder_.get(), frame_.get())) == AVERROR(EAGAIN)) {
     if (absl::Status status = SendPacket(log); !status.ok()) return status;
@@ -107,6 +181,13 @@ absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
   if (frame_->width != width_ || frame_->height != height_) {
     return absl::DataLossError(absl::StrCat("the frames of ", path_, " change their size"));
   }
+  return true;
+}
+
+absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
+  const LibavLog log;
+  const absl::StatusOr<bool> decoded = Decode(log);
+  if (!decoded.ok() || !*decoded) return decoded;
   if (scaler_ == nullptr || frame_->format != format_) {
     if (absl::Status status = OpenScaler(log); !status.ok()) return status;
   }
@@ -121,6 +202,12 @@ absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
 
 absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path) {
   auto reader = std::make_unique<LibavVideoReader>(path);
+  if (absl::Status status = reader->Open(); !status.ok()) return status;
+  return reader;
+}
+
+absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(FileBytes file) {
+  auto reader = std::make_unique<LibavVideoReader>(std::move(file));
   if (absl::Status status = reader->Open(); !status.ok()) return status;
   return reader;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/frame_picture.h"
 
 namespace wan {
 
@@ -24,6 +25,9 @@ class VideoReader {
   // Returns false after the last frame. DATA_LOSS, naming the file, if a frame cannot be decoded or
   // has another size.
   virtual absl::StatusOr<bool> Read(std::vector<uint8_t>& rgb24) = 0;
+
+  // Does the same, but drops the frame, which saves its conversion.
+  virtual absl::StatusOr<bool> Skip() = 0;
 };
 
 // Opens the first video stream of a file that FFmpeg's libraries know. Frames of the server's
@@ -32,6 +36,10 @@ class VideoReader {
 // no video. Damage within a frame is not looked for, because the checksum of a download has ruled
 // it out.
 absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path);
+
+// The same for the bytes of a file, which errors call "the video". An error of `file.read` is
+// returned as it is.
+absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(FileBytes file);
 
 // All frames of a video.
 struct VideoClip {

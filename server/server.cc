@@ -197,6 +197,13 @@ absl::Status Server::State::TakeHttpPort() {
   if (!config.http_listen.has_value()) return absl::OkStatus();
   absl::StatusOr<std::unique_ptr<HttpServer>> taken = HttpServer::Listen(
       "http_listen", *config.http_listen, ConnectionLimitsOf(config), {}, gate->tls());
+  if (!taken.ok() && !config.http_listen_chosen) {
+    logger.Log(LogLevel::kWarning,
+               "the OpenAI video API and its page are off, because their default address is taken; "
+               "choose one with http_listen",
+               {{"http", ToString(*config.http_listen)}});
+    return absl::OkStatus();
+  }
   if (!taken.ok()) return taken.status();
   http = *std::move(taken);
   return absl::OkStatus();
@@ -230,7 +237,7 @@ void Server::State::LogAccepting(bool accepting, const char* kind,
 absl::Status Server::State::ListenForScrapes() {
   for (const MethodRule& rule : MethodRules()) {
     const bool grpc = rule.path.starts_with('/');
-    if (grpc || config.http_listen.has_value()) metrics.AddMethod(rule.path);
+    if (grpc || http != nullptr) metrics.AddMethod(rule.path);
   }
   absl::StatusOr<std::unique_ptr<MetricsServer>> started = MetricsServer::Start(
       config.metrics_listen, metrics.scrapes(), {}, gate->tls(),

@@ -161,6 +161,7 @@ class Server:
         binary = "tests/bin/wanserve_with_fake_engine" if self.fake else "bin/wanserve"
         command = self.prefix + [BUILD / binary, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
                                  "--data-dir", self.data]
+        command += [] if "--http-listen" in self.flags else ["--http-listen", "none"]
         command += ["--model", "m=synthetic:ti2v-5b"] if self.fake else []
         command = [str(part) for part in command + self.flags]
 

@@ -1,12 +1,14 @@
 #include "server/config/complete_config.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -23,6 +25,24 @@ absl::Status CheckOtlp(const ServerConfig& config) {
         absl::StrCat(key, " is ", value,
                      ", but no traces are exported; set otlp_endpoint as well, "
                      "for example http://127.0.0.1:4318"));
+  }
+  return absl::OkStatus();
+}
+
+// Refuses origins that no browser sends, such as URLs with a path.
+absl::Status CheckOrigins(const ServerConfig& config) {
+  for (const std::string& origin : config.http_origins) {
+    const size_t scheme = origin.find("://");
+    const std::string name = origin.substr(0, scheme);
+    const bool valid = scheme != std::string::npos && (name == "http" || name == "https") &&
+                       origin.size() > scheme + 3 &&
+                       origin.find_first_of("/*?#@ ", scheme + 3) == std::string::npos &&
+                       origin == absl::AsciiStrToLower(origin);
+    if (valid) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("http_origins has '", origin,
+                     "'; must be scheme, host and port of a page in lower case, for example "
+                     "https://studio.example.com or http://127.0.0.1:5173"));
   }
   return absl::OkStatus();
 }
@@ -138,12 +158,22 @@ absl::Status Complete(ServerConfig& config) {
                                                    ToString(config.listen),
                                                    "; give each an address of its own"));
   }
+  // Another address that the operator chose may have the default port of http_listen.
+  const auto has_http_port = [&config](const std::optional<HostPort>& address) {
+    return address.has_value() && address->port == config.http_listen->port;
+  };
+  if (config.http_listen.has_value() && !config.http_listen_chosen &&
+      (has_http_port(config.listen) || has_http_port(config.admin_listen) ||
+       has_http_port(config.metrics_listen))) {
+    config.http_listen.reset();
+  }
   if (config.webhook_hosts.empty() != config.webhook_secret.empty()) {
     return absl::InvalidArgumentError(
         absl::StrCat("webhook_hosts and webhook_secret belong together: set ",
                      config.webhook_hosts.empty() ? "webhook_hosts" : "webhook_secret", ", too"));
   }
   if (absl::Status status = CheckOtlp(config); !status.ok()) return status;
+  if (absl::Status status = CheckOrigins(config); !status.ok()) return status;
   return CheckAccess(config);
 }
 

@@ -36,8 +36,13 @@ struct ServerConfig {
   std::optional<HostPort> admin_listen;
   // The address on which the OpenAI video API listens; nullopt: the API is off.
   std::optional<HostPort> http_listen;
+  // Whether the operator chose http_listen. If not, the server goes on without the API when the
+  // address is taken.
+  bool http_listen_chosen = true;
   // Whether the OpenAI video API answers GET / with the page for browsers.
   bool http_page = true;
+  // The origins of other pages that may use the OpenAI video API: "https://studio.example.com".
+  std::vector<std::string> http_origins;
   // PEM files of the server's certificate and its key; empty: connections have no TLS.
   std::string tls_cert;
   std::string tls_key;

@@ -80,6 +80,25 @@ Setting OptionalAddressSetting(std::string_view key, std::string_view help,
           }};
 }
 
+Setting HttpListenSetting(std::string_view key, std::string_view help) {
+  static constexpr char kNone[] = "none";
+  return {key,
+          "HOST:PORT",
+          help,
+          Setting::Form::kText,
+          [](const Values& values, ServerConfig& config) {
+            config.http_listen.reset();
+            config.http_listen_chosen = true;
+            if (values.front().empty() || values.front() == kNone) return absl::OkStatus();
+            absl::StatusOr<HostPort> parsed = ParseHostPort(values.front());
+            if (parsed.ok()) config.http_listen = *parsed;
+            return parsed.status();
+          },
+          [](const ServerConfig& config) {
+            return Values{config.http_listen.has_value() ? ToString(*config.http_listen) : kNone};
+          }};
+}
+
 Setting IntegerSetting(std::string_view key, std::string_view help, Field<int> member, int least,
                        int most) {
   return {key,

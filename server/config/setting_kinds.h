@@ -71,6 +71,9 @@ Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPo
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
                                Field<std::optional<HostPort>> member);
 
+// The value of http_listen: an address, or "none".
+Setting HttpListenSetting(std::string_view key, std::string_view help);
+
 // The value is a whole number from `least` to `most`.
 Setting IntegerSetting(std::string_view key, std::string_view help, Field<int> member, int least,
                        int most);

@@ -88,12 +88,15 @@ std::vector<Setting> ServiceSettings() {
           "address of its own for ModelManagement and Administration, which --listen "
           "does not serve then; unset: none",
           &C::admin_listen),
-      OptionalAddressSetting("http_listen",
-                             "address where the OpenAI video API listens; unset: it is off",
-                             &C::http_listen),
+      HttpListenSetting("http_listen",
+                        "address where the OpenAI video API and its page listen; none: they are "
+                        "off; unset: 127.0.0.1:8000, if that is free"),
       ChoiceSetting<bool>("http_page", "true|false",
                           "http_listen also has a page for browsers, at /", Setting::Form::kNumber,
                           &C::http_page, {{"true", true}, {"false", false}}),
+      TextsSetting("http_origins", "ORIGIN",
+                   "other web pages that may use http_listen, such as https://studio.example.com",
+                   "an origin", &C::http_origins),
       AddressSetting("metrics_listen",
                      "address where Prometheus' /metrics listens; port 0 takes a free port",
                      &C::metrics_listen),

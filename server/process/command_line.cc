@@ -21,6 +21,9 @@
 namespace wan::server {
 namespace {
 
+// Where OpenAI-style servers and their clients expect the API.
+constexpr int kDefaultHttpPort = 8000;
+
 constexpr std::string_view kTruth = "true|false";
 
 // Reads a file; also a pipe, as in --config <(make-config).
@@ -133,6 +136,8 @@ absl::StatusOr<CommandLine> ParseCommandLine(int argc, const char* const* argv) 
   }
 
   CommandLine command;
+  command.config.http_listen = HostPort{"127.0.0.1", kDefaultHttpPort};
+  command.config.http_listen_chosen = false;
   try {
     app.parse(argc, argv);
   } catch (const CLI::CallForHelp&) {

@@ -59,8 +59,8 @@ def main():
             "Job.error must be the published google.rpc.Status")
 
         server = subprocess.Popen(
-            [options.server, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir",
-             f"{folder}/data", "--model", "m=synthetic:ti2v-5b", "--log-level", "error"],
+            [options.server, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--http-listen", "none",
+             "--data-dir", f"{folder}/data", "--model", "m=synthetic:ti2v-5b", "--log-level", "error"],
             stdout=subprocess.PIPE)
         try:
             address = json.loads(server.stdout.readline())["grpc"]

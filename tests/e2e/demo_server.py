@@ -25,8 +25,8 @@ class DemoServer:
 
     def __init__(self, program, folder, *flags):
         self._process = subprocess.Popen(
-            [program, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir", str(folder),
-             "--log-level", "error", *flags], stdout=subprocess.PIPE)
+            [program, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--http-listen", "none",
+             "--data-dir", str(folder), "--log-level", "error", *flags], stdout=subprocess.PIPE)
         self.address = json.loads(self._process.stdout.readline())["grpc"]
 
     def stop(self):

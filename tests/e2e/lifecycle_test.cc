@@ -238,9 +238,9 @@ TEST(LifecycleTest, SigtermRequeuesTheRunningJob) {
 TEST(LifecycleTest, TwoServersDoNotShareADataFolder) {
   const TemporaryFolder folder;
   TestServer server({.data_dir = folder.path()});
-  const ProcessResult second =
-      RunProcess({std::string(WAN_BINARY_DIR) + "/wanserve", "--listen", "127.0.0.1:0",
-                  "--metrics-listen", "127.0.0.1:0", "--data-dir", folder.path()});
+  const ProcessResult second = RunProcess({std::string(WAN_BINARY_DIR) + "/wanserve", "--listen",
+                                           "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+                                           "--http-listen", "none", "--data-dir", folder.path()});
   EXPECT_NE(second.exit_code, 0);
   EXPECT_THAT(second.err, HasSubstr(folder.path()));
 }

@@ -51,10 +51,11 @@ class SecurityTest : public testing::Test {
     }
     server_ = std::make_unique<Process>(
         std::vector<std::string>{Binary("wanserve"), "--listen", "127.0.0.1:0", "--admin-listen",
-                                 "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir",
-                                 folder_.File("data"), "--model", ServerOptions::TinyModel(),
-                                 "--auth-tokens", folder_.File("tokens"), "--tls-cert",
-                                 folder_.File("cert.pem"), "--tls-key", folder_.File("key.pem")},
+                                 "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--http-listen",
+                                 "none", "--data-dir", folder_.File("data"), "--model",
+                                 ServerOptions::TinyModel(), "--auth-tokens",
+                                 folder_.File("tokens"), "--tls-cert", folder_.File("cert.pem"),
+                                 "--tls-key", folder_.File("key.pem")},
         folder_.File("log"));
     google::protobuf::Struct line;
     const std::string text = server_->ReadLine();

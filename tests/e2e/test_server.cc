@@ -33,6 +33,8 @@ TestServer::TestServer(ServerOptions options, bool await_serving)
                                    "127.0.0.1:0",
                                    "--metrics-listen",
                                    "127.0.0.1:0",
+                                   "--http-listen",
+                                   "none",
                                    "--data-dir",
                                    options.data_dir};
   for (const std::string& model : options.models) argv.insert(argv.end(), {"--model", model});

@@ -27,6 +27,7 @@ listen: "[::]:7000"
 admin_listen: 127.0.0.1:7002
 http_listen: 127.0.0.1:7003
 http_page: false
+http_origins: [https://studio.example.com]
 metrics_listen: 0.0.0.0:7001
 tls_cert: /tls/cert.pem
 tls_key: /tls/key.pem
@@ -112,6 +113,7 @@ TEST(YamlConfigTest, ReadsEverySetting) {
   EXPECT_EQ(config.admin_listen, (HostPort{"127.0.0.1", 7002}));
   EXPECT_EQ(config.http_listen, (HostPort{"127.0.0.1", 7003}));
   EXPECT_FALSE(config.http_page);
+  EXPECT_EQ(config.http_origins, std::vector<std::string>{"https://studio.example.com"});
   EXPECT_EQ(config.tls_cert, "/tls/cert.pem");
   EXPECT_EQ(config.tls_key, "/tls/key.pem");
   EXPECT_EQ(config.tls_client_ca, "/tls/ca.pem");

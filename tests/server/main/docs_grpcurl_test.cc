@@ -70,8 +70,9 @@ class DocsGrpcurlTest : public ::testing::Test {
     // The models that the pages name.
     server_ = std::make_unique<Process>(
         std::vector<std::string>{WAN_FAKE_SERVER, "--listen", "127.0.0.1:0", "--metrics-listen",
-                                 "127.0.0.1:0", "--data-dir", folder_.File("data"), "--model",
-                                 "ti2v-5b=synthetic:ti2v-5b", "--model", "a14b=synthetic:ti2v-5b"},
+                                 "127.0.0.1:0", "--http-listen", "none", "--data-dir",
+                                 folder_.File("data"), "--model", "ti2v-5b=synthetic:ti2v-5b",
+                                 "--model", "a14b=synthetic:ti2v-5b"},
         folder_.File("log"));
     address_ = Between(server_->ReadLine(), "\"grpc\":\"", "\"");
     ASSERT_NE(address_, "") << e2e::ReadWholeFile(folder_.File("log"));

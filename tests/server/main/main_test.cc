@@ -42,9 +42,9 @@ using ::testing::StartsWith;
 class MainTest : public ::testing::Test {
  protected:
   std::vector<std::string> Command(const std::vector<std::string>& more = {}) const {
-    std::vector<std::string> command = {WAN_FAKE_SERVER,     "--listen",    "127.0.0.1:0",
-                                        "--metrics-listen",  "127.0.0.1:0", "--data-dir",
-                                        folder_.File("data")};
+    std::vector<std::string> command = {
+        WAN_FAKE_SERVER, "--listen", "127.0.0.1:0", "--metrics-listen",  "127.0.0.1:0",
+        "--http-listen", "none",     "--data-dir",  folder_.File("data")};
     command.insert(command.end(), more.begin(), more.end());
     return command;
   }
@@ -278,12 +278,13 @@ TEST_F(MainTest, WhatCannotStartIsOneAndSaysWhy) {
     std::string error;
   } cases[] = {
       {Command(), folder_.File("data")},
-      {{WAN_FAKE_SERVER, "--listen", address, "--metrics-listen", "127.0.0.1:0", "--data-dir",
-        folder_.File("other")},
+      {{WAN_FAKE_SERVER, "--listen", address, "--metrics-listen", "127.0.0.1:0", "--http-listen",
+        "none", "--data-dir", folder_.File("other")},
        "listen: cannot listen on " + address},
       {Command({"--device", "cuda:0"}), "device 'cuda:0': there is none"},
-      {{WAN_FAKE_SERVER, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--data-dir",
-        folder_.File("loras"), "--model", "m=synthetic:ti2v-5b", "--lora-dir", "/nowhere"},
+      {{WAN_FAKE_SERVER, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0",
+        "--http-listen", "none", "--data-dir", folder_.File("loras"), "--model",
+        "m=synthetic:ti2v-5b", "--lora-dir", "/nowhere"},
        "lora_dirs is /nowhere, which cannot be read: No such file or directory"},
   };
   for (const auto& c : cases) {

@@ -54,8 +54,8 @@ class OperatorTest : public ::testing::Test {
 
   void Configure(const std::string& more) const {
     std::ofstream(folder_.File("wan.yaml"))
-        << "listen: 127.0.0.1:0\nmetrics_listen: 127.0.0.1:0\ndata_dir: " << folder_.File("data")
-        << "\nmodels: {m: \"synthetic:ti2v-5b\"}\n"
+        << "listen: 127.0.0.1:0\nmetrics_listen: 127.0.0.1:0\nhttp_listen: none\ndata_dir: "
+        << folder_.File("data") << "\nmodels: {m: \"synthetic:ti2v-5b\"}\n"
         << more;
   }
 

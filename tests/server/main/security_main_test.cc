@@ -4,8 +4,13 @@
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
+#include <algorithm>
 #include <csignal>
+#include <cstdint>
 #include <fstream>
 #include <string>
 #include <vector>
@@ -26,6 +31,25 @@ using ::testing::IsEmpty;
 using ::testing::MatchesRegex;
 using ::testing::Not;
 
+// Listens on a port of 127.0.0.1 that may be taken already.
+class TakenPort {
+ public:
+  explicit TakenPort(uint16_t port) : fd_(socket(AF_INET, SOCK_STREAM, 0)) {
+    sockaddr_in address{};
+    address.sin_family = AF_INET;
+    address.sin_port = htons(port);
+    address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    (void)bind(fd_, reinterpret_cast<sockaddr*>(&address), sizeof(address));
+    (void)listen(fd_, 1);
+  }
+  TakenPort(const TakenPort&) = delete;
+  TakenPort& operator=(const TakenPort&) = delete;
+  ~TakenPort() { close(fd_); }
+
+ private:
+  const int fd_;
+};
+
 class SecurityMainTest : public ::testing::Test {
  protected:
   std::vector<std::string> Command(const std::string& listen,
@@ -34,6 +58,9 @@ class SecurityMainTest : public ::testing::Test {
                                         "--metrics-listen",   "127.0.0.1:0", "--data-dir",
                                         folder_.File("data"), "--model",     "m=synthetic:ti2v-5b"};
     command.insert(command.end(), more.begin(), more.end());
+    if (std::find(more.begin(), more.end(), "--http-listen") == more.end()) {
+      command.insert(command.end(), {"--http-listen", "none"});
+    }
     return command;
   }
 
@@ -53,7 +80,22 @@ TEST_F(SecurityMainTest, OtherMachinesNeedToBeKnown) {
   EXPECT_THAT(refused.out, IsEmpty());
 }
 
-TEST_F(SecurityMainTest, TheOpenAiApiIsOffUnlessItHasAnAddress) {
+TEST_F(SecurityMainTest, TheDefaultAddressOfTheOpenAiApiMayBeTaken) {
+  // If another program has the port already, it is taken as well.
+  const TakenPort taken(8000);
+  std::vector<std::string> command = Command("127.0.0.1:0", {"--http-listen", "127.0.0.1:8000"});
+  const ProcessResult refused = RunProcess(command);
+  EXPECT_EQ(refused.exit_code, 1);
+  EXPECT_THAT(refused.err, HasSubstr("http_listen: cannot listen on 127.0.0.1:8000"));
+  command.resize(command.size() - 2);  // nobody chose it now
+  Process server(command, folder_.File("log"));
+  EXPECT_THAT(server.ReadLine(), Not(HasSubstr("http")));
+  server.Signal(SIGTERM);
+  EXPECT_EQ(server.Wait(), 0);
+  EXPECT_THAT(e2e::ReadWholeFile(folder_.File("log")), HasSubstr("their default address is taken"));
+}
+
+TEST_F(SecurityMainTest, TheOpenAiApiCanBeSwitchedOff) {
   Process without(Command("127.0.0.1:0", {}), folder_.File("log"));
   EXPECT_THAT(without.ReadLine(), Not(HasSubstr("http")));
   without.Signal(SIGTERM);

@@ -48,10 +48,19 @@ void Follow(wan::v1::VideoGeneration::Stub& stub, const std::string& job, const 
 TEST(TracingMainTest, KilledBetweenTwoSteps) {
   const TemporaryFolder folder;
   support::HttpReceiver receiver;
-  const std::vector<std::string> command = {
-      WAN_FAKE_SERVER,       "--listen",        "127.0.0.1:0",       "--metrics-listen",
-      "127.0.0.1:0",         "--data-dir",      folder.File("data"), "--model",
-      "m=synthetic:ti2v-5b", "--otlp-endpoint", receiver.Url("")};
+  const std::vector<std::string> command = {WAN_FAKE_SERVER,
+                                            "--listen",
+                                            "127.0.0.1:0",
+                                            "--metrics-listen",
+                                            "127.0.0.1:0",
+                                            "--http-listen",
+                                            "none",
+                                            "--data-dir",
+                                            folder.File("data"),
+                                            "--model",
+                                            "m=synthetic:ti2v-5b",
+                                            "--otlp-endpoint",
+                                            receiver.Url("")};
   std::string job;
   {
     setenv("WAN_FAKE_HOLD", "Step_2_Inference", 1);

@@ -30,6 +30,8 @@ TEST(WebhookMainTest, KilledBetweenTheEndAndTheDelivery) {
                                             "127.0.0.1:0",
                                             "--metrics-listen",
                                             "127.0.0.1:0",
+                                            "--http-listen",
+                                            "none",
                                             "--data-dir",
                                             folder.File("data"),
                                             "--model",

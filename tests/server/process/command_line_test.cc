@@ -143,6 +143,39 @@ TEST(CommandLineTest, WhatIsSaidOfTracesMustMakeSense) {
   }
 }
 
+TEST(CommandLineTest, TheOpenAiApiIsOnUnlessItIsSwitchedOff) {
+  const auto silent = Parse({"--data-dir", "d"});
+  ASSERT_TRUE(silent.ok()) << silent.status();
+  EXPECT_EQ(silent->config.http_listen, (HostPort{"127.0.0.1", 8000}));
+  EXPECT_FALSE(silent->config.http_listen_chosen);
+  const auto chosen = Parse({"--data-dir", "d", "--http-listen", "127.0.0.1:8000"});
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_TRUE(chosen->config.http_listen_chosen);
+  const auto off = Parse({"--data-dir", "d", "--http-listen", "none"});
+  ASSERT_TRUE(off.ok()) << off.status();
+  EXPECT_EQ(off->config.http_listen, std::nullopt);
+  // The operator wants the port for something else.
+  for (const char* const flag : {"--listen", "--metrics-listen", "--admin-listen"}) {
+    const auto other = Parse({"--data-dir", "d", flag, "127.0.0.1:8000"});
+    ASSERT_TRUE(other.ok()) << other.status();
+    EXPECT_EQ(other->config.http_listen, std::nullopt) << flag;
+  }
+}
+
+TEST(CommandLineTest, OriginsAreThoseThatBrowsersSend) {
+  for (const char* const origin :
+       {"https://studio.example.com", "http://127.0.0.1:5173", "http://[::1]:80"}) {
+    EXPECT_TRUE(Parse({"--data-dir", "d", "--http-origin", origin}).ok()) << origin;
+  }
+  for (const char* const wrong :
+       {"*", "studio.example.com", "https://studio.example.com/", "https://*.example.com",
+        "https://Studio.example.com", "ftp://studio.example.com", "https://", "null"}) {
+    EXPECT_THAT(ErrorOf({"--data-dir", "d", "--http-origin", wrong}),
+                AllOf(HasSubstr("http_origins has '" + std::string(wrong) + "'"),
+                      HasSubstr("for example https://studio.example.com")));
+  }
+}
+
 TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
   const std::vector<const char*> flags = {"--listen",
                                           "h:1",
@@ -152,6 +185,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "h:4",
                                           "--http-page",
                                           "false",
+                                          "--http-origin",
+                                          "https://studio.example.com",
                                           "--metrics-listen",
                                           "h:2",
                                           "--tls-cert",

@@ -9,6 +9,7 @@
 #include "engine/api/engine.h"
 #include "server/auth/principal.h"
 #include "server/calls/connection_acceptor.h"
+#include "server/calls/server_description.h"
 #include "server/config/server_config.h"
 #include "server/jobs/job_service.h"
 #include "server/jobs/lora_folders.h"

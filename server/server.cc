@@ -12,8 +12,10 @@
 #include "absl/strings/str_join.h"
 #include "server/auth/method_rules.h"
 #include "server/calls/admission.h"
+#include "server/calls/all_devices.h"
 #include "server/calls/connection_acceptor.h"
 #include "server/calls/memory_trimmer.h"
+#include "server/calls/server_description.h"
 #include "server/calls/worker_pool.h"
 #include "server/gate.h"
 #include "server/http/http_server.h"
@@ -27,7 +29,6 @@
 #include "server/outbound_reports.h"
 #include "server/part_options.h"
 #include "server/process/reloader.h"
-#include "server/rpc/all_devices.h"
 #include "server/rpc/grpc_port.h"
 #include "server/rpc/health_reporter.h"
 #include "server/rpc/health_service.h"
@@ -87,19 +88,20 @@ struct Server::State {
   absl::Status TakePorts();
   absl::Status TakeHttpPort();
   void OpenHealth();
+  void Describe(std::map<std::string, std::string> libraries);
   absl::Status CheckAlive();
   // Returns why a service is NOT_SERVING; it may be one of kServiceNames, that of a model, or
   // kLiveness; nothing for another name.
   std::optional<NotServingReasons> ReasonsOf(const std::string& service);
   absl::Status ListenForScrapes();
-  absl::Status ListenForCalls(const ServerFacts& facts);
+  absl::Status ListenForCalls();
   void ServeHttp();
   // Logs that a port accepts connections again, or no longer; `kind` is "HTTP " or empty.
   void LogAccepting(bool accepting, const char* kind, const ConnectionStats& connections);
   // Returns the services of one address; `admin` says which. ModelManagement and Administration are
   // served on the address for administrators, if there is one.
-  std::vector<grpc::Service*> MakeServices(const ServerFacts& facts, bool admin);
-  absl::Status StartPort(GrpcPort& port, const ServerFacts& facts, bool admin);
+  std::vector<grpc::Service*> MakeServices(bool admin);
+  absl::Status StartPort(GrpcPort& port, bool admin);
   void WarnOfInsecurity();
   std::map<std::string, int64_t> DroppedLines() const;
   absl::Status LoadModels();
@@ -121,6 +123,7 @@ struct Server::State {
   HealthStatuses health_statuses;  // the models notify it, even while the jobs are destroyed
   std::unique_ptr<OutboundReports> reports;
   std::unique_ptr<JobService> jobs;
+  std::unique_ptr<ServerDescription> description;
   std::unique_ptr<MetricsServer> metrics_server;
   std::stop_source stopping;
   Admission admission{AdmissionLimits(), [this](int64_t bytes) { trimmer.Freed(bytes); }};
@@ -212,14 +215,16 @@ absl::Status Server::State::TakeHttpPort() {
 void Server::State::ServeHttp() {
   if (http == nullptr) return;
   const VideoApiOptions options{
-      {gate->authenticates(), IsLoopback(http->address()), config.http_page},
+      {gate->authenticates(), IsLoopback(http->address()), config.http_page, config.http_origins},
       clock.Now(),
       clock,
       absl::Seconds(config.heartbeat_interval),
+      config.health_access != ServiceAccess::kOff,
       [this](std::string_view route, int code, absl::Duration taken) {
         metrics.OnHttpAnswer(route, code, taken);
       }};
-  video_api = std::make_unique<VideoApi>(*jobs, gate->keeper(), admission, pool, options);
+  video_api =
+      std::make_unique<VideoApi>(*jobs, *description, gate->keeper(), admission, pool, options);
   http->Start(video_api->Callbacks(),
               [this](bool accepting) { LogAccepting(accepting, "HTTP ", http->Stats()); });
 }
@@ -255,7 +260,7 @@ absl::Status Server::State::ListenForScrapes() {
   return absl::OkStatus();
 }
 
-std::vector<grpc::Service*> Server::State::MakeServices(const ServerFacts& facts, bool admin) {
+std::vector<grpc::Service*> Server::State::MakeServices(bool admin) {
   std::vector<grpc::Service*> made;
   const auto add = [&](std::unique_ptr<grpc::Service> service) {
     made.push_back(service.get());
@@ -273,8 +278,7 @@ std::vector<grpc::Service*> Server::State::MakeServices(const ServerFacts& facts
     add(MakeAdministrationService(
         shared, [this] { return StopSettingsOf(reloader.current()); }, *jobs));
   }
-  add(MakeTelemetryService(
-      shared, facts, devices, [this] { return health.Reasons(); }, *jobs));
+  add(MakeTelemetryService(shared, *description));
   if (config.health_access != ServiceAccess::kOff) add(MakeHealthService(shared, health_statuses));
   if (config.reflection_access != ServiceAccess::kOff) {
     for (auto& service : MakeReflectionServices(shared)) add(std::move(service));
@@ -282,7 +286,7 @@ std::vector<grpc::Service*> Server::State::MakeServices(const ServerFacts& facts
   return made;
 }
 
-absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& facts, bool admin) {
+absl::Status Server::State::StartPort(GrpcPort& started, bool admin) {
   const auto accepting = [this, &started, admin](bool accepts) {
     LogAccepting(accepts, "", started.Stats());
     // The models' readiness decides about health.
@@ -294,7 +298,7 @@ absl::Status Server::State::StartPort(GrpcPort& started, const ServerFacts& fact
                 {"rule", NameOf(caller.violation.rule)},
                 {"problem", caller.violation.text}});
   };
-  return started.Start(MakeServices(facts, admin), {accepting, on_refused});
+  return started.Start(MakeServices(admin), {accepting, on_refused});
 }
 
 absl::Status Server::State::CheckAlive() {
@@ -324,6 +328,12 @@ void Server::State::OpenHealth() {
       });
 }
 
+void Server::State::Describe(std::map<std::string, std::string> libraries) {
+  description = std::make_unique<ServerDescription>(
+      FactsOf(config, *engines.front(), clock, std::move(libraries)), devices,
+      [this] { return health.Reasons(); }, *jobs);
+}
+
 std::optional<NotServingReasons> Server::State::ReasonsOf(const std::string& service) {
   if (service == kLiveness) {
     // Leave out the job's name, because anybody may ask here.
@@ -336,10 +346,10 @@ std::optional<NotServingReasons> Server::State::ReasonsOf(const std::string& ser
   return health.ReasonsOfModel(*model, *state);
 }
 
-absl::Status Server::State::ListenForCalls(const ServerFacts& facts) {
-  if (absl::Status status = StartPort(*port, facts, /*admin=*/false); !status.ok()) return status;
+absl::Status Server::State::ListenForCalls() {
+  if (absl::Status status = StartPort(*port, /*admin=*/false); !status.ok()) return status;
   if (admin_port == nullptr) return absl::OkStatus();
-  return StartPort(*admin_port, facts, /*admin=*/true);
+  return StartPort(*admin_port, /*admin=*/true);
 }
 
 void Server::State::WarnOfInsecurity() {
@@ -398,11 +408,8 @@ absl::StatusOr<std::unique_ptr<Server>> Server::Start(const ServerConfig& config
   // Health is known before the first caller can ask for it.
   started.OpenHealth();
   if (absl::Status status = started.ListenForScrapes(); !status.ok()) return status;
-  if (absl::Status status =
-          started.ListenForCalls(FactsOf(config, *engines.front(), clock, std::move(libraries)));
-      !status.ok()) {
-    return status;
-  }
+  started.Describe(std::move(libraries));
+  if (absl::Status status = started.ListenForCalls(); !status.ok()) return status;
   started.ServeHttp();
   if (absl::Status status = started.LoadModels(); !status.ok()) return status;
   started.WarnOfInsecurity();

@@ -46,12 +46,18 @@ const std::vector<MethodRule>& MethodRules() {
        kNotAudited},
       {"/grpc.reflection.v1alpha.ServerReflection/ServerReflectionInfo", Role::kViewer, kQuick,
        kNotAudited},
-      // Everybody may read the page, because it is the same file on every server.
+      // Everybody may read the page and the description of the API, because they are the same files
+      // on every server.
       {.path = "GET /", .least = Role::kViewer, .audited = kNotAudited, .open = true},
+      {.path = "GET /openapi.json", .least = Role::kViewer, .audited = kNotAudited, .open = true},
+      {"GET /health", Role::kViewer, kQuick, kNotAudited},
+      {"GET /v1/server", Role::kViewer, kStore, kNotAudited},
+      {"POST /v1/videos/quote", Role::kUser, kPlans, kNotAudited},
       {"POST /v1/videos", Role::kUser, kPlans, kAudited},
       {"GET /v1/videos", Role::kViewer, kStore, kNotAudited},
       {"GET /v1/videos/{id}", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/events", Role::kViewer, kQuick, kNotAudited, "id", kOwned},
+      {"GET /v1/videos/{id}/report", Role::kViewer, kStore, kNotAudited, "id", kOwned},
       {"GET /v1/videos/{id}/content", Role::kViewer, kFiles, kAudited, "id", kOwned},
       {"DELETE /v1/videos/{id}", Role::kUser, kStore, kAudited, "id", kOwned},
       // A viewer may list the models, because the answer has only the names of those that are

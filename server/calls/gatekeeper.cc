@@ -11,6 +11,7 @@ namespace wan::server {
 namespace {
 
 constexpr std::string_view kHealth = "/grpc.health.";
+constexpr std::string_view kHttpHealth = "GET /health";
 constexpr std::string_view kReflection = "/grpc.reflection.";
 
 // Returns the leading "jobs/ID" of a resource name.
@@ -209,7 +210,9 @@ absl::StatusOr<std::shared_ptr<Call>> Gatekeeper::Decide(const Presented& presen
 }
 
 bool Gatekeeper::IsPublic(const MethodRule& rule) const {
-  return rule.open || (public_services_.health && rule.path.starts_with(kHealth)) ||
+  return rule.open ||
+         (public_services_.health &&
+          (rule.path.starts_with(kHealth) || rule.path == kHttpHealth)) ||
          (public_services_.reflection && rule.path.starts_with(kReflection));
 }
 

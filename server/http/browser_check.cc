@@ -2,6 +2,7 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
 #include <array>
 #include <string>
 #include <string_view>
@@ -39,20 +40,23 @@ absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules) {
   // Where a page only shows what it loads, as <video> does, browsers do not send Origin, but
   // Sec-Fetch-Site.
   const std::string_view site = head.First("sec-fetch-site");
-  if (head.path != "/" && (site == "cross-site" || site == "same-site")) {
+  const std::vector<std::string_view> origins = head.All("origin");
+  const bool listed =
+      !rules.authenticates && origins.size() == 1 &&
+      std::find(rules.origins.begin(), rules.origins.end(), origins.front()) != rules.origins.end();
+  if (head.path != "/" && !listed && (site == "cross-site" || site == "same-site")) {
     return absl::PermissionDeniedError(
         "a web page of another address asked for this; only the server's own page may, without a "
         "token");
   }
   std::string host = absl::AsciiStrToLower(std::string(head.First("host")));
-  const std::vector<std::string_view> origins = head.All("origin");
   const bool own_page = rules.page && origins.size() == 1 && IsOrigin(origins.front(), host);
-  if (!origins.empty() && !own_page) {
+  if (!origins.empty() && !own_page && !listed) {
     return absl::PermissionDeniedError(
         rules.authenticates
             ? "a web page of another address cannot use the browser's certificate; it needs a token"
             : "a server that authenticates nobody answers no web page of another address: any page "
-              "could use it then");
+              "could use it then; http_origins lists those that may");
   }
   if (rules.authenticates || (!rules.loopback && !own_page)) return absl::OkStatus();
   if (host.rfind(':') == std::string::npos || host.ends_with(']')) host += ":80";

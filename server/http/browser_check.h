@@ -2,6 +2,9 @@
 // requests, with the rights of the browser's user.
 #pragma once
 
+#include <string>
+#include <vector>
+
 #include "absl/status/status.h"
 #include "server/http/http_server.h"
 
@@ -14,15 +17,17 @@ struct BrowserRules {
   bool loopback = true;
   // Whether the server has a page of its own (page.h).
   bool page = true;
+  // The origins of other pages that are let in, as browsers send them.
+  std::vector<std::string> origins = {};
 };
 
 // Returns PERMISSION_DENIED for a request that a web page may have sent without the wish of its
 // reader. Returns OK for a request with a token, because no browser adds a token by itself. Without
 // a token only the server's own page may send requests: `Origin` must name the same host and port
-// as `Host`. If callers are not authenticated, that host must also be localhost or an address, and
-// with `loopback` an address of this machine: a stranger can let a name of theirs point to this
-// server. Also refused is what a page from elsewhere loads only to show it (`Sec-Fetch-Site`),
-// except `/`.
+// as `Host`, or be listed where callers are not authenticated. If callers are not authenticated,
+// that host must also be localhost or an address, and with `loopback` an address of this machine: a
+// stranger can let a name of theirs point to this server. Also refused is what a page from
+// elsewhere loads only to show it (`Sec-Fetch-Site`), except `/`.
 //
 // On an address that other machines reach, a GET without `Origin` is not refused, whatever its
 // `Host` is, because programs use the server's name. So a page under a stranger's name that points

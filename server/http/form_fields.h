@@ -57,6 +57,9 @@ class FormFields {
   std::optional<std::string> TextOf(std::string_view name, nlohmann::json& value);
   std::optional<double> NumberOf(std::string_view name, const nlohmann::json& value);
 
+  // Returns the names of the fields that were taken so far, whether the form has them or not.
+  const std::vector<std::string_view>& known() const { return known_; }
+
   // Returns INVALID_ARGUMENT with all violations, and with one for every field and file that was
   // not taken, because an unsupported request must not seem to succeed.
   absl::Status End(const std::map<std::string, std::string>& files);

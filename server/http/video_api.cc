@@ -2,26 +2,25 @@
 
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
-#include "server/calls/call_work.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
-#include "server/http/field_names.h"
-#include "server/http/form.h"
+#include "server/http/openapi.h"
 #include "server/http/page.h"
+#include "server/http/server_object.h"
 #include "server/http/video_content.h"
+#include "server/http/video_creation.h"
 #include "server/http/video_deletion.h"
 #include "server/http/video_events.h"
 #include "server/http/video_exchange.h"
 #include "server/http/video_listing.h"
 #include "server/http/video_object.h"
-#include "server/http/video_request.h"
+#include "server/http/video_report.h"
 #include "server/http/video_routes.h"
 
 namespace wan::server {
@@ -41,14 +40,6 @@ absl::Status VideoNotFound(std::string_view id) {
       kReasonJobNotFound);
 }
 
-// Returns the model of this name, or the only one if the name is empty.
-absl::StatusOr<wan::v1::Model> FindModelOf(const ModelTable& models, std::string_view name) {
-  if (!name.empty()) return models.Get(name);
-  std::vector<wan::v1::Model> all = models.List();
-  if (all.size() != 1) return absl::NotFoundError("the server has several models, or none");
-  return std::move(all.front());
-}
-
 void AppendTo(std::string* text, std::string_view piece) { text->append(piece); }
 
 }  // namespace
@@ -62,27 +53,35 @@ HttpCallbacks VideoApi::Callbacks() {
 }
 
 HttpEntry VideoApi::Watch(const HttpHead& head) {
-  const RouteMatch match = FindVideoRoute(head.method, head.path, options_.browser.page);
+  const RouteMatch match = FindVideoRoute(head.method, head.path, Routes());
   const std::string_view rule = match.route == nullptr ? std::string_view() : match.route->rule;
   const auto tell = [this, rule, began = options_.clock.MonotonicNanos()](int code) {
     options_.on_answer(rule, code, absl::Nanoseconds(options_.clock.MonotonicNanos() - began));
   };
-  HttpEntry entry = Enter(head, match);
+  HttpEntry entry;
+  entry.refusal = cross_origin_.Preflight(head, match.methods);
+  if (!entry.refusal.has_value()) entry = Enter(head, match);
   if (entry.refusal.has_value()) {
+    cross_origin_.AddTo(*entry.refusal, head);
     tell(entry.refusal->status);
   } else {
     if (entry.arrived) {
-      entry.arrived = [arrived = std::move(entry.arrived), tell](uint64_t bytes, bool whole) {
+      entry.arrived = [this, head, arrived = std::move(entry.arrived), tell](uint64_t bytes,
+                                                                             bool whole) {
         std::optional<HttpAnswer> refusal = arrived(bytes, whole);
-        if (refusal.has_value()) tell(refusal->status);
+        if (refusal.has_value()) {
+          cross_origin_.AddTo(*refusal, head);
+          tell(refusal->status);
+        }
         return refusal;
       };
     }
-    entry.work = [work = std::move(entry.work), tell](std::string body, const HttpReply& reply,
-                                                      HttpCallerGone gone) {
+    entry.work = [this, head, work = std::move(entry.work), tell](
+                     std::string body, const HttpReply& reply, HttpCallerGone gone) {
       work(
           std::move(body),
-          [tell, reply](HttpAnswer answer) {
+          [this, head, tell, reply](HttpAnswer answer) {
+            cross_origin_.AddTo(answer, head);
             tell(answer.status);
             reply(std::move(answer));
           },
@@ -103,7 +102,7 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     entry.refusal = ErrorAnswer(
         404, "unknown_url",
         absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
-                     absl::StrJoin(VideoRoutes(options_.browser.page), ", ", AppendTo)));
+                     absl::StrJoin(VideoRoutes(Routes()), ", ", AppendTo)));
     return entry;
   }
   if (route == nullptr) {
@@ -138,8 +137,9 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     exchange->job = *job;
     exchange->call->About(*job);
   }
-  exchange->most_bytes =
-      route->action == VideoAction::kCreate ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
+  const bool describes =
+      route->action == VideoAction::kCreate || route->action == VideoAction::kQuote;
+  exchange->most_bytes = describes ? kMaxVideoBodyBytes : kMaxNeedlessBodyBytes;
   if (head.body_bytes.value_or(0) > exchange->most_bytes) {
     entry.refusal = exchange->TooLarge(absl::StrCat(*head.body_bytes));
     return entry;
@@ -203,8 +203,22 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
       exchange.call->End(absl::OkStatus()).IgnoreError();
       reply(PageAnswer(exchange.head));
       return;
+    case VideoAction::kHealth:
+      reply(Health(exchange));
+      return;
+    case VideoAction::kOpenApi:
+      exchange.call->End(absl::OkStatus()).IgnoreError();
+      reply(OpenApiAnswer(Routes()));
+      return;
+    case VideoAction::kServer:
+      reply(exchange.Done(ServerObject(description_.Info(exchange.call->VisibleOwner()),
+                                       jobs_.models().List(), description_.devices().Sample())));
+      return;
+    case VideoAction::kQuote:
+      reply(QuoteVideo(jobs_, exchange, std::move(body)));
+      return;
     case VideoAction::kCreate:
-      Create(held, std::move(body), reply);
+      CreateVideo(jobs_, pool_, held, std::move(body), reply);
       return;
     case VideoAction::kList:
       List(held,
@@ -219,8 +233,11 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
       reply(VideoEvents(
           held, {jobs_, admission_, pool_, {options_.clock, timer_, options_.heartbeat_interval}}));
       return;
+    case VideoAction::kReport:
+      reply(VideoReport(exchange, jobs_));
+      return;
     case VideoAction::kContent:
-      reply(VideoContent(exchange, jobs_, admission_, pool_));
+      AnswerContent({jobs_, admission_, pool_, pictures_}, held, reply);
       return;
     case VideoAction::kDelete:
       DeleteVideo(jobs_, pool_, held, reply);
@@ -232,35 +249,6 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
       reply(Model(exchange));
       return;
   }
-}
-
-void VideoApi::Create(const std::shared_ptr<VideoExchange>& held, std::string body,
-                      const HttpReply& reply) {
-  const VideoExchange& exchange = *held;
-  absl::StatusOr<Form> form = ParseForm(exchange.head.First("content-type"), std::move(body));
-  if (!form.ok()) return reply(exchange.Failed(form.status()));
-  const std::vector<std::string_view> keys = exchange.head.All("idempotency-key");
-  if (keys.size() > 1) {
-    return reply(
-        exchange.Failed(InvalidFields({{"Idempotency-Key", "is given twice; give it once"}})));
-  }
-  absl::StatusOr<wan::v1::GenerationRequest> request = ToGenerationRequest(
-      *std::move(form), keys.empty() ? std::nullopt : std::optional(keys.front()),
-      [this](std::string_view name) { return FindModelOf(jobs_.models(), name); });
-  if (!request.ok()) return reply(exchange.Failed(request.status()));
-  const std::shared_ptr<Call>& call = exchange.call;
-  jobs_.Create(
-      std::make_shared<const wan::v1::GenerationRequest>(*std::move(request)),
-      {/*tied=*/false, call->caller().name, call->trace(), DecodingOf(pool_, call, exchange.gone),
-       call->ReadsAll()},
-      PostOf(pool_, call),
-      [this, held, reply, kept = pool_.Keep()](absl::StatusOr<JobService::Created> created) {
-        PostAnswer(pool_, *held->call, [held, reply, created = std::move(created)] {
-          if (!created.ok()) return reply(held->Failed(created.status(), HttpFieldOf));
-          held->call->About(created->job.name());
-          reply(held->Done(VideoOf(created->job)));
-        });
-      });
 }
 
 HttpAnswer VideoApi::Get(const VideoExchange& exchange) {
@@ -281,6 +269,15 @@ void VideoApi::List(const std::shared_ptr<VideoExchange>& exchange,
                  [this, exchange, listing, reply](const absl::Status& turn) {
                    turn.ok() ? List(exchange, listing, reply) : reply(exchange->Failed(turn));
                  });
+}
+
+HttpAnswer VideoApi::Health(const VideoExchange& exchange) {
+  exchange.call->End(absl::OkStatus()).IgnoreError();
+  HttpAnswer answer = description_.NotServing().empty()
+                          ? JsonAnswer(200, {{"status", "ok"}})
+                          : JsonAnswer(503, {{"status", "unavailable"}});
+  answer.fields.emplace_back("Cache-Control", "no-store");
+  return answer;
 }
 
 HttpAnswer VideoApi::Models(const VideoExchange& exchange) {

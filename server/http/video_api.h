@@ -3,6 +3,7 @@
 // Requests of the page for browsers pass them as well.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -14,21 +15,27 @@
 #include "engine/api/clock.h"
 #include "server/calls/admission.h"
 #include "server/calls/gatekeeper.h"
+#include "server/calls/server_description.h"
 #include "server/calls/wake_timer.h"
 #include "server/calls/worker_pool.h"
 #include "server/http/browser_check.h"
+#include "server/http/cross_origin.h"
 #include "server/http/http_server.h"
+#include "server/http/video_picture.h"
+#include "server/http/video_routes.h"
 #include "server/jobs/job_service.h"
 
 namespace wan::server {
 
-struct RouteMatch;
 struct VideoExchange;
 
 class VideoListing;
 
 // Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
+
+// Most bytes of thumbnails and sprite sheets that are kept.
+inline constexpr size_t kPictureBytes = size_t{16} << 20;
 
 // Receives every answer: the rule as VideoRoutes has it (empty if the path or header is not the
 // API's), the HTTP status, and the time since the request's header was read. It is called on any
@@ -43,19 +50,23 @@ struct VideoApiOptions {
   Clock& clock = SystemClock();
   // A stream of events gets a heartbeat after this time without an event; zero: never.
   absl::Duration heartbeat_interval;
+  // Whether there is GET /health.
+  bool health = true;
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
 
 // Thread-safe. The arguments must outlive the object and every HttpReply.
 class VideoApi {
  public:
-  VideoApi(JobService& jobs, const Gatekeeper& gatekeeper, Admission& admission, WorkerPool& pool,
-           const VideoApiOptions& options)
+  VideoApi(JobService& jobs, const ServerDescription& description, const Gatekeeper& gatekeeper,
+           Admission& admission, WorkerPool& pool, const VideoApiOptions& options)
       : jobs_(jobs),
+        description_(description),
         gatekeeper_(gatekeeper),
         admission_(admission),
         pool_(pool),
         options_(options),
+        cross_origin_(options.browser.origins),
         timer_(options_.clock) {}
 
   // Returns the callbacks for HttpServer::Start.
@@ -73,19 +84,24 @@ class VideoApi {
   HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);
   // Does the work of a request when it has its turn; may block.
   void Work(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
-  void Create(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
   HttpAnswer Get(const VideoExchange& exchange);
   // Makes one step of a list; posts the next step, or answers if the list is complete.
   void List(const std::shared_ptr<VideoExchange>& exchange,
             const std::shared_ptr<VideoListing>& listing, const HttpReply& reply);
+  HttpAnswer Health(const VideoExchange& exchange);
   HttpAnswer Models(const VideoExchange& exchange);
   HttpAnswer Model(const VideoExchange& exchange);
 
+  OptionalRoutes Routes() const { return {options_.browser.page, options_.health}; }
+
   JobService& jobs_;
+  const ServerDescription& description_;
   const Gatekeeper& gatekeeper_;
   Admission& admission_;
   WorkerPool& pool_;
   const VideoApiOptions options_;
+  const CrossOrigin cross_origin_;
+  PictureCache pictures_{kPictureBytes};
   WakeTimer timer_;  // wakes watchers for heartbeats
 };
 

@@ -10,9 +10,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "server/conversion/errors.h"
 #include "server/http/byte_range.h"
 #include "server/http/entity_tag.h"
 #include "server/http/video_object.h"
+#include "server/http/video_picture.h"
 #include "server/http/video_query.h"
 
 namespace wan::server {
@@ -37,23 +39,23 @@ struct Download {
   }
 };
 
-}  // namespace
+// Returns the answer for a video without the wanted file.
+HttpAnswer NoContent(const VideoExchange& exchange, const wan::v1::Job& job) {
+  if (job.state() == wan::v1::JOB_STATE_COMPLETED) {
+    return exchange.Failed(
+        WithReason(absl::NotFoundError(absl::StrCat(exchange.id, " has no video, but other files")),
+                   kReasonArtifactNotFound));
+  }
+  const std::string status = VideoOf(job)["status"];
+  return exchange.Failed(
+      WithReason(absl::NotFoundError(absl::StrCat(exchange.id, " is ", status,
+                                                  "; it has content once its status is completed")),
+                 "VIDEO_NOT_COMPLETED"));
+}
 
-HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admission& admission,
-                        WorkerPool& pool) {
-  if (absl::Status status = CheckContentQuery(exchange.head.query); !status.ok()) {
-    return exchange.Failed(status);
-  }
-  const absl::StatusOr<wan::v1::Job> job = jobs.Get(exchange.job);
-  if (!job.ok()) return exchange.Failed(job.status());
-  const wan::v1::Artifact* const file = VideoFileOf(*job);
-  if (job->state() != wan::v1::JOB_STATE_COMPLETED || file == nullptr) {
-    const std::string status = VideoOf(*job)["status"];
-    return exchange.Failed(WithReason(
-        absl::NotFoundError(absl::StrCat(exchange.id, " is ", status,
-                                         "; it has content once its status is completed")),
-        "VIDEO_NOT_COMPLETED"));
-  }
+// Sends the file of a completed job.
+HttpAnswer FileAnswer(const VideoExchange& exchange, JobService& jobs, Admission& admission,
+                      WorkerPool& pool, const wan::v1::Artifact* file) {
   const std::string tag = absl::StrCat("\"", file->sha256(), "\"");
   if (TagListed(exchange.head.All("if-none-match"), tag)) {
     exchange.call->End(absl::OkStatus()).IgnoreError();
@@ -106,6 +108,36 @@ HttpAnswer VideoContent(const VideoExchange& exchange, JobService& jobs, Admissi
               [download, take = std::move(take)](const absl::Status&) { take(download->Next()); });
   };
   return answer;
+}
+
+// Returns the file of which a picture can be made; null if the job has none.
+const wan::v1::Artifact* PicturedFileOf(const wan::v1::Job& job) {
+  const auto is_video = [](const wan::v1::Artifact& file) {
+    return file.content_type().starts_with("video/");
+  };
+  const wan::v1::Artifact* const file = VideoFileOf(job);
+  if (file != nullptr && is_video(*file)) return file;
+  const auto other = std::find_if(job.artifacts().begin(), job.artifacts().end(), is_video);
+  return other == job.artifacts().end() ? nullptr : &*other;
+}
+
+}  // namespace
+
+void AnswerContent(const VideoContentParts& parts, const std::shared_ptr<VideoExchange>& exchange,
+                   const HttpReply& reply) {
+  const absl::StatusOr<ContentVariant> variant = ParseContentQuery(exchange->head.query);
+  if (!variant.ok()) return reply(exchange->Failed(variant.status()));
+  const absl::StatusOr<wan::v1::Job> job = parts.jobs.Get(exchange->job);
+  if (!job.ok()) return reply(exchange->Failed(job.status()));
+  const bool picture = *variant != ContentVariant::kVideo;
+  const wan::v1::Artifact* const file = picture ? PicturedFileOf(*job) : VideoFileOf(*job);
+  if (job->state() != wan::v1::JOB_STATE_COMPLETED || file == nullptr) {
+    return reply(NoContent(*exchange, *job));
+  }
+  if (!picture) {
+    return reply(FileAnswer(*exchange, parts.jobs, parts.admission, parts.pool, file));
+  }
+  AnswerWithPicture(parts.jobs, parts.pool, parts.pictures, exchange, *job, *file, *variant, reply);
 }
 
 }  // namespace wan::server

@@ -121,12 +121,9 @@ void VideoFollower::Work(const wan::v1::Event& event) {
 }
 
 json VideoFollower::Progress() const {
-  return {{"progress", ProgressOf(job_)},
-          {"stage", stage_},
-          {"step", job_.progress().step()},
-          {"steps", job_.progress().total()},
-          {"eta_seconds", OrNull(eta_seconds_)},
-          {"queue_position", OrNull(queue_position_)}};
+  return {{"progress", ProgressOf(job_)},        {"stage", stage_},
+          {"step", job_.progress().step()},      {"steps", job_.progress().total()},
+          {"eta_seconds", OrNull(eta_seconds_)}, {"queue_position", OrNull(queue_position_)}};
 }
 
 }  // namespace wan::server

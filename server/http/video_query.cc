@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/numbers.h"
@@ -37,6 +38,25 @@ absl::Status CheckQueryNames(const Query& query, const std::vector<std::string_v
   return violations.empty() ? absl::OkStatus() : InvalidFields(violations);
 }
 
+// Parses a query whose only parameter is `name` with one of the choices; the first choice is the
+// default.
+template <typename Value, size_t kCount>
+absl::StatusOr<Value> ParseChoice(std::string_view text, const char* name,
+                                  const std::pair<const char*, Value> (&choices)[kCount]) {
+  const absl::StatusOr<Query> query = ParseQuery(text);
+  if (!query.ok()) return query.status();
+  if (absl::Status status = CheckQueryNames(*query, {name}); !status.ok()) return status;
+  const auto asked = query->find(name);
+  if (asked == query->end()) return choices[0].second;
+  std::string right;
+  for (size_t i = 0; i < kCount; ++i) {
+    if (asked->second == choices[i].first) return choices[i].second;
+    absl::StrAppend(&right, i == 0 ? "" : i + 1 < kCount ? ", " : " or ", choices[i].first);
+  }
+  return InvalidFields(
+      {{name, absl::StrCat("is '", asked->second.substr(0, kMaxShownName), "'; must be ", right)}});
+}
+
 }  // namespace
 
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text) {
@@ -68,15 +88,21 @@ absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text) {
   return page;
 }
 
-absl::Status CheckContentQuery(std::string_view text) {
-  constexpr char kVideo[] = "video";
-  const absl::StatusOr<Query> query = ParseQuery(text);
-  if (!query.ok()) return query.status();
-  if (absl::Status status = CheckQueryNames(*query, {"variant"}); !status.ok()) return status;
-  const auto variant = query->find("variant");
-  if (variant == query->end() || variant->second == kVideo) return absl::OkStatus();
-  return InvalidFields({{"variant", absl::StrCat("is '", variant->second.substr(0, kMaxShownName),
-                                                 "'; must be video, the only one there is")}});
+absl::StatusOr<ContentVariant> ParseContentQuery(std::string_view text) {
+  constexpr std::pair<const char*, ContentVariant> kVariants[] = {
+      {"video", ContentVariant::kVideo},
+      {"thumbnail", ContentVariant::kThumbnail},
+      {"spritesheet", ContentVariant::kSpritesheet}};
+  return ParseChoice(text, "variant", kVariants);
+}
+
+absl::StatusOr<ReportFormat> ParseReportQuery(std::string_view text) {
+  constexpr std::pair<const char*, ReportFormat> kFormats[] = {
+      {"html", ReportFormat::kHtml},
+      {"text", ReportFormat::kText},
+      {"markdown", ReportFormat::kMarkdown},
+      {"json", ReportFormat::kJson}};
+  return ParseChoice(text, "format", kFormats);
 }
 
 absl::StatusOr<EventsQuery> ParseEventsQuery(const HttpHead& head) {

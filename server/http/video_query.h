@@ -23,8 +23,10 @@ struct VideoPage {
 // INVALID_ARGUMENT and a violation of each parameter that is unknown or has a wrong value.
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
-// Checks the query of a download, whose only parameter is "variant=video", which may be left out.
-absl::Status CheckContentQuery(std::string_view text);
+enum class ContentVariant { kVideo, kThumbnail, kSpritesheet };
+
+// Parses the query of a download, whose only parameter is "variant=video", which may be left out.
+absl::StatusOr<ContentVariant> ParseContentQuery(std::string_view text);
 
 // What a watcher of a video asks for.
 struct EventsQuery {
@@ -36,5 +38,10 @@ struct EventsQuery {
 // Parses "after=N&previews=true"; each of the two may be left out. The field Last-Event-ID, which
 // an EventSource sends when it connects again, counts in place of `after`.
 absl::StatusOr<EventsQuery> ParseEventsQuery(const HttpHead& head);
+
+enum class ReportFormat { kHtml, kText, kMarkdown, kJson };
+
+// Parses the query of a report, whose only parameter is "format=html", which may be left out.
+absl::StatusOr<ReportFormat> ParseReportQuery(std::string_view text);
 
 }  // namespace wan::server

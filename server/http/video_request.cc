@@ -245,11 +245,11 @@ void TakeKey(FormFields& fields, std::optional<std::string_view> key,
   request.set_request_id(std::string(*key));
 }
 
-}  // namespace
-
-absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
-    Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model) {
-  FormFields fields(form);
+// Takes every field of the API. Of the form it uses the files only, because `fields` has the
+// others.
+wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std::string>& files,
+                                   std::optional<std::string_view> idempotency_key,
+                                   const FindModel& find_model) {
   wan::v1::GenerationRequest request;
   const std::optional<std::string> named = fields.Text("model");
   if (named.has_value()) request.set_model(*named);
@@ -266,7 +266,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
   TakeLength(fields, model, request);
   TakeGuidance(fields, request);
   TakeLoras(fields, request);
-  TakeImage(fields, form.files, request);
+  TakeImage(fields, files, request);
   if (auto background = fields.FullText("background")) {
     request.set_background(*std::move(background));
   }
@@ -294,8 +294,25 @@ absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
   }
   if (auto url = fields.FullText("webhook_url")) request.set_webhook_url(*std::move(url));
   TakeKey(fields, idempotency_key, request);
+  return request;
+}
+
+}  // namespace
+
+absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
+    Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model) {
+  FormFields fields(form);
+  wan::v1::GenerationRequest request = TakeAll(fields, form.files, idempotency_key, find_model);
   if (absl::Status status = fields.End(form.files); !status.ok()) return status;
   return request;
+}
+
+std::vector<std::string_view> VideoFieldNames() {
+  Form form;
+  FormFields fields(form);
+  TakeAll(fields, form.files, std::nullopt,
+          [](std::string_view) { return absl::NotFoundError("no model is needed for the names"); });
+  return fields.known();
 }
 
 }  // namespace wan::server

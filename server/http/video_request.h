@@ -4,6 +4,7 @@
 #include <functional>
 #include <optional>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "server/http/form.h"
@@ -23,5 +24,8 @@ using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view 
 // JobService::Create, whose violations have the contract's names (HttpFieldOf).
 absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model);
+
+// Returns the names of all fields that a request may have.
+std::vector<std::string_view> VideoFieldNames();
 
 }  // namespace wan::server

@@ -10,15 +10,25 @@ constexpr std::string_view kHead = "HEAD";
 
 constexpr VideoRoute kRoutes[] = {
     {"GET /", VideoAction::kPage},
+    {"GET /health", VideoAction::kHealth},
+    {"GET /openapi.json", VideoAction::kOpenApi},
+    {"GET /v1/server", VideoAction::kServer},
+    {"POST /v1/videos/quote", VideoAction::kQuote},
     {"POST /v1/videos", VideoAction::kCreate},
     {"GET /v1/videos", VideoAction::kList},
     {"GET /v1/videos/{id}", VideoAction::kGet},
     {"GET /v1/videos/{id}/events", VideoAction::kEvents},
+    {"GET /v1/videos/{id}/report", VideoAction::kReport},
     {"GET /v1/videos/{id}/content", VideoAction::kContent},
     {"DELETE /v1/videos/{id}", VideoAction::kDelete},
     {"GET /v1/models", VideoAction::kModels},
     {"GET /v1/models/{id}", VideoAction::kModel},
 };
+
+bool IsOff(const VideoRoute& route, const OptionalRoutes& optional) {
+  return (route.action == VideoAction::kPage && !optional.page) ||
+         (route.action == VideoAction::kHealth && !optional.health);
+}
 
 // Returns the text in the place of {id} if `path` matches the route, an empty text if the route has
 // no {id}; nullopt if the path does not match.
@@ -43,10 +53,11 @@ std::optional<std::string> IdIn(std::string_view route_path, std::string_view pa
 
 }  // namespace
 
-RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool page) {
+RouteMatch FindVideoRoute(std::string_view method, std::string_view path,
+                          const OptionalRoutes& optional) {
   RouteMatch match;
   for (const VideoRoute& route : kRoutes) {
-    if (!page && route.action == VideoAction::kPage) continue;
+    if (IsOff(route, optional)) continue;
     const size_t space = route.rule.find(' ');
     const std::optional<std::string> id = IdIn(route.rule.substr(space + 1), path);
     if (!id.has_value()) continue;
@@ -60,10 +71,10 @@ RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool p
   return match;
 }
 
-std::vector<std::string_view> VideoRoutes(bool page) {
+std::vector<std::string_view> VideoRoutes(const OptionalRoutes& optional) {
   std::vector<std::string_view> rules;
   for (const VideoRoute& route : kRoutes) {
-    if (page || route.action != VideoAction::kPage) rules.push_back(route.rule);
+    if (!IsOff(route, optional)) rules.push_back(route.rule);
   }
   return rules;
 }

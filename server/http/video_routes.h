@@ -8,7 +8,22 @@
 
 namespace wan::server {
 
-enum class VideoAction { kPage, kCreate, kList, kGet, kEvents, kContent, kDelete, kModels, kModel };
+enum class VideoAction {
+  kPage,
+  kHealth,
+  kOpenApi,
+  kServer,
+  kQuote,
+  kCreate,
+  kList,
+  kGet,
+  kEvents,
+  kReport,
+  kContent,
+  kDelete,
+  kModels,
+  kModel
+};
 
 struct VideoRoute {
   std::string_view rule;  // for example "GET /v1/videos/{id}"; the key of the route's MethodRule
@@ -23,12 +38,17 @@ struct RouteMatch {
   std::vector<std::string_view> methods;
 };
 
-// A HEAD request takes the route of GET: the answer is the same, but is sent without the body. If
-// `page` is false, the path of the page is unknown.
-RouteMatch FindVideoRoute(std::string_view method, std::string_view path, bool page = true);
+// Which of the routes that an operator may switch off there are.
+struct OptionalRoutes {
+  bool page = true;
+  bool health = true;
+};
 
-// Returns all rules, as the table of methods has them; if `page` is false, without that of the
-// page.
-std::vector<std::string_view> VideoRoutes(bool page = true);
+// A HEAD request takes the route of GET: the answer is the same, but is sent without the body.
+RouteMatch FindVideoRoute(std::string_view method, std::string_view path,
+                          const OptionalRoutes& optional = {});
+
+// Returns all rules, as the table of methods has them.
+std::vector<std::string_view> VideoRoutes(const OptionalRoutes& optional = {});
 
 }  // namespace wan::server

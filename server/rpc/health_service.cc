@@ -3,8 +3,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
-#include "engine/api/utf8.h"
 #include "grpc/health/v1/health.grpc.pb.h"
+#include "server/calls/server_description.h"
 #include "server/conversion/message_texts.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
@@ -105,14 +105,6 @@ class HealthService final : public CallService {
 };
 
 }  // namespace
-
-void AddTo(const NotServingReasons& reasons, wan::v1::ServerInfo& info) {
-  for (const NotServing& reason : reasons) {
-    wan::v1::NotServingReason& added = *info.add_not_serving_reasons();
-    added.set_reason(reason.reason);
-    added.set_message(ToUtf8(reason.message));
-  }
-}
 
 std::optional<std::string_view> ModelOfHealthName(std::string_view service) {
   constexpr std::string_view kPrefix = "wan.v1.VideoGeneration/models/";

@@ -3,16 +3,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
-#include <string>
-#include <vector>
 
 #include "absl/time/time.h"
 #include "server/jobs/stop_mode.h"
 #include "server/rpc/service_shared.h"
-#include "server/watch/not_serving.h"
-#include "wan/v1/telemetry.pb.h"
 
 namespace grpc {
 class Service;
@@ -24,6 +19,7 @@ class AllDevices;
 class JobService;
 class ModelOperations;
 class ModelTable;
+class ServerDescription;
 
 std::unique_ptr<grpc::Service> MakeVideoGenerationService(const ServiceShared& shared,
                                                           JobService& jobs);
@@ -43,20 +39,7 @@ std::unique_ptr<grpc::Service> MakeAdministrationService(const ServiceShared& sh
                                                          std::function<StopSettings()> stop,
                                                          JobService& jobs);
 
-// The part of GetServerInfo that never changes.
-struct ServerFacts {
-  std::string version;
-  std::map<std::string, std::string> libraries;
-  absl::Time start_time;
-  std::string dtype;
-  // The device groups; each lists its devices and its models.
-  std::vector<wan::v1::DeviceGroup> groups;
-};
-
-// `not_serving` returns why the server takes no jobs now; an empty list if it takes jobs.
-std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
-                                                    const AllDevices& devices,
-                                                    std::function<NotServingReasons()> not_serving,
-                                                    JobService& jobs);
+std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared,
+                                                    const ServerDescription& description);
 
 }  // namespace wan::server

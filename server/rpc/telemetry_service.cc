@@ -2,24 +2,20 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "server/calls/all_devices.h"
+#include "server/calls/server_description.h"
+#include "server/calls/stream_heartbeat.h"
 #include "server/calls/wake_timer.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
-#include "server/conversion/names.h"
-#include "server/jobs/job_service.h"
-#include "server/rpc/all_devices.h"
 #include "server/rpc/call_service.h"
-#include "server/rpc/health_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
-#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/telemetry.grpc.pb.h"
 
 namespace wan::server {
@@ -135,83 +131,28 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
 
 class TelemetryService final : public CallService {
  public:
-  TelemetryService(const ServiceShared& shared, ServerFacts facts, const AllDevices& devices,
-                   std::function<NotServingReasons()> not_serving, JobService& jobs)
-      : CallService(wan::v1::Telemetry::service_full_name(), shared),
-        facts_(std::move(facts)),
-        devices_(devices),
-        not_serving_(std::move(not_serving)),
-        jobs_(jobs) {
+  TelemetryService(const ServiceShared& shared, const ServerDescription& description)
+      : CallService(wan::v1::Telemetry::service_full_name(), shared), description_(description) {
     AddStream<wan::v1::WatchDevicesRequest, wan::v1::WatchDevicesResponse>(
         "WatchDevices", [this](grpc::CallbackServerContext& /*context*/, const auto& admitted) {
-          return std::make_shared<DeviceStream>(admitted.message, devices_, this->heartbeat(),
-                                                this->shared());
+          return std::make_shared<DeviceStream>(admitted.message, description_.devices(),
+                                                this->heartbeat(), this->shared());
         });
     AddUnary<wan::v1::GetServerInfoRequest, wan::v1::ServerInfo>(
         "GetServerInfo", [this](const Call& call, const wan::v1::GetServerInfoRequest&) {
-          return absl::StatusOr<wan::v1::ServerInfo>(Info(call.VisibleOwner()));
+          return absl::StatusOr<wan::v1::ServerInfo>(description_.Info(call.VisibleOwner()));
         });
   }
 
  private:
-  // Returns the server's info with the jobs of `owner`, or of all owners.
-  wan::v1::ServerInfo Info(const std::optional<std::string>& owner) const {
-    wan::v1::ServerInfo info;
-    info.set_version(facts_.version);
-    info.mutable_libraries()->insert(facts_.libraries.begin(), facts_.libraries.end());
-    *info.mutable_start_time() = ToProto(facts_.start_time);
-    info.set_dtype(facts_.dtype);
-    const JobStats stats = jobs_.Stats();
-    AddGroups(stats, owner, info);
-    info.set_queued_jobs(stats.queued_total);
-    info.set_running_jobs(stats.running_total);
-    info.set_queue_capacity(stats.queue_capacity);
-    info.set_draining(stats.draining);
-    AddTo(not_serving_(), info);
-    return info;
-  }
-
-  void AddGroups(const JobStats& stats, const std::optional<std::string>& owner,
-                 wan::v1::ServerInfo& info) const {
-    std::set<std::string> devices;
-    info.mutable_groups()->Assign(facts_.groups.begin(), facts_.groups.end());
-    for (wan::v1::DeviceGroup& group : *info.mutable_groups()) {
-      for (const std::string& device : group.devices()) {
-        if (devices.insert(device).second) info.add_devices(device);
-      }
-      const JobStats::Group& state = stats.groups[static_cast<size_t>(group.number())];
-      if (MaySee(owner, state.job)) group.set_job(state.job);
-      if (!state.problem.ok()) *group.mutable_error() = ToProto(state.problem);
-    }
-    for (const wan::v1::Model& model : jobs_.models().List()) {
-      for (const wan::v1::ModelPlacement& placement : model.placements()) {
-        if (placement.state() != wan::v1::MODEL_STATE_READY) continue;
-        info.mutable_groups(placement.group())
-            ->add_resident_models(std::string(BareModelName(model.name())));
-      }
-    }
-  }
-
-  bool MaySee(const std::optional<std::string>& owner, const std::string& job) const {
-    if (!owner.has_value() || job.empty()) return true;
-    const absl::StatusOr<std::string> found = jobs_.OwnerOf(job, "name");
-    return found.ok() && *found == *owner;
-  }
-
-  const ServerFacts facts_;
-  const AllDevices& devices_;
-  const std::function<NotServingReasons()> not_serving_;
-  JobService& jobs_;
+  const ServerDescription& description_;
 };
 
 }  // namespace
 
-std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared, ServerFacts facts,
-                                                    const AllDevices& devices,
-                                                    std::function<NotServingReasons()> not_serving,
-                                                    JobService& jobs) {
-  return std::make_unique<TelemetryService>(shared, std::move(facts), devices,
-                                            std::move(not_serving), jobs);
+std::unique_ptr<grpc::Service> MakeTelemetryService(const ServiceShared& shared,
+                                                    const ServerDescription& description) {
+  return std::make_unique<TelemetryService>(shared, description);
 }
 
 }  // namespace wan::server

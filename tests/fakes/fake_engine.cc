@@ -180,6 +180,11 @@ void FakeEngine::PadOutputs(size_t bytes) {
   output_bytes_ = bytes;
 }
 
+void FakeEngine::WriteOutputs(OutputKind kind, std::string bytes) {
+  absl::MutexLock lock(&mutex_);
+  outputs_[kind] = std::move(bytes);
+}
+
 void FakeEngine::SkipOutput(OutputKind kind) {
   absl::MutexLock lock(&mutex_);
   skipped_.insert(kind);
@@ -423,6 +428,9 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     {
       absl::MutexLock lock(&mutex_);
       if (skipped_.contains(output.kind)) continue;
+      if (const auto given = outputs_.find(output.kind); given != outputs_.end()) {
+        text = given->second;
+      }
       if (text.size() < output_bytes_) text.resize(output_bytes_, ' ');
     }
     std::ofstream file(output.path);

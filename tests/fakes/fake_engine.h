@@ -81,6 +81,8 @@ class FakeEngine final : public Engine {
   void AssumeRate(double rate) { assumed_rate_ = rate; }
   // From now on every artifact is filled up with spaces to at least `bytes` bytes.
   void PadOutputs(size_t bytes);
+  // From now on every artifact of the kind has these bytes.
+  void WriteOutputs(OutputKind kind, std::string bytes);
   // From now on the engine does not write the output of this kind.
   void SkipOutput(OutputKind kind);
   // After writing the files, the engine reports an omission: the file of this kind is then
@@ -145,6 +147,7 @@ class FakeEngine final : public Engine {
   absl::StatusOr<std::optional<DeviceCanary>> canary_ ABSL_GUARDED_BY(mutex_) = std::nullopt;
   std::string device_name_ ABSL_GUARDED_BY(mutex_) = "Fake CPU";
   std::set<OutputKind> skipped_ ABSL_GUARDED_BY(mutex_);
+  std::map<OutputKind, std::string> outputs_ ABSL_GUARDED_BY(mutex_);  // see WriteOutputs
   std::vector<Omission> omissions_ ABSL_GUARDED_BY(mutex_);
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   mutable std::vector<std::string> checked_images_ ABSL_GUARDED_BY(mutex_);

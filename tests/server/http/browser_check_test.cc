@@ -17,9 +17,9 @@ HttpHead From(const std::string& origin, const std::string& host) {
   return head;
 }
 
-constexpr BrowserRules kLocal{.authenticates = false, .loopback = true, .page = true};
-constexpr BrowserRules kInsecure{.authenticates = false, .loopback = false, .page = true};
-constexpr BrowserRules kTokens{.authenticates = true, .loopback = false, .page = true};
+const BrowserRules kLocal{.authenticates = false, .loopback = true, .page = true};
+const BrowserRules kInsecure{.authenticates = false, .loopback = false, .page = true};
+const BrowserRules kTokens{.authenticates = true, .loopback = false, .page = true};
 
 TEST(BrowserCheckTest, OnThisMachineItsNamesAndItsOwnPage) {
   EXPECT_TRUE(CheckBrowser(From("", "localhost:8000"), kLocal).ok());
@@ -37,6 +37,23 @@ TEST(BrowserCheckTest, OnThisMachineItsNamesAndItsOwnPage) {
   const HttpHead rebound = From("http://evil.example:8000", "evil.example:8000");
   EXPECT_THAT(std::string(CheckBrowser(rebound, kLocal).message()), HasSubstr("Host must be"));
   EXPECT_FALSE(CheckBrowser(From("http://192.0.2.7:8000", "192.0.2.7:8000"), kLocal).ok());
+}
+
+TEST(BrowserCheckTest, AListedPageIsLetInWhereNobodyIsAuthenticated) {
+  BrowserRules rules = kLocal;
+  rules.origins = {"https://studio.example.com"};
+  HttpHead head = From("https://studio.example.com", "localhost:8000");
+  head.path = "/v1/videos";
+  head.fields.emplace_back("sec-fetch-site", "cross-site");
+  EXPECT_TRUE(CheckBrowser(head, rules).ok());
+  EXPECT_FALSE(CheckBrowser(head, kLocal).ok());
+  EXPECT_FALSE(CheckBrowser(From("https://studio.example.com.evil", "localhost:8000"), rules).ok());
+  // The server has another name for the page: somebody may let it point to this machine.
+  EXPECT_FALSE(CheckBrowser(From("https://studio.example.com", "evil.example:8000"), rules).ok());
+  // With the browser's certificate alone it cannot act for the user.
+  rules.authenticates = true;
+  head.certificate_subject = "CN=ann";
+  EXPECT_FALSE(CheckBrowser(head, rules).ok());
 }
 
 TEST(BrowserCheckTest, WithoutAuthenticationItsPageHasAnAddressForItsName) {

@@ -307,13 +307,6 @@ TEST_F(VideoApiTest, ViolationsNameTheCallersFields) {
   EXPECT_EQ(Post("[").status, 400);
 }
 
-TEST_F(VideoApiTest, OtherVariantsOfTheContent) {
-  const std::string id = MustMake();
-  const Answer answer = Ask("GET", "/v1/videos/" + id + "/content?variant=thumbnail");
-  EXPECT_EQ(answer.status, 400);
-  EXPECT_EQ(answer.Error("param"), "variant");
-}
-
 TEST_F(VideoApiTest, WhatIsNotThere) {
   for (const char* const path : {"/v1/videos/video_0123", "/v1/videos/x", "/v1/videos/video_..%2f",
                                  "/v1/videos/video_A", "/v1/videos/video_0123/content"}) {

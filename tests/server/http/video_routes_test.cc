@@ -52,8 +52,8 @@ TEST(VideoRoutesTest, KnowsNoOtherPaths) {
 TEST(VideoRoutesTest, ThePageIsOneUnlessItIsOff) {
   EXPECT_EQ(FindVideoRoute("GET", "/").route->action, VideoAction::kPage);
   EXPECT_THAT(FindVideoRoute("POST", "/").methods, ElementsAre("GET", "HEAD"));
-  EXPECT_THAT(FindVideoRoute("GET", "/", /*page=*/false).methods, IsEmpty());
-  EXPECT_EQ(VideoRoutes().size(), VideoRoutes(/*page=*/false).size() + 1);
+  EXPECT_THAT(FindVideoRoute("GET", "/", {.page = false}).methods, IsEmpty());
+  EXPECT_EQ(VideoRoutes().size(), VideoRoutes({.page = false}).size() + 1);
 }
 
 TEST(VideoPageTest, HasDefaults) {

@@ -1,4 +1,4 @@
-#include "server/rpc/all_devices.h"
+#include "server/calls/all_devices.h"
 
 #include <algorithm>
 #include <utility>

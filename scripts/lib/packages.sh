@@ -17,8 +17,13 @@ BUILD_PACKAGES=(
 DEMO_PACKAGES=(curl ffmpeg)
 
 # The packages that the tests use in addition: mypy checks the types of the Python package; zsh and fish read the completion
-# scripts of wanctl; prometheus_client has a strict parser of OpenMetrics; the nodes for ComfyUI use PyAV and numpy.
-TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-av python3-grpcio python3-numpy python3-pil python3-prometheus-client python3-protobuf python3-setuptools python3-wheel zsh)
+# scripts of wanctl; prometheus_client has a strict parser of OpenMetrics; the nodes for ComfyUI use PyAV and numpy; Selenium
+# uses certifi and typing_extensions.
+TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-av python3-certifi python3-grpcio python3-numpy python3-pil python3-prometheus-client
+  python3-protobuf python3-setuptools python3-typing-extensions python3-wheel zsh)
+
+# The browser in which the page is tested. Ubuntu has it only as a snap, where the page's tests are skipped.
+BROWSER_PACKAGES=(chromium chromium-driver)
 
 # The packages that scripts/check uses in addition. They have one version everywhere, because two versions format
 # differently.
@@ -47,6 +52,15 @@ install_packages() {
   as_root apt-get update -q
   as_root env DEBIAN_FRONTEND=noninteractive \
     apt-get install -q -y --no-install-recommends "${missing[@]}"
+}
+
+# install_browser: installs the browser of the page's tests where the distribution has it as a package.
+install_browser() {
+  if [ -n "$(apt-cache madison chromium-driver)" ]; then
+    install_packages "${BROWSER_PACKAGES[@]}"
+  else
+    say "Chromium: the distribution has no package; the tests of the page will be skipped"
+  fi
 }
 
 # unpack_programs PACKAGE PROGRAM...: puts programs of a distribution package into .deps/tools. The package is unpacked, not

@@ -25,6 +25,9 @@ TORCH_CUDA_LIBRARIES=(
 OPENAI_CLIENT=(openai annotated-types anyio h11 httpcore2 httpx2 idna jiter pydantic pydantic-core sniffio truststore
   typing-extensions typing-inspection)
 
+# What drives the browser in the tests of the page.
+SELENIUM=(selenium urllib3 websocket-client)
+
 # fetch PACKAGE FOLDER: downloads the pinned file; pip checks its digest. The wheels are always those for CPython 3.11,
 # whatever Python runs pip: the libraries inside do not differ.
 fetch() {
@@ -84,6 +87,13 @@ unpack() {
       truststore | typing-extensions | typing-inspection)
       unzip -q -o "$folder"/*.whl -d "$destination/openai"
       ;;
+    selenium)
+      # Leave out the program that would fetch browsers.
+      unzip -q -o "$folder"/*.whl -x '*/selenium-manager' '*/selenium-manager.exe' -d "$destination/selenium"
+      ;;
+    urllib3 | websocket-client)
+      unzip -q -o "$folder"/*.whl -d "$destination/selenium"
+      ;;
     mlcommons-loadgen)
       unzip -q -o "$folder"/*.whl -d "$destination/loadgen"
       ;;
@@ -141,6 +151,14 @@ add_dependency() {
 install_openai_client() {
   local package
   for package in "${OPENAI_CLIENT[@]}"; do
+    add_dependency "$package"
+  done
+}
+
+# install_selenium: installs Selenium into .deps/selenium, for the tests of the page.
+install_selenium() {
+  local package
+  for package in "${SELENIUM[@]}"; do
     add_dependency "$package"
   done
 }

@@ -8,7 +8,7 @@
 
 namespace wan::server {
 
-// The content of the file server/http/page.html.
+// The page: the files in server/http/page, which CMake joins into one.
 extern const std::string_view kPageHtml;
 
 // Returns the answer to GET and HEAD of the page: the file, or 304 if If-None-Match names it. The

@@ -21,13 +21,15 @@ def build_wheel(folder, repository, googleapis):
 
 
 class DemoServer:
-    """A server with the demo model; the address is in its first line."""
+    """A server with the demo model; its addresses are in its first line. `http` is None unless it is asked for."""
 
-    def __init__(self, program, folder, *flags):
+    def __init__(self, program, folder, *flags, http="none"):
         self._process = subprocess.Popen(
-            [program, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--http-listen", "none",
+            [program, "--listen", "127.0.0.1:0", "--metrics-listen", "127.0.0.1:0", "--http-listen", http,
              "--data-dir", str(folder), "--log-level", "error", *flags], stdout=subprocess.PIPE)
-        self.address = json.loads(self._process.stdout.readline())["grpc"]
+        addresses = json.loads(self._process.stdout.readline())
+        self.address = addresses["grpc"]
+        self.http = addresses.get("http")
 
     def stop(self):
         self._process.terminate()

@@ -1,0 +1,413 @@
+"""The page in a real browser, with the real server and the demo model."""
+
+import argparse
+import json
+import pathlib
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import unittest
+import urllib.request
+import zlib
+
+import accessibility
+import browser as browsers
+
+SKIPPED = 77
+
+# The demo model's smallest videos; and one that runs until it is cancelled.
+QUICK = {"size": "192x192", "seconds": "0.25", "num_inference_steps": "2"}
+LONG = {"size": "192x192", "seconds": "0.25", "num_inference_steps": "900"}
+
+options = None  # of the command line
+
+
+def png(width, height, red, green, blue):
+    """A picture of one colour."""
+
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    rows = (b"\0" + bytes([red, green, blue]) * width) * height
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) +
+            chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def lora():
+    """A LoRA for the demo model that changes nothing: all its numbers are 0."""
+    names = {f"diffusion_model.blocks.0.self_attn.q.lora_{part}.weight": shape
+             for part, shape in (("A", [4, 256]), ("B", [256, 4]))}
+    header = json.dumps({name: {"dtype": "F16", "shape": shape, "data_offsets": [2048 * i, 2048 * (i + 1)]}
+                         for i, (name, shape) in enumerate(names.items())}).encode()
+    return struct.pack("<Q", len(header)) + header + bytes(4096)
+
+
+class PageCase(unittest.TestCase):
+    """One browser and one server for all tests of a class, and no error in the console after any of them."""
+
+    FLAGS = ()
+
+    @classmethod
+    def setUpClass(cls):
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.folder = pathlib.Path(folder.name)
+        cls.server = browsers.start_server(options.server, cls.folder / "data", *cls.flags())
+        cls.addClassCleanup(lambda: cls.server.stop())
+        cls.browser = browsers.Browser(cls.folder / "profile")
+        cls.addClassCleanup(cls.browser.quit)
+
+    @classmethod
+    def flags(cls):
+        return ()
+
+    def setUp(self):
+        self.browser.resize(1280, 900)
+        self.browser.colours("light")
+        self.browser.open(self.server)
+
+    def expect_errors(self, *parts):
+        """The console has these errors and no other ones."""
+        errors = self.browser.errors()
+        for part in parts:
+            self.assertTrue(any(part in error for error in errors), f"{part} is not in {errors}")
+        self.assertEqual([error for error in errors if not any(part in error for part in parts)], [])
+
+    def tearDown(self):
+        self.expect_errors()
+
+    def ask(self, path):
+        with urllib.request.urlopen(f"http://{self.server.http}{path}") as answer:
+            return json.load(answer)
+
+    def await_ready(self):
+        self.browser.wait(lambda: "demo" in self.browser.text("#model") or None, "the model is ready")
+
+    def submit(self, prompt, **values):
+        """Fills the form, presses the button, and returns the selector of the video's card."""
+        known = {card.get_attribute("data-id") for card in self.browser.all("[data-id]")}
+        self.browser.fill(prompt=prompt, **values)
+        self.browser.click("#create button.main")
+
+        def new():
+            return [card.get_attribute("data-id") for card in self.browser.all("[data-id]")
+                    if card.get_attribute("data-id") not in known]
+        return f"[data-id='{self.browser.wait(new, 'a new card')[0]}']"
+
+
+class MakingTest(PageCase):
+    @classmethod
+    def flags(cls):
+        pathlib.Path(cls.folder, "ink.safetensors").write_bytes(lora())
+        model = pathlib.Path(__file__).resolve().parents[2] / "demo" / "model"
+        return "--model", f"demo={model}", "--lora", f"ink={cls.folder}/ink.safetensors"
+
+    def setUp(self):
+        super().setUp()
+        self.await_ready()
+
+    def test_makes_shows_and_plays_a_video(self):
+        browser = self.browser
+        browser.fill(prompt="a red circle moves left to right over a dark blue background", **QUICK)
+        browser.await_text("#quote", "About")
+        self.assertRegex(browser.text("#quote"), r"About \d+.(s|min)")
+        card = self.submit("a red circle moves left to right over a dark blue background", **{**QUICK, "num_inference_steps": "8"})
+        browser.await_visible(f"{card} .strip img")
+        browser.await_visible(f"{card} .poster img")
+        self.assertIn("192\u00d7192", browser.text(f"{card} .facts"))
+        self.assertEqual(browser.all(f"{card} video"), [], "nothing is loaded before somebody plays it")
+        browser.click(f"{card} .poster")
+        playing = f"const video = document.querySelector(\"{card} video\");"
+        browser.wait(lambda: browser.js(playing + "return video && video.readyState >= 2 && video.currentTime > 0"), "it plays")
+        self.assertAlmostEqual(browser.js(playing + "return video.duration"), 5 / 16, delta=0.01)
+        red, green, blue, alpha = browser.js(playing + """
+          const canvas = document.createElement("canvas");
+          [canvas.width, canvas.height] = [video.videoWidth, video.videoHeight];
+          canvas.getContext("2d").drawImage(video, 0, 0);
+          return [...canvas.getContext("2d").getImageData(4, 4, 1, 1).data];""")
+        self.assertEqual(alpha, 255)
+        self.assertGreater(blue, red + 20, "the corner is dark blue")
+        self.assertGreater(blue, green + 20)
+        self.assertEqual(browser.focused().tag_name, "video")
+
+    def test_cancels_what_runs_and_what_waits(self):
+        browser = self.browser
+        first = self.submit("a long video", **LONG)
+        browser.await_visible(f"{first} progress")
+        browser.await_text(f"{first} .stage", "step")
+        self.assertIn("\u00a0%", browser.driver.title.replace(" %", "\u00a0%"))
+        second = self.submit("a video that waits", **LONG)
+        browser.await_text(f"{second} .facts", "Next")
+        third = self.submit("another video that waits", **LONG)
+        browser.await_text(f"{third} .facts", "1 before it")
+        browser.click(f"{second} .cancel")
+        browser.await_count(second, 0)
+        browser.await_text(f"{third} .facts", "Next")
+        for card in (third, first):
+            browser.click(f"{card} .cancel")
+            browser.await_count(card, 0)
+            self.assertEqual(browser.focused().get_attribute("id"), "queue-title")
+        browser.await_text("#said", "Cancelled")
+        self.assertNotIn("a long video", [video["prompt"] for video in self.ask("/v1/videos")["data"]])
+
+    def test_makes_a_video_again_and_varied(self):
+        browser = self.browser
+        browser.click("details summary")
+        card = self.submit("a green star spins", **QUICK, seed="9007199254740993", negative_prompt="a cat")
+        browser.await_visible(f"{card} .poster")
+        video = self.ask("/v1/videos?limit=1")["data"][0]
+        self.assertEqual(video["seed"], 9007199254740993, "a seed that JavaScript's numbers cannot hold")
+        browser.open(self.server)
+        self.await_ready()
+        browser.click(f"{card} .again")
+        values = {name: browser.one(f"#create [name='{name}']").get_attribute("value")
+                  for name in ("prompt", "size", "seconds", "num_inference_steps", "seed", "negative_prompt")}
+        self.assertEqual(values, {"prompt": "a green star spins", "seed": "9007199254740993", "negative_prompt": "a cat", **QUICK})
+        self.assertEqual(browser.focused().get_attribute("id"), "prompt")
+        browser.click("#create button.main")
+        same = browser.wait(lambda: self.newer_than(video), "the same video again")
+        browser.click(f"{card} .vary")
+        varied = browser.wait(lambda: self.newer_than(same), "the varied video")
+        self.assertEqual(same["seed"], video["seed"])
+        self.assertNotEqual(varied["seed"], video["seed"])
+        for made in (same, varied):
+            for name in ("prompt", "size", "seconds", "num_frames", "num_inference_steps", "quality", "negative_prompt"):
+                self.assertEqual(made[name], video[name], name)
+            browser.await_visible(f"[data-id='{made['id']}'] .poster")
+
+    def newer_than(self, video):
+        newest = self.ask("/v1/videos?limit=1")["data"][0]
+        return newest if newest["id"] != video["id"] else None
+
+    def test_uses_a_lora_of_the_server(self):
+        browser = self.browser
+        browser.await_visible("#add-lora")
+        browser.js("const select = document.querySelector('#add-lora'); select.value = 'ink';"
+                   "select.dispatchEvent(new Event('change'))")
+        strength = browser.await_visible(".lora input")
+        self.assertEqual(browser.focused(), strength)
+        strength.clear()
+        strength.send_keys("11")
+        browser.await_text(".lora ~ .wrong, #loras .wrong", "from -10 to 10")
+        strength.clear()
+        strength.send_keys("0.5")
+        card = self.submit("a blue square", **QUICK)
+        browser.await_visible(f"{card} .poster")
+        self.assertEqual([(one["name"], one["scale"]) for one in self.ask("/v1/videos?limit=1")["data"][0]["loras"]], [("ink", 0.5)])
+        self.assertIn("ink", browser.text(f"{card} .facts"))
+        self.expect_errors("400")
+
+    def test_says_errors_at_their_fields(self):
+        browser = self.browser
+        browser.fill(prompt="a cat", size="7x192", num_inference_steps="x")
+        for name, said in (("size", "multiple of"), ("num_inference_steps", "whole number")):
+            field = browser.wait(lambda one=name: browser.one(f"[name='{one}'][aria-invalid]"), f"{name} is wrong")
+            wrong = browser.one(f"#{field.get_attribute('aria-errormessage')}")
+            self.assertIn(said, wrong.text)
+        self.assertEqual(browser.focused().get_attribute("name"), "num_inference_steps", "typing goes on")
+        browser.click("#create button.main")
+        browser.wait(lambda: browser.focused().get_attribute("name") == "size", "the first wrong field has the focus")
+        browser.fill(size="192x192", num_inference_steps="2")
+        browser.await_count("[aria-invalid]", 0)
+        browser.await_text("#quote", "About")
+        self.expect_errors("400")
+
+    def test_takes_an_image_from_a_file_a_drop_and_the_clipboard(self):
+        browser = self.browser
+        file = self.folder / "green.png"
+        file.write_bytes(png(256, 192, 0, 160, 0))
+        browser.one("#image").send_keys(str(file))
+        browser.await_visible("#preview")
+        browser.click("#no-image")
+        self.assertFalse(browser.one("#preview").is_displayed())
+        box = browser.js("const {x, y} = document.querySelector('#drop').getBoundingClientRect(); return {x, y}")
+        for kind in ("dragEnter", "dragOver", "drop"):
+            browser.cdp("Input.dispatchDragEvent", type=kind, x=box["x"] + 20, y=box["y"] + 20,
+                        data={"items": [], "files": [str(file)], "dragOperationsMask": 1})
+        browser.await_visible("#preview")
+        browser.click("#no-image")
+        browser.js("""
+          const box = new DataTransfer(), bytes = Uint8Array.from(arguments[0]);
+          box.items.add(new File([bytes], "pasted.png", {type: "image/png"}));
+          document.body.dispatchEvent(new ClipboardEvent("paste", {clipboardData: box, bubbles: true, cancelable: true}));""",
+                   list(file.read_bytes()))
+        browser.await_visible("#preview")
+        card = self.submit("a green wall", **QUICK)
+        browser.await_visible(f"{card} .poster")
+        video = self.ask("/v1/videos?limit=1")["data"][0]
+        self.assertEqual((video["input_reference"]["width"], video["input_reference"]["height"]), (256, 192))
+        # The page still has the image, so that a variation begins with it as well.
+        browser.click(f"{card} .vary")
+        varied = browser.wait(lambda: self.newer_than(video), "the varied video")
+        self.assertEqual(varied["size"], video["size"])
+        self.assertEqual(varied["input_reference"], video["input_reference"])
+        browser.await_visible(f"[data-id='{varied['id']}'] .poster")
+
+    def test_opens_the_report_of_a_video(self):
+        browser = self.browser
+        card = self.submit("a yellow cross", **QUICK)
+        browser.click(f"{card} .report")
+        self.see_report("a yellow cross")
+
+    def see_report(self, prompt):
+        browser, driver = self.browser, self.browser.driver
+        page = driver.current_window_handle
+        browser.wait(lambda: len(driver.window_handles) == 2, "a tab for the report")
+        driver.switch_to.window([handle for handle in driver.window_handles if handle != page][0])
+        browser.await_text("body", "192x192")
+        browser.wait(lambda: browser.js("return getComputedStyle(document.body).maxWidth") != "none", "the report has its style")
+        self.expect_errors()
+        driver.close()
+        driver.switch_to.window(page)
+
+    def test_needs_no_mouse(self):
+        from selenium.webdriver.common.keys import Keys
+
+        browser = self.browser
+        seen = []
+
+        def tab_to(selector):
+            for _ in range(60):
+                browser.focused().send_keys(Keys.TAB)
+                focused = browser.focused()
+                seen.append(focused.get_attribute("id") or focused.get_attribute("class"))
+                outline = browser.js("const style = getComputedStyle(document.activeElement);"
+                                     "return style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 2")
+                self.assertTrue(outline, f"{seen[-1]} shows that it has the focus")
+                if browser.js("return document.activeElement.matches(arguments[0])", selector):
+                    return focused
+            raise AssertionError(f"{selector} is not reached: {seen}")
+
+        tab_to("#prompt").send_keys("a purple heart grows")
+        tab_to("#size").send_keys("192x192")
+        tab_to("#seconds").send_keys("0.25")
+        tab_to("#steps").send_keys("900")
+        tab_to("summary").send_keys(Keys.ENTER)
+        tab_to("#seed").send_keys("5", Keys.ENTER)
+        browser.await_visible(".job .stage")
+        self.assertEqual(self.ask("/v1/videos?limit=1")["data"][0]["seed"], 5)
+        tab_to(".cancel").send_keys(Keys.ENTER)
+        browser.await_count(".job", 0)
+
+
+class LookTest(PageCase):
+    def show_everything(self):
+        """One video, one failed field, one job that runs and one that waits, and the open settings."""
+        browser = self.browser
+        self.await_ready()
+        cards = [self.submit("an orange triangle bounces, " + "and so on " * 20, **QUICK)]
+        browser.await_visible(f"{cards[0]} .poster")
+        for prompt in ("a job that runs", "unbroken" * 20):
+            cards.append(self.submit(prompt, **LONG))
+        browser.await_text(f"{cards[1]} .stage", "step")
+        browser.click("details summary")
+        browser.fill(size="7x7")
+        browser.await_count("#size[aria-invalid]", 1)
+        return cards
+
+    def tearDown(self):
+        for card in self.browser.all(".job .cancel"):
+            card.click()
+        self.browser.await_count(".job", 0)
+        self.expect_errors("400")
+
+    def test_can_be_read_by_everybody_and_everywhere(self):
+        browser = self.browser
+        cards = self.show_everything()
+        for scheme in ("light", "dark"):
+            browser.colours(scheme)
+            for width in (320, 768, 1280, 2560):
+                browser.resize(width, 800)
+                with self.subTest(scheme=scheme, width=width):
+                    self.assertLessEqual(browser.js("return document.documentElement.scrollWidth"), width)
+                    outside = browser.js("""
+                      return [...document.querySelectorAll("main *, header *, footer *")].filter((element) =>
+                        element.checkVisibility() && !element.classList.contains("unseen") && !element.closest(".strip") &&
+                        element.getBoundingClientRect().right > innerWidth + 0.5).map((element) => element.outerHTML.slice(0, 80))""")
+                    self.assertEqual(outside, [])
+                    self.assertEqual(accessibility.problems(browser), [])
+        browser.resize(320, 800)
+        self.assertTrue(browser.one(f"{cards[1]} .cancel").is_displayed())
+
+    def test_says_what_happens_to_who_does_not_see_it(self):
+        browser = self.browser
+        self.await_ready()
+        self.assertEqual(browser.one("#said").get_attribute("role"), "status")
+        self.submit("a video to hear of", **QUICK)
+        browser.await_text("#said", "Finished: a video to hear of")
+        browser.fill(size="7x7")
+        browser.await_count("#size[aria-invalid]", 1)
+
+
+class TokenTest(PageCase):
+    @classmethod
+    def flags(cls):
+        tokens = cls.folder / "tokens"
+        cls.token = subprocess.run(
+            [options.server, "token", "create", "--file", str(tokens), "--principal", "alice", "--role", "user"],
+            check=True, capture_output=True, text=True).stdout.strip()
+        return "--auth-tokens", str(tokens)
+
+    def test_asks_for_a_token_and_uses_it_for_everything(self):
+        browser = self.browser
+        browser.await_visible("#token")
+        self.assertFalse(browser.one("#create").is_displayed())
+        self.assertEqual(accessibility.problems(browser), [])
+        browser.one("#token").send_keys("wrong")
+        browser.click("#access button")
+        browser.await_text("#access .wrong", "token")
+        browser.one("#token").send_keys(self.token)
+        browser.click("#access button")
+        self.await_ready()
+        card = self.submit("a white square spins", **QUICK)
+        browser.await_visible(f"{card} .poster img")
+        browser.click(f"{card} .report")
+        MakingTest.see_report(self, "a white square spins")
+        browser.click(f"{card} .poster")
+        browser.wait(lambda: browser.js(f"return document.querySelector(\"{card} video\")?.readyState >= 2"), "it plays")
+        # The browser keeps the token for this tab, and until it is told to forget it.
+        browser.open(self.server)
+        self.await_ready()
+        browser.await_visible(card)
+        browser.click("#forget")
+        browser.await_visible("#token")
+        self.assertEqual(browser.all(card), [])
+        self.expect_errors("401")
+
+
+class RestartTest(PageCase):
+    def test_goes_on_after_a_restart(self):
+        browser = self.browser
+        self.await_ready()
+        card = self.submit("a job that outlives its server", **LONG)
+        browser.await_text(f"{card} .stage", "step")
+        address = self.server.http
+        self.server.stop()
+        browser.await_text("#lost", "The server does not answer. The page keeps trying.")
+        type(self).server = browsers.start_server(options.server, self.folder / "data", http=address)
+        browser.wait(lambda: not browser.text("#lost"), "the page is connected again")
+        browser.await_text(f"{card} .stage", "step")
+        browser.click(f"{card} .cancel")
+        browser.await_count(card, 0)
+        self.expect_errors("ERR_")
+
+
+def main():
+    global options
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--server", required=True)
+    parser.add_argument("--packages", required=True)
+    options, rest = parser.parse_known_args()
+    sys.path.insert(0, options.packages)
+    try:
+        import selenium  # noqa: F401
+    except ImportError as missing:
+        print(f"skipped: {missing}; scripts/setup fetches Selenium")
+        return SKIPPED
+    return unittest.main(argv=[sys.argv[0], *rest], exit=False, verbosity=2).result.wasSuccessful() is False
+
+
+if __name__ == "__main__":
+    sys.exit(main())

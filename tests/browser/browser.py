@@ -98,6 +98,11 @@ class Browser:
 
     # --- What a person does
 
+    def press(self, *keys):
+        from selenium.webdriver.common.action_chains import ActionChains
+
+        ActionChains(self.driver, duration=0).send_keys(*keys).perform()
+
     def fill(self, **values):
         """Types values into the form's fields; an empty one is emptied."""
         from selenium.webdriver.common.keys import Keys

@@ -24,7 +24,7 @@ const imageIn = (transfer) => [...transfer?.files ?? []].find((one) => one.type.
 
 // --- LoRAs
 
-const model = () => models.find((one) => one.id === $("#model").value);
+const chosenModel = () => models.find((model) => model.id === $("#model").value);
 
 function addLora(name, scale = 1) {
   const row = $("#lora").content.firstElementChild.cloneNode(true);
@@ -51,9 +51,11 @@ const loraRows = () => [...$("#loras ul").children];
 // Offers those of the model that are not chosen.
 function offerLoras() {
   const chosen = loraRows().map((row) => row.dataset.name);
-  const offered = (model()?.loras ?? []).map((lora) => lora.name ?? lora).filter((name) => !chosen.includes(name));
+  const offered = (chosenModel()?.loras ?? []).map((lora) => lora.name).filter((name) => !chosen.includes(name));
   $("#loras").hidden = !offered.length && !chosen.length;
   $("#add-lora").hidden = !offered.length;
+  const shown = [...$("#add-lora").options].slice(1).map((option) => option.value);
+  if (shown.join("\n") === offered.join("\n") && $("#add-lora").options.length) return;
   $("#add-lora").replaceChildren(new Option("Add a LoRA\u2026", ""), ...offered.map((name) => new Option(name)));
 }
 
@@ -144,6 +146,18 @@ function fieldOf(name) {
   return input?.disabled ? null : input;
 }
 
+// A second error of a field stands in the same paragraph.
+function showErrorAt(input, name, text) {
+  const label = input.labels[0].textContent.trim().replace(/ \(.*/, "");
+  const said = (input.name === name || name === "loras" ? label : "The " + name) + " " + text + ".";
+  const id = input.id + "-wrong";
+  const wrong = $("#" + id) ?? Object.assign(document.createElement("p"), {className: "wrong at-field", id});
+  set(wrong, [wrong.textContent, said].filter(Boolean).join(" "));
+  input.setAttribute("aria-invalid", "true");
+  input.setAttribute("aria-errormessage", id);
+  (input.closest(".pair, #loras") ?? input.parentElement).append(wrong);
+}
+
 function showErrors(error, {quiet = false} = {}) {
   for (const text of form.querySelectorAll(".at-field")) text.remove();
   for (const input of form.querySelectorAll("[aria-invalid]")) {
@@ -154,16 +168,9 @@ function showErrors(error, {quiet = false} = {}) {
   let first = null;
   for (const {name, text} of error ? errorsOf(error) : []) {
     const input = fieldOf(name);
-    if (!input) {
-      set($(".submit .wrong"), [$(".submit .wrong").textContent, text].filter(Boolean).join(" "));
-      continue;
-    }
     first ??= input;
-    const wrong = Object.assign(document.createElement("p"), {className: "wrong at-field", id: name + "-wrong"});
-    wrong.textContent = input.labels?.[0]?.textContent.trim().replace(/ \(.*/, "") + " " + text;
-    input.setAttribute("aria-invalid", "true");
-    input.setAttribute("aria-errormessage", wrong.id);
-    (input.closest(".pair") ?? input.parentElement).append(wrong);
+    if (input) showErrorAt(input, name, text);
+    else set($(".submit .wrong"), [$(".submit .wrong").textContent, text].filter(Boolean).join(" "));
   }
   if (!first || quiet) return;
   const details = first.closest("details");

@@ -26,7 +26,10 @@ $("#access").onsubmit = (event) => {
 };
 $("#forget").onclick = () => useToken("");
 $("#older").onclick = () => showOlder(videos.at(-1).id).catch((error) => say(error.message));
-$("#model").onchange = () => { $("#loras ul").replaceChildren(); offerLoras(); };
+$("#model").onchange = () => {
+  $("#loras ul").replaceChildren();
+  modelChanged();
+};
 $("#add-lora").onchange = (event) => {
   const name = event.target.value;
   if (!name) return;

@@ -165,13 +165,12 @@ function showErrors(error, {quiet = false} = {}) {
     input.removeAttribute("aria-errormessage");
   }
   set($(".submit .wrong"), "");
-  let first = null;
   for (const {name, text} of error ? errorsOf(error) : []) {
     const input = fieldOf(name);
-    first ??= input;
     if (input) showErrorAt(input, name, text);
     else set($(".submit .wrong"), [$(".submit .wrong").textContent, text].filter(Boolean).join(" "));
   }
+  const first = $("[aria-invalid]", form);
   if (!first || quiet) return;
   const details = first.closest("details");
   if (details) details.open = true;

@@ -208,7 +208,13 @@ TEST_F(PageTest, ReadsOnlyWhatIsAnswered) {
   const nlohmann::json list = Ask("GET", "/v1/videos").body;
   ExpectAnswered("page", list);
   ExpectAnswered("video", list["data"][0]);
-  ExpectAnswered("model", Ask("GET", "/v1/models").body["data"][0]);
+  const nlohmann::json server = Ask("GET", "/v1/server").body;
+  ExpectAnswered("server", server);
+  ExpectAnswered("model", server["models"][0]);
+  ExpectAnswered("group", server["groups"][0]);
+  ExpectAnswered("quote", Ask("POST", "/v1/videos/quote", R"({"model": "m", "prompt": "a cat"})",
+                              {{"Content-Type", "application/json"}})
+                              .body);
   // The page finds seeds in the text, because they have more digits than JavaScript keeps.
   EXPECT_TRUE(
       std::regex_search(Ask("GET", "/v1/videos/" + id).text, std::regex("\"seed\": ?\\d+")));

@@ -102,6 +102,8 @@ function showQuote(quote) {
   if (p50) {
     facts.push(Object.assign(document.createElement("strong"), {textContent: "About " + spanOf(p50)}));
     if (spanOf(quote.seconds.p90) !== spanOf(p50)) facts.push("at most " + spanOf(quote.seconds.p90) + " in nine of ten cases");
+  } else {
+    facts.push("The first video will tell how long one takes");
   }
   if (quote.queue.jobs_ahead) {
     facts.push(quote.queue.jobs_ahead + " before it" + (wait ? ", starts in about " + spanOf(wait) : ""));

@@ -75,8 +75,7 @@ TEST(PageContentTest, CallsOnlyRoutesThatThereAre) {
 }
 
 TEST(PageContentTest, SendsOnlyFieldsThatTheServerReads) {
-  std::set<std::string> names =
-      AllInPage(R"re(<(?:input|textarea|select)[^>]* name="(\w+)")re");
+  std::set<std::string> names = AllInPage(R"re(<(?:input|textarea|select)[^>]* name="(\w+)")re");
   EXPECT_THAT(names, AllOf(Contains("prompt"), Contains("input_reference"), Contains("seed"),
                            Contains("seconds"), SizeIs(13)));
   names.merge(AllInPage(R"re(body\.set\("(\w+)")re"));

@@ -183,10 +183,11 @@ async function showReport(id) {
   }
 }
 
-// Returns the page without its style, and the style.
-function partsOf(html) {
-  const [, before, style, after] = /^(.*?)<style>(.*?)<\/style>(.*)$/s.exec(html) ?? [null, html, "", ""];
-  return [before + after, style];
+// Returns the page without its styles, and the styles.
+function partsOf(page) {
+  let style = "";
+  const html = page.replace(/<style>(.*?)<\/style>/gs, (_, text) => { style += text; return ""; });
+  return [html, style];
 }
 
 // Loads the file and plays it in the place of its poster.

@@ -184,9 +184,9 @@ async function showReport(id) {
 }
 
 // Returns the page without its styles, and the styles.
-function partsOf(page) {
+function partsOf(text) {
   let style = "";
-  const html = page.replace(/<style>(.*?)<\/style>/gs, (_, text) => { style += text; return ""; });
+  const html = text.replace(/<style>(.*?)<\/style>/gs, (_, rules) => { style += rules; return ""; });
   return [html, style];
 }
 

@@ -364,6 +364,7 @@ class TokenTest(PageCase):
         self.await_ready()
         card = self.submit("a white square spins", **QUICK)
         browser.await_visible(f"{card} .poster img")
+        self.expect_errors("401")
         browser.click(f"{card} .report")
         MakingTest.see_report(self)
         browser.click(f"{card} .poster")

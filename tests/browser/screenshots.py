@@ -38,6 +38,7 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         server = browsers.start_server(options.server, f"{folder}/data")
         browser = browsers.Browser(f"{folder}/profile")
+        browser.WAIT_S = 120
         try:
             browser.open(server)
             browser.wait(lambda: "demo" in browser.text("#model") or None, "the model is ready")

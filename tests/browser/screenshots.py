@@ -18,11 +18,11 @@ RUNS = "a green star orbits the centre over a black background"
 WAITS = "a yellow heart shrinks over a purple background"
 
 
-def take(browser, name, colours):
+def take(browser, name):
     from PIL import Image
 
     picture = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
-    picture = picture.quantize(colours, dither=Image.Dither.NONE)
+    picture = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
     picture.save(IMAGES / name, optimize=True)
     size = (IMAGES / name).stat().st_size
     print(f"{name}: {picture.width} x {picture.height}, {size} bytes")
@@ -51,11 +51,11 @@ def main():
             browser.wait(lambda: len(browser.all(".video .poster img:not([hidden])")) == len(MADE), "the videos are made")
             browser.wait(lambda: len(browser.all(".strip img")) >= 6, "previews of the job that runs")
             browser.js("document.activeElement.blur(); document.querySelector('#said').textContent = ''")
-            take(browser, "page.png", 128)
+            take(browser, "page.png")
             browser.colours("dark")
             browser.resize(390, 844, 2)
             browser.js("document.querySelector('#shown').scrollIntoView()")
-            take(browser, "page-phone.png", 96)
+            take(browser, "page-phone.png")
         finally:
             browser.quit()
             server.stop()

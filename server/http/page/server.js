@@ -108,7 +108,7 @@ function showQuote(quote) {
   if (quote.queue.jobs_ahead) {
     facts.push(quote.queue.jobs_ahead + " before it" + (wait ? ", starts in about " + spanOf(wait) : ""));
   }
-  if (quote.device_memory_bytes) facts.push(bytesOf(quote.device_memory_bytes) + " on the card");
+  if (quote.device_memory_bytes) facts.push(bytesOf(quote.device_memory_bytes) + " of device memory");
   if (quote.host_memory_bytes) facts.push(bytesOf(quote.host_memory_bytes) + " of host memory");
   line.replaceChildren(...facts.flatMap((fact, i) => i ? [" · ", fact] : [fact]));
 }

@@ -170,9 +170,11 @@ async function showReport(id) {
     const url = URL.createObjectURL(new Blob([html], {type: "text/html"}));
     tab.location.replace(url);
     await new Promise((done) => {
-      const check = () => tab.location.href === url && tab.document.readyState === "complete" ? done() : setTimeout(check, 20);
+      const check = () => tab.closed || tab.location.href === url && tab.document.readyState === "complete"
+          ? done() : setTimeout(check, 20);
       check();
     });
+    if (tab.closed) return;
     const sheet = new tab.CSSStyleSheet();
     sheet.replaceSync(style);
     tab.document.adoptedStyleSheets = [sheet];

@@ -31,6 +31,7 @@
 #include "server/calls/call_work.h"
 #include "server/calls/gatekeeper.h"
 #include "server/calls/stall_watch.h"
+#include "server/calls/stream_heartbeat.h"
 #include "server/calls/unread_answers.h"
 #include "server/calls/wake_timer.h"
 #include "server/calls/worker_pool.h"
@@ -39,7 +40,6 @@
 #include "server/rpc/service_shared.h"
 #include "server/rpc/status_conversion.h"
 #include "server/rpc/stream.h"
-#include "server/calls/stream_heartbeat.h"
 #include "server/rpc/unary_call.h"
 
 namespace wan::server {

@@ -11,10 +11,10 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/synchronization/mutex.h"
+#include "server/calls/stream_heartbeat.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
 #include "server/rpc/stream.h"
-#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/video_generation.pb.h"
 
 namespace wan::server {

@@ -35,7 +35,6 @@ std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 // shows the same reasons.
 inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
-
 // The health status of each service, with the reasons for NOT_SERVING. Thread-safe.
 class HealthStatuses {
  public:

@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
+#include "server/calls/stream_heartbeat.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
@@ -16,7 +17,6 @@
 #include "server/rpc/call_service.h"
 #include "server/rpc/services.h"
 #include "server/rpc/stream.h"
-#include "server/calls/stream_heartbeat.h"
 #include "wan/v1/model_management.grpc.pb.h"
 
 namespace wan::server {

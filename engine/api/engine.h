@@ -108,6 +108,9 @@ class GenerationObserver {
   // or this attempt did before it ran out of memory. The engine calls this before the stages that
   // follow.
   virtual void OnResumed(int /*steps_done*/) {}
+  // The next part of the video while it is made, for a request that is progressive. A part with a
+  // codec begins a new stream: if memory runs out, the video is decoded again from its first frame.
+  virtual void OnVideoPart(const VideoPart&) {}
 };
 
 // Owns the models of one device group and runs their jobs. Only one thread at a time, the group's

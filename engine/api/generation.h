@@ -70,6 +70,9 @@ struct GenerationRequest {
   // Whether the steps measure how much they change what the blocks add (SpanPart::change_ratio),
   // for step_ratios.json. Forwards with and without the prompt then run one after the other.
   bool calibrate = false;
+  // Whether the video can be watched while its frames are decoded (GenerationObserver::OnVideoPart).
+  // The files have the same bytes either way. Only for requests with kMp4 among the outputs.
+  bool progressive = false;
 };
 
 // The size of a video in pixels and frames.
@@ -214,6 +217,15 @@ struct OutputFile {
 struct Preview {
   int step = 0;  // number of steps that were finished then
   std::string jpeg;
+};
+
+// A part of the fragmented MP4 that shows a video while it is made. All parts in their order are
+// one stream that players and MediaSource take. It has the encoded frames of the job's MP4 file.
+struct VideoPart {
+  // The codec in the form of RFC 6381, for example "avc1.64001f". Only the first part of a stream
+  // has it, which holds the stream's header and no frames.
+  std::string codec;
+  std::string bytes;
 };
 
 }  // namespace wan

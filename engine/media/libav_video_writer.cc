@@ -8,6 +8,7 @@
 #include <optional>
 
 #include "absl/strings/str_cat.h"
+#include "engine/media/live_mp4.h"
 
 namespace wan {
 namespace {
@@ -95,6 +96,7 @@ class LibavVideoWriter final : public VideoWriter {
   FramePtr frame_;
   PacketPtr packet_;
   std::optional<WriteBack> write_back_;
+  std::unique_ptr<LiveMp4> live_;  // null: nobody watches the video while it is made
   int64_t frames_ = 0;
 };
 
@@ -112,7 +114,13 @@ absl::Status LibavVideoWriter::Open(const LibavVideoKind& kind) {
   const int code = avformat_alloc_output_context2(&muxer_, nullptr, kind.container, url.c_str());
   if (code < 0) return Error(code, "create", log);
   if (absl::Status status = OpenEncoder(kind, log); !status.ok()) return status;
-  return OpenFile(kind, log);
+  if (absl::Status status = OpenFile(kind, log); !status.ok()) return status;
+  if (!kind.on_part) return absl::OkStatus();
+  absl::StatusOr<std::unique_ptr<LiveMp4>> live =
+      LiveMp4::Open(*encoder_, kind.on_part, path_, log);
+  if (!live.ok()) return live.status();
+  live_ = *std::move(live);
+  return absl::OkStatus();
 }
 
 absl::Status LibavVideoWriter::OpenEncoder(const LibavVideoKind& kind, const LibavLog& log) {
@@ -174,6 +182,9 @@ absl::Status LibavVideoWriter::Encode(const AVFrame* frame, const LibavLog& log)
     const int received = avcodec_receive_packet(encoder_.get(), packet_.get());
     if (received == AVERROR(EAGAIN) || received == AVERROR_EOF) return absl::OkStatus();
     if (received < 0) return Error(received, "encode", log);
+    if (live_ != nullptr) {
+      if (absl::Status status = live_->Add(*packet_, log); !status.ok()) return status;
+    }
     av_packet_rescale_ts(packet_.get(), encoder_->time_base, stream_->time_base);
     packet_->stream_index = stream_->index;
     const int written = av_interleaved_write_frame(muxer_, packet_.get());
@@ -209,6 +220,9 @@ absl::Status LibavVideoWriter::Finish() {
   }
   const LibavLog log;
   if (absl::Status status = Encode(nullptr, log); !status.ok()) return status;
+  if (live_ != nullptr) {
+    if (absl::Status status = live_->Finish(log); !status.ok()) return status;
+  }
   // Writing is buffered, so the status for the trailer includes failures of earlier writes.
   if (const int code = av_write_trailer(muxer_); code < 0) return Error(code, "finish", log);
   const int code = avio_closep(&muxer_->pb);

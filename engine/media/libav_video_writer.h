@@ -27,7 +27,8 @@ struct LibavVideoKind {
   double seconds_per_keyframe;  // seconds between keyframes; 0: every frame is a keyframe
   std::vector<std::pair<const char*, std::string>> encoder_options;
   std::vector<std::pair<const char*, std::string>> container_options;
-  int threads = 0;  // encoding threads; 0: the encoder chooses
+  int threads = 0;                // encoding threads; 0: the encoder chooses
+  OnVideoPart on_part = nullptr;  // as in VideoFormat; only for H.264
 };
 
 // Converts RGB24 to a frame in the encoder's pixel format.

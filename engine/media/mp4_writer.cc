@@ -85,6 +85,7 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& pa
                           {"x264-params", "cpu-independent=1"}},
       .container_options = {IndexOption(format)},
       .threads = H264Threads(format.height),
+      .on_part = format.on_part,
   };
   return OpenLibavVideoWriter(kind, std::make_unique<Yuv420Converter>(std::move(scaler)), path,
                               format);

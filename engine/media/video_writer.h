@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <span>
 #include <string>
@@ -13,6 +14,9 @@
 
 namespace wan {
 
+// Receives the parts of a video while it is made. Called on the thread that uses the writer.
+using OnVideoPart = std::function<void(const VideoPart&)>;
+
 struct VideoFormat {
   int width = 0;  // size in pixels
   int height = 0;
@@ -21,6 +25,10 @@ struct VideoFormat {
   // The most frames that will be added; 0: unknown. If this number is given, a kMp4 file needs no
   // second pass that makes room for the index at its front.
   int frames = 0;
+  // If it is not null, it receives the packets of a kMp4 file in fragments as well, for players
+  // that show the video while it is made. The last part comes in Finish. The file has the same bytes
+  // either way. Other kinds ignore it.
+  OnVideoPart on_part = nullptr;
 };
 
 // A video file that is being written. Not thread-safe: only one thread at a time may use it. After

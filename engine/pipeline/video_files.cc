@@ -65,9 +65,13 @@ absl::StatusOr<std::vector<std::unique_ptr<VideoWriter>>> VideoFiles::OpenWriter
   std::vector<std::unique_ptr<VideoWriter>> writers;
   for (const OutputFile& output : outputs_) {
     if (output.kind == OutputKind::kLatents || lost_.contains(&output)) continue;
-    absl::StatusOr<std::unique_ptr<VideoWriter>> writer = OpenVideoWriter(
-        output.kind, output.path,
-        {plan_.shape.width, plan_.shape.height, *plan_.request.fps, h264, plan_.shape.num_frames});
+    VideoFormat format{plan_.shape.width, plan_.shape.height, *plan_.request.fps, h264,
+                       plan_.shape.num_frames};
+    if (plan_.request.progressive) {
+      format.on_part = [this](const VideoPart& part) { observer_.OnVideoPart(part); };
+    }
+    absl::StatusOr<std::unique_ptr<VideoWriter>> writer =
+        OpenVideoWriter(output.kind, output.path, format);
     if (!writer.ok()) {
       if (absl::Status status = GoOnWithout(output, writer.status()); !status.ok()) return status;
     } else if (IsOptional(output)) {

@@ -271,6 +271,17 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
   }
 }
 
+// Checks that there is a file to watch while it is made.
+void CheckProgressive(const GenerationRequest& request, Violations& violations) {
+  const std::vector<OutputKind>& outputs = request.outputs;
+  if (!request.progressive ||
+      std::find(outputs.begin(), outputs.end(), OutputKind::kMp4) != outputs.end()) {
+    return;
+  }
+  violations.Add("progressive",
+                 "is true; must be false for a request without mp4 among its outputs");
+}
+
 constexpr double kTrainTimesteps = 1000;
 
 // Checks the image and its background.
@@ -300,6 +311,7 @@ std::optional<VideoShape> CheckRequest(const GenerationPlan& plan, const Planned
   if (!only_decodes) CheckTexts(inspected, model.transformer.text_len, violations);
   CheckImage(request, *model.family, violations);
   CheckSampling(request, *model.family, violations);
+  CheckProgressive(request, violations);
   CheckQuality(request, model, violations);
   CheckLoras(request, model, violations);
   if (model.few_step.has_value() && !only_decodes) {

@@ -95,6 +95,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, Job
   result.preview_interval = request.preview_interval();
   result.profile = request.profile();
   result.calibrate = request.calibrate();
+  result.progressive = request.progressive();
   result.quality = ParseQuality(WordOf(request.quality()));
   result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
@@ -145,6 +146,7 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   result.set_preview_interval(request.preview_interval);
   result.set_profile(request.profile);
   result.set_calibrate(request.calibrate);
+  result.set_progressive(request.progressive);
   if (request.quality) {
     result.set_quality(*ValueOf<wan::v1::Quality>(NameOf(*request.quality)));
   }

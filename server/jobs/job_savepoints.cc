@@ -40,6 +40,7 @@ std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance
   request.clear_preview_interval();
   request.clear_profile();
   request.clear_fps();
+  request.clear_progressive();
   wan::v1::Provenance makers = provenance;
   makers.clear_decode_tile_rows();
   makers.clear_decode_tile_columns();

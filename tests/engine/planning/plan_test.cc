@@ -112,6 +112,26 @@ TEST(PlanTest, TheRateFactorIsTheRequestsElseTheServers) {
   }
 }
 
+TEST(PlanTest, OnlyAnMp4CanBeWatchedWhileItIsMade) {
+  GenerationRequest request = TextRequest();
+  request.outputs.clear();
+  const auto ordinary = Plan(request);
+  request.progressive = true;
+  auto plan = Plan(request);
+  ASSERT_TRUE(ordinary.ok() && plan.ok()) << plan.status();
+  EXPECT_EQ(plan->peak_host_bytes, ordinary->peak_host_bytes);
+  EXPECT_EQ(plan->stages.size(), ordinary->stages.size());
+  request.outputs = {OutputKind::kLosslessMkv, OutputKind::kMp4};
+  EXPECT_TRUE(Plan(request).ok());
+  for (const OutputKind kind : {OutputKind::kLosslessMkv, OutputKind::kLatents}) {
+    request.outputs = {kind};
+    const absl::Status refused = Plan(request).status();
+    EXPECT_THAT(FieldsOf(refused), testing::ElementsAre("progressive"));
+    EXPECT_THAT(std::string(refused.message()),
+                testing::HasSubstr("is true; must be false for a request without mp4"));
+  }
+}
+
 TEST(PlanTest, EveryViolationIsNamedAtOnce) {
   GenerationRequest request = TextRequest();
   request.width = 100;

@@ -44,6 +44,7 @@ TEST(ConvertTest, FullRequestGoesThereAndBack) {
   request.set_preview_interval(2);
   request.set_profile(true);
   request.set_calibrate(true);
+  request.set_progressive(true);
   request.add_loras()->set_name("style");
   request.mutable_loras(0)->set_scale(-0.5);
   request.add_loras()->set_name("none");

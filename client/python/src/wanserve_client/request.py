@@ -68,6 +68,7 @@ class RequestFields(TypedDict, total=False):
     strength: Optional[float]
     sigmas: Optional[Sequence[float]]
     boundary_step: Optional[int]
+    progressive: Optional[bool]
 
 
 # A prompt, or a message of the contract.

@@ -31,6 +31,11 @@ inline constexpr std::string_view kReasonArtifactNotFound = "ARTIFACT_NOT_FOUND"
 inline constexpr std::string_view kReasonReportNotFound = "REPORT_NOT_FOUND";
 // NOT_FOUND: the object existed and was removed.
 inline constexpr std::string_view kReasonExpired = "EXPIRED";
+// FAILED_PRECONDITION: the request of the job was not progressive, so nobody can watch its video
+// while it is made.
+inline constexpr std::string_view kReasonNotProgressive = "NOT_PROGRESSIVE";
+// ABORTED: the attempt that made the watched video has ended before the video was complete.
+inline constexpr std::string_view kReasonLiveVideoCut = "LIVE_VIDEO_CUT";
 // FAILED_PRECONDITION: the job is still waiting or running.
 inline constexpr std::string_view kReasonJobNotEnded = "JOB_NOT_ENDED";
 // FAILED_PRECONDITION: the job has ended, so the field can no longer change.

@@ -59,9 +59,10 @@ class AttemptRun final : public GenerationObserver {
   absl::Status Generate();
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish();
 
-  void OnOmission(const Omission& omission) override { omissions_.push_back(omission); }
+  void OnOmission(const Omission& omission) override;
   void OnResumed(int steps_done) override { telemetry_.Resume(steps_done); }
   void OnPreview(const Preview& preview) override;
+  void OnVideoPart(const VideoPart& part) override;
 
   JobSavepoints::Parts SavepointParts();
   // Records in the job's row which optional outputs failed although the job completes.
@@ -126,6 +127,17 @@ absl::Status AttemptRun::Generate() {
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> AttemptRun::Publish() {
   return parts_.artifacts.Publish(job_.name(), job_.attempt(), WholeOutputs());
+}
+
+void AttemptRun::OnOmission(const Omission& omission) {
+  omissions_.push_back(omission);
+  if (omission.output == OutputKind::kMp4) parts_.live_videos.End(job_.name(), /*complete=*/false);
+}
+
+void AttemptRun::OnVideoPart(const VideoPart& part) {
+  const absl::Status added = parts_.live_videos.Add(job_.name(), part);
+  if (added.ok()) return;
+  for (StateListener* listener : parts_.listeners) listener->OnProblem(added);
 }
 
 void AttemptRun::OnPreview(const Preview& preview) {

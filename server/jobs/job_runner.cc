@@ -39,6 +39,7 @@ bool JobRunner::RunNext() {
     return false;
   }
   const absl::StatusOr<std::vector<wan::v1::Artifact>> result = RunAttempt(parts_, *attempt);
+  parts_.live_videos.End(name, /*complete=*/result.ok());
   const bool lost = IsDeviceLost(result.status());
   if (lost) parts_.groups.Leave(parts_.group, result.status());
   const absl::Status storage =

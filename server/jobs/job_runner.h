@@ -33,8 +33,7 @@ class JobRunner {
   // Puts the job back into the queue and reports to StorageWatch that the data folder refuses
   // writes. Returns the job's new state.
   wan::v1::JobState Postpone(const std::string& job, const absl::Status& problem);
-  // Removes the attempt's files; if `state`, the job's new state, is final, also removes the job's
-  // savepoint.
+  // Returns why the data folder is the cause of an attempt's failure; OK if it is not.
   absl::Status StorageProblem(const Attempt& attempt, const absl::Status& result);
   // Removes the attempt's files, and the job's savepoint if `state`, the job's new state, is final.
   void Tidy(const wan::v1::Job& job, wan::v1::JobState state);

@@ -278,6 +278,23 @@ absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_
   return OpenedArtifact{std::move(opened->first), std::move(opened->second)};
 }
 
+absl::StatusOr<std::unique_ptr<LiveVideoReader>> JobService::WatchVideo(std::string_view name) {
+  const absl::StatusOr<wan::v1::Job> job = Get(name);
+  if (!job.ok()) return job.status();
+  if (!job->request().progressive() && !IsFinal(job->state())) {
+    return WithReason(absl::FailedPreconditionError(absl::StrCat(
+                          job->name(),
+                          " cannot be watched while it is made, because its request does not have "
+                          "progressive; its file is there once it has completed")),
+                      kReasonNotProgressive);
+  }
+  std::unique_ptr<LiveVideoReader> reader = parts_->live_videos.Watch(job->name());
+  // The job may have ended before Watch, and then nobody else tells the reader.
+  const absl::StatusOr<wan::v1::Job> now = Get(name);
+  if (!now.ok() || IsFinal(now->state())) parts_->live_videos.Forget(job->name());
+  return reader;
+}
+
 void JobService::Drain(StopMode mode, absl::Duration timeout,
                        std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)> done) {
   parts_->drainer.Begin(mode, timeout, std::move(done));
@@ -319,6 +336,7 @@ void JobService::Stop(StopMode mode, absl::Duration grace) {
   parts_->callers.Stop();
   AwaitWrites();
   parts_->log->Close();
+  parts_->live_videos.Close();
 }
 
 }  // namespace wan::server

@@ -33,6 +33,7 @@
 #include "server/store/job_store.h"
 #include "server/watch/event_log.h"
 #include "server/watch/listener.h"
+#include "server/watch/live_video.h"
 #include "wan/v1/administration.pb.h"
 #include "wan/v1/generation.pb.h"
 #include "wan/v1/telemetry.pb.h"
@@ -247,6 +248,11 @@ class JobService {
   // Opens an artifact at a byte offset. Fails with NOT_FOUND (ARTIFACT_NOT_FOUND) if the job has no
   // such artifact; OUT_OF_RANGE if `offset` is past its end.
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
+
+  // Begins to read the video of a job while it is made. For a job that has ended, the reader only
+  // says that there is no stream (any more). Fails with FAILED_PRECONDITION (NOT_PROGRESSIVE) if
+  // the request was not progressive and the job has not ended.
+  absl::StatusOr<std::unique_ptr<LiveVideoReader>> WatchVideo(std::string_view name);
 
   // Returns the queue of webhook reports that wait for delivery; it lives as long as the service.
   WebhookOutbox& webhooks();

@@ -61,6 +61,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       ballast(options.data_dir / kBallastFile),
       artifacts(options.data_dir),
       savepoints(options.data_dir),
+      live_videos(artifacts),
       digests(options.data_dir / kDigestsFile,
               [this](const absl::Status& problem) { Tell(problem); }),
       storage(clock),
@@ -107,7 +108,11 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
               .max_attempts = options.max_attempts,
               .listeners = listeners,
               .steps_kept = [this](const std::string& job) { return savepoints.StepsKept(job); },
-              .on_end_stored = [this](const std::string& job) { savepoints.Remove(job); }}),
+              .on_end_stored =
+                  [this](const std::string& job) {
+                    savepoints.Remove(job);
+                    live_videos.Forget(job);
+                  }}),
       ended_jobs({.store = store,
                   .states = states,
                   .turns = turns,
@@ -158,6 +163,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                                      .estimator = estimator,
                                      .progress = progress,
                                      .storage = storage,
+                                     .live_videos = live_videos,
                                      .clock = clock,
                                      .sinks = options.sinks,
                                      .listeners = listeners,

@@ -44,6 +44,7 @@
 #include "server/store/reopening_job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/event_log.h"
+#include "server/watch/live_video.h"
 
 namespace wan::server {
 
@@ -116,6 +117,7 @@ struct JobService::Parts {
   const Ballast ballast;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
+  LiveVideos live_videos;
   FileDigests digests;
   StorageWatch storage;
   std::unique_ptr<EventLog> log;

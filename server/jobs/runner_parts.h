@@ -20,6 +20,7 @@
 #include "server/store/job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/listener.h"
+#include "server/watch/live_video.h"
 
 namespace wan::server {
 
@@ -36,6 +37,7 @@ struct RunnerParts {
   TimeEstimator& estimator;
   ProgressWatch& progress;
   StorageWatch& storage;
+  LiveVideos& live_videos;
   Clock& clock;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;

@@ -58,6 +58,12 @@ double WorkBytes(const wan::v1::GenerationRequest& request) {
   return LatentPixelsOf(request) * for_each_pixel;
 }
 
+// Returns how many files of an output a job has while it runs: a progressive job has the MP4 a
+// second time, for those who watch it (server/watch/live_video.h).
+int FilesOf(const wan::v1::GenerationRequest& request, int kind) {
+  return request.progressive() && kind == wan::v1::OUTPUT_KIND_MP4 ? 2 : 1;
+}
+
 double MostBytes(const wan::v1::GenerationRequest& request, int kind) {
   switch (kind) {
     case wan::v1::OUTPUT_KIND_LOSSLESS_MKV:
@@ -73,7 +79,8 @@ double MostBytes(const wan::v1::GenerationRequest& request, int kind) {
 
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request) {
   double bytes = WorkBytes(request);
-  for (const int kind : request.outputs()) bytes += MostBytes(request, kind);
+  for (const int kind : request.outputs())
+    bytes += FilesOf(request, kind) * MostBytes(request, kind);
   return static_cast<uint64_t>(bytes) + kEntryBytes;
 }
 
@@ -154,7 +161,7 @@ uint64_t DiskReserve::Estimate(const wan::v1::GenerationRequest& request) const 
       const double largest = *std::max_element(found->second.begin(), found->second.end());
       most = std::min(most, kMargin * largest * PixelsOf(request));
     }
-    bytes += most;
+    bytes += FilesOf(request, kind) * most;
   }
   return static_cast<uint64_t>(bytes) + kEntryBytes;
 }

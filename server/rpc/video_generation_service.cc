@@ -1,6 +1,5 @@
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <utility>
 
@@ -8,66 +7,13 @@
 #include "server/calls/admission.h"
 #include "server/jobs/job_service.h"
 #include "server/rpc/call_service.h"
+#include "server/rpc/download_stream.h"
 #include "server/rpc/event_streams.h"
 #include "server/rpc/services.h"
 #include "wan/v1/video_generation.grpc.pb.h"
 
 namespace wan::server {
 namespace {
-
-// The contract allows 1 MiB. Smaller chunks limit the memory of stalled streams, each of which
-// holds a chunk twice: as a message and in the transport.
-constexpr size_t kChunkBytes = size_t{256} << 10;
-
-class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
- public:
-  struct Shared {
-    JobService& jobs;
-    Admission& admission;
-    WorkerPool& pool;
-  };
-
-  DownloadStream(const grpc::CallbackServerContext& context,
-                 wan::v1::DownloadArtifactRequest request, const Shared& shared)
-      : Stream(shared.pool), request_(std::move(request)), shared_(shared), peer_(context.peer()) {}
-
- private:
-  Next Produce(wan::v1::DownloadArtifactResponse* chunk, absl::Status* status) override {
-    const bool first = !reader_.has_value();
-    if (first) {
-      *status = Begin(chunk);
-      if (!status->ok()) return Next::kEnd;
-    }
-    chunk->set_offset(reader_->offset());
-    absl::StatusOr<std::string> data = reader_->Read(kChunkBytes);
-    if (!data.ok()) {
-      *status = data.status();
-      return Next::kEnd;
-    }
-    chunk->set_data(*std::move(data));
-    // The first message has the metadata, so it is sent even if nothing is left to read.
-    return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
-  }
-
-  // Admits the download and opens the file.
-  absl::Status Begin(wan::v1::DownloadArtifactResponse* chunk) {
-    auto place = shared_.admission.Download(call()->TakerOf(Front::kGrpc), peer_);
-    if (!place.ok()) return place.status();
-    place_ = *std::move(place);
-    absl::StatusOr<JobService::OpenedArtifact> opened =
-        shared_.jobs.OpenArtifact(request_.name(), request_.offset());
-    if (!opened.ok()) return opened.status();
-    reader_.emplace(std::move(opened->reader));
-    *chunk->mutable_artifact() = std::move(opened->artifact);
-    return absl::OkStatus();
-  }
-
-  const wan::v1::DownloadArtifactRequest request_;
-  const Shared shared_;
-  const std::string peer_;
-  Admission::Lease place_;
-  std::optional<ArtifactReader> reader_;
-};
 
 class VideoGenerationService final : public CallService {
  public:

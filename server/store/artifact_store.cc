@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <cstdlib>
 #include <future>
 #include <map>
 #include <system_error>
@@ -17,7 +18,6 @@
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/store/digest.h"
-#include "server/store/durable_file.h"
 
 namespace wan::server {
 namespace {
@@ -26,6 +26,8 @@ namespace fs = std::filesystem;
 
 constexpr char kStaging[] = "staging";
 constexpr char kArtifacts[] = "artifacts";
+// The pattern for the name that MakeNameless uses for a moment.
+constexpr char kNameless[] = "nameless-XXXXXX";
 // The file that CheckWritable writes and removes.
 constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
@@ -239,6 +241,14 @@ absl::StatusOr<std::vector<OutputFile>> ArtifactStore::Stage(
     outputs.push_back({kind, (folder / std::string(ArtifactFileName(kind))).string()});
   }
   return outputs;
+}
+
+absl::StatusOr<std::unique_ptr<const Descriptor>> ArtifactStore::MakeNameless() const {
+  std::string path = (root_ / kStaging / kNameless).string();
+  auto file = std::make_unique<const Descriptor>(mkostemp(path.data(), O_CLOEXEC));
+  if (file->get() < 0) return ErrnoError(absl::StrCat("making ", path), errno);
+  if (unlink(path.c_str()) != 0) return ErrnoError(absl::StrCat("removing ", path), errno);
+  return file;
 }
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(

@@ -16,6 +16,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
+#include "server/store/durable_file.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -72,6 +73,10 @@ class ArtifactStore {
   // so that all files appear at once. Fails with INTERNAL if the engine did not write one of them.
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
                                                          std::span<const OutputFile> outputs) const;
+
+  // Makes an empty file in the folder staging for reading and writing, and takes its name away: the
+  // file vanishes when its last descriptor is closed.
+  absl::StatusOr<std::unique_ptr<const Descriptor>> MakeNameless() const;
 
   // Removes what an attempt has left in the folder staging. If the removal fails, the next start
   // tries again.

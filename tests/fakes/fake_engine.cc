@@ -419,9 +419,17 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
       observer.OnPreview({step + 1, absl::StrCat("JPEG of step ", step + 1)});
     }
   }
+  const std::string seed = absl::StrCat("seed ", *plan.request.seed, ";");
+  if (plan.request.progressive) {
+    observer.OnVideoPart({"avc1.64000a", "header of " + seed});
+    observer.OnVideoPart({"", "first of " + seed});
+  }
   for (const StageKind stage : {StageKind::kVaeDecoding, StageKind::kVideoEncoding}) {
     absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
+    if (plan.request.progressive) {
+      observer.OnVideoPart({"", absl::StrCat(std::string(NameOf(stage)), " of ", seed)});
+    }
   }
   for (const OutputFile& output : outputs) {
     std::string text = absl::StrCat(std::string(NameOf(output.kind)), " seed ", *plan.request.seed);

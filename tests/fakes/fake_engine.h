@@ -45,6 +45,10 @@ namespace wan::fakes {
 //
 // The artifact of kind k of a job with seed s is the text "k seed s" (k is mp4, mkv or latents).
 //
+// The video of a progressive job, while it is made, is the texts "header of seed s;" and "first of
+// seed s;" before VAE_Decoding, "VAE_Decoding of seed s;" after it, and "Video_Encoding of seed s;"
+// at the end.
+//
 // Thread-safe.
 class FakeEngine final : public Engine {
  public:

@@ -44,6 +44,9 @@ TEST_F(DiskReserveTest, AnEstimateCoversFilesThatCannotBeCompressed) {
   const uint64_t mp4 = MostOutputBytes(request);
   EXPECT_GE(mp4, pixels * 3 / 2);
   EXPECT_LT(mp4, pixels * 3);
+  request.set_progressive(true);
+  EXPECT_GE(MostOutputBytes(request), mp4 + pixels * 3 / 2) << "watchers read another file";
+  request.set_progressive(false);
   request.add_outputs(wan::v1::OUTPUT_KIND_LOSSLESS_MKV);
   EXPECT_GE(MostOutputBytes(request), mp4 + pixels * 3);
   request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);

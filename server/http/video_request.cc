@@ -289,6 +289,7 @@ wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std
                          std::numeric_limits<int64_t>::min(), kMostSeed)) {
     request.set_seed(*seed);
   }
+  request.set_progressive(fields.Flag("progressive"));
   if (auto user = fields.FullText("user")) {
     (*request.mutable_labels())[kUserLabel] = *std::move(user);
   }

@@ -58,6 +58,7 @@ wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest reque
   request.clear_outputs();
   request.clear_preview_interval();
   request.clear_profile();
+  request.clear_progressive();
   request.clear_webhook_url();
   return request;
 }

@@ -150,6 +150,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt&
   request.clear_deadline();
   request.clear_webhook_url();
   request.clear_preview_interval();
+  request.clear_progressive();
   absl::Status latents =
       ReplayLatents("--initial-latents", command.initial_latents_path,
                     request.has_initial_latents() ? request.mutable_initial_latents() : nullptr);

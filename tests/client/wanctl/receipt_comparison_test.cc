@@ -42,6 +42,7 @@ TEST(ReceiptComparisonTest, WhatIsNoPartOfTheVideoMakesNoDifference) {
   now.mutable_request()->set_request_id("two");
   now.mutable_request()->mutable_deadline()->set_seconds(1);
   now.mutable_request()->set_profile(true);
+  now.mutable_request()->set_progressive(true);
   EXPECT_THAT(ArtifactDifferences(Example(), now), IsEmpty());
   EXPECT_THAT(MakerDifferences(Example(), now), IsEmpty());
   EXPECT_EQ(ComparisonText(Example(), now),

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <memory>
 #include <stdexcept>
 
@@ -197,6 +198,36 @@ TEST_F(WanEngineTest, ARequestChoosesTheQualityOfItsMp4) {
   EXPECT_EQ(size_with(H264Options().crf), usual);
   EXPECT_GT(size_with(kBestH264Crf), usual);
   EXPECT_LT(size_with(kWorstH264Crf), usual);
+}
+
+// Keeps the parts of a video while it is made.
+class PartObserver final : public GenerationObserver {
+ public:
+  void OnVideoPart(const VideoPart& part) override { parts.push_back(part); }
+  std::vector<VideoPart> parts;
+};
+
+TEST_F(WanEngineTest, AProgressiveVideoIsSeenWhileItIsMadeAndHasTheSameFile) {
+  Load();
+  const auto file_of = [&](bool progressive, PartObserver& observer) {
+    GenerationRequest request = SmallRequest();
+    request.num_frames = 33;
+    request.steps = 1;
+    request.outputs = {OutputKind::kLosslessMkv, OutputKind::kMp4};
+    request.progressive = progressive;
+    const std::vector<OutputFile> outputs = {{OutputKind::kLosslessMkv, folder_ / "video.mkv"},
+                                             {OutputKind::kMp4, folder_ / "video.mp4"}};
+    EXPECT_TRUE(engine_->Generate(*engine_->Plan(request), outputs, *recorder_, observer, {}).ok());
+    std::ifstream in(outputs[1].path, std::ios::binary);
+    return std::string(std::istreambuf_iterator<char>(in), {});
+  };
+  PartObserver nobody, watcher;
+  const std::string ordinary = file_of(false, nobody);
+  EXPECT_GT(ordinary.size(), 100u);
+  EXPECT_TRUE(file_of(true, watcher) == ordinary);
+  EXPECT_THAT(nobody.parts, testing::IsEmpty());
+  ASSERT_EQ(watcher.parts.size(), 6u);  // a header, and 33 frames in fragments of 8
+  EXPECT_THAT(watcher.parts[0].codec, testing::StartsWith("avc1.64"));
 }
 
 TEST_F(WanEngineTest, LatentsAloneAreNotDecoded) {

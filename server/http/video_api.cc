@@ -10,6 +10,7 @@
 #include "server/conversion/names.h"
 #include "server/conversion/trace_context.h"
 #include "server/http/api_answer.h"
+#include "server/http/live_content.h"
 #include "server/http/openapi.h"
 #include "server/http/page.h"
 #include "server/http/server_object.h"
@@ -20,6 +21,7 @@
 #include "server/http/video_exchange.h"
 #include "server/http/video_listing.h"
 #include "server/http/video_object.h"
+#include "server/http/video_query.h"
 #include "server/http/video_report.h"
 #include "server/http/video_routes.h"
 
@@ -237,7 +239,7 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
       reply(VideoReport(exchange, jobs_));
       return;
     case VideoAction::kContent:
-      AnswerContent({jobs_, admission_, pool_, pictures_}, held, reply);
+      Content(held, reply);
       return;
     case VideoAction::kDelete:
       DeleteVideo(jobs_, pool_, held, reply);
@@ -249,6 +251,15 @@ void VideoApi::Work(const std::shared_ptr<VideoExchange>& held, std::string body
       reply(Model(exchange));
       return;
   }
+}
+
+void VideoApi::Content(const std::shared_ptr<VideoExchange>& held, const HttpReply& reply) {
+  const auto kept = [this, held, reply] {
+    AnswerContent({jobs_, admission_, pool_, pictures_}, held, reply);
+  };
+  const absl::StatusOr<ContentVariant> variant = ParseContentQuery(held->head.query);
+  if (!variant.ok() || *variant != ContentVariant::kLive) return kept();
+  AnswerLiveContent({jobs_, admission_, pool_, options_.clock, timer_}, held, reply, kept);
 }
 
 HttpAnswer VideoApi::Get(const VideoExchange& exchange) {

@@ -84,6 +84,7 @@ class VideoApi {
   HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);
   // Does the work of a request when it has its turn; may block.
   void Work(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);
+  void Content(const std::shared_ptr<VideoExchange>& held, const HttpReply& reply);
   HttpAnswer Get(const VideoExchange& exchange);
   // Makes one step of a list; posts the next step, or answers if the list is complete.
   void List(const std::shared_ptr<VideoExchange>& exchange,
@@ -102,7 +103,7 @@ class VideoApi {
   const VideoApiOptions options_;
   const CrossOrigin cross_origin_;
   PictureCache pictures_{kPictureBytes};
-  WakeTimer timer_;  // wakes watchers for heartbeats
+  WakeTimer timer_;  // wakes watchers for heartbeats, and requests that wait for their video
 };
 
 }  // namespace wan::server

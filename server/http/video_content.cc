@@ -129,7 +129,8 @@ void AnswerContent(const VideoContentParts& parts, const std::shared_ptr<VideoEx
   if (!variant.ok()) return reply(exchange->Failed(variant.status()));
   const absl::StatusOr<wan::v1::Job> job = parts.jobs.Get(exchange->job);
   if (!job.ok()) return reply(exchange->Failed(job.status()));
-  const bool picture = *variant != ContentVariant::kVideo;
+  const bool picture =
+      *variant == ContentVariant::kThumbnail || *variant == ContentVariant::kSpritesheet;
   const wan::v1::Artifact* const file = picture ? PicturedFileOf(*job) : VideoFileOf(*job);
   if (job->state() != wan::v1::JOB_STATE_COMPLETED || file == nullptr) {
     return reply(NoContent(*exchange, *job));

@@ -92,7 +92,8 @@ absl::StatusOr<ContentVariant> ParseContentQuery(std::string_view text) {
   constexpr std::pair<const char*, ContentVariant> kVariants[] = {
       {"video", ContentVariant::kVideo},
       {"thumbnail", ContentVariant::kThumbnail},
-      {"spritesheet", ContentVariant::kSpritesheet}};
+      {"spritesheet", ContentVariant::kSpritesheet},
+      {"live", ContentVariant::kLive}};
   return ParseChoice(text, "variant", kVariants);
 }
 

@@ -23,7 +23,8 @@ struct VideoPage {
 // INVALID_ARGUMENT and a violation of each parameter that is unknown or has a wrong value.
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
-enum class ContentVariant { kVideo, kThumbnail, kSpritesheet };
+// kLive: the video while it is made, and its file once the job has ended.
+enum class ContentVariant { kVideo, kThumbnail, kSpritesheet, kLive };
 
 // Parses the query of a download, whose only parameter is "variant=video", which may be left out.
 absl::StatusOr<ContentVariant> ParseContentQuery(std::string_view text);

@@ -180,6 +180,11 @@ void FakeEngine::PadOutputs(size_t bytes) {
   output_bytes_ = bytes;
 }
 
+void FakeEngine::PadParts(size_t bytes) {
+  absl::MutexLock lock(&mutex_);
+  part_bytes_ = bytes;
+}
+
 void FakeEngine::WriteOutputs(OutputKind kind, std::string bytes) {
   absl::MutexLock lock(&mutex_);
   outputs_[kind] = std::move(bytes);
@@ -419,17 +424,12 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
       observer.OnPreview({step + 1, absl::StrCat("JPEG of step ", step + 1)});
     }
   }
-  const std::string seed = absl::StrCat("seed ", *plan.request.seed, ";");
-  if (plan.request.progressive) {
-    observer.OnVideoPart({"avc1.64000a", "header of " + seed});
-    observer.OnVideoPart({"", "first of " + seed});
-  }
+  SendPart(plan, observer, "header", "avc1.64000a");
+  SendPart(plan, observer, "first");
   for (const StageKind stage : {StageKind::kVaeDecoding, StageKind::kVideoEncoding}) {
     absl::Status status = RunStage(stage, recorder, stop);
     if (!status.ok()) return status;
-    if (plan.request.progressive) {
-      observer.OnVideoPart({"", absl::StrCat(std::string(NameOf(stage)), " of ", seed)});
-    }
+    SendPart(plan, observer, NameOf(stage));
   }
   for (const OutputFile& output : outputs) {
     std::string text = absl::StrCat(std::string(NameOf(output.kind)), " seed ", *plan.request.seed);
@@ -452,6 +452,17 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
   }
   for (const Omission& omission : omissions) observer.OnOmission(omission);
   return absl::OkStatus();
+}
+
+void FakeEngine::SendPart(const GenerationPlan& plan, GenerationObserver& observer,
+                          std::string_view text, const std::string& codec) const {
+  if (!plan.request.progressive) return;
+  VideoPart part{codec, absl::StrCat(std::string(text), " of seed ", *plan.request.seed, ";")};
+  {
+    absl::MutexLock lock(&mutex_);
+    if (part.bytes.size() < part_bytes_) part.bytes.resize(part_bytes_, ' ');
+  }
+  observer.OnVideoPart(part);
 }
 
 absl::Status FakeEngine::RunStage(Stage stage, Recorder& recorder, const std::stop_token& stop,

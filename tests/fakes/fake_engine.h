@@ -87,6 +87,8 @@ class FakeEngine final : public Engine {
   void PadOutputs(size_t bytes);
   // From now on every artifact of the kind has these bytes.
   void WriteOutputs(OutputKind kind, std::string bytes);
+  // From now on every part of a video while it is made is filled up with spaces to `bytes` bytes.
+  void PadParts(size_t bytes);
   // From now on the engine does not write the output of this kind.
   void SkipOutput(OutputKind kind);
   // After writing the files, the engine reports an omission: the file of this kind is then
@@ -128,6 +130,9 @@ class FakeEngine final : public Engine {
   // Returns the number of steps in the job's savepoint; 0 if there is none.
   static int StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
                        SavepointKeeper* savepoints);
+  // Shows the observer the next part of a progressive job's video; a codec begins it.
+  void SendPart(const GenerationPlan& plan, GenerationObserver& observer, std::string_view text,
+                const std::string& codec = {}) const;
   // Runs one stage of Generate or LoadModel, with its span.
   absl::Status RunStage(Stage stage, Recorder& recorder, const std::stop_token& stop,
                         std::shared_ptr<const StepFacts> step = nullptr);
@@ -146,6 +151,7 @@ class FakeEngine final : public Engine {
   mutable std::map<std::string, std::string, std::less<>> throws_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, absl::Duration, std::less<>> durations_ ABSL_GUARDED_BY(mutex_);
   size_t output_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
+  size_t part_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
   std::string losing_stage_ ABSL_GUARDED_BY(mutex_);
   mutable bool device_lost_ ABSL_GUARDED_BY(mutex_) = false;
   absl::StatusOr<std::optional<DeviceCanary>> canary_ ABSL_GUARDED_BY(mutex_) = std::nullopt;

@@ -49,6 +49,8 @@ bool TcpClient::Send(std::string_view bytes) {
   return true;
 }
 
+void TcpClient::SendNoMore() { shutdown(fd_, SHUT_WR); }
+
 std::string TcpClient::Read(size_t bytes) {
   std::string read(bytes, '\0');
   const ssize_t count = bytes == 0 ? 0 : recv(fd_, read.data(), bytes, MSG_WAITALL);

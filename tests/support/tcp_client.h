@@ -19,6 +19,9 @@ class TcpClient {
   // Whether all of it was taken before the server closed the connection.
   bool Send(std::string_view bytes);
 
+  // Tells the server that no more bytes come; those of the server still arrive.
+  void SendNoMore();
+
   // The next so many bytes; fewer if the server closes the connection before. Blocks until then.
   std::string Read(size_t bytes);
 

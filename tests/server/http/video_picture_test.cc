@@ -138,7 +138,7 @@ TEST_F(VideoPictureTest, SaysWhyThereIsNone) {
   const Answer wrong = Ask("GET", PathOf(broken, "poster"));
   EXPECT_EQ(wrong.status, 400);
   EXPECT_EQ(wrong.Error("message"),
-            "variant: is 'poster'; must be video, thumbnail or spritesheet");
+            "variant: is 'poster'; must be video, thumbnail, spritesheet or live");
   wan::v1::GenerationRequest request = SmallRequest();
   request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
   const wan::v1::Job latents = AwaitEnd(MustCreate(request).name());

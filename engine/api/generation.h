@@ -70,8 +70,9 @@ struct GenerationRequest {
   // Whether the steps measure how much they change what the blocks add (SpanPart::change_ratio),
   // for step_ratios.json. Forwards with and without the prompt then run one after the other.
   bool calibrate = false;
-  // Whether the video can be watched while its frames are decoded (GenerationObserver::OnVideoPart).
-  // The files have the same bytes either way. Only for requests with kMp4 among the outputs.
+  // Whether the video can be watched while its frames are decoded
+  // (GenerationObserver::OnVideoPart). The files have the same bytes either way. Only for requests
+  // with kMp4 among the outputs.
   bool progressive = false;
 };
 

@@ -26,8 +26,8 @@ struct VideoFormat {
   // second pass that makes room for the index at its front.
   int frames = 0;
   // If it is not null, it receives the packets of a kMp4 file in fragments as well, for players
-  // that show the video while it is made. The last part comes in Finish. The file has the same bytes
-  // either way. Other kinds ignore it.
+  // that show the video while it is made. The last part comes in Finish. The file has the same
+  // bytes either way. Other kinds ignore it.
   OnVideoPart on_part = nullptr;
 };
 

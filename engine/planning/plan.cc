@@ -147,7 +147,8 @@ void CheckSampling(const GenerationRequest& request, const ModelFamily& family,
   }
   violations.CheckRange("shift", *request.shift, kMinFlowShift, kMaxFlowShift);
   if (!request.sigmas.empty()) {
-    if (auto problem = ProblemOfSigmas(request.sigmas, *request.steps); problem.has_value()) {
+    auto problem = ProblemOfSigmas(request.sigmas, *request.steps, *request.shift);
+    if (problem.has_value()) {
       violations.Add("sigmas", *std::move(problem));
     }
     if (request.solver != kSolverOfSigmas) {
@@ -336,9 +337,7 @@ absl::StatusOr<FlowSchedule> MakeSchedule(const GenerationRequest& request,
     return MakeEulerSchedule(model.few_step->timesteps, *request.shift, model.few_step->rounding);
   }
   if (!request.sigmas.empty()) {
-    std::vector<double> timesteps;
-    for (const double sigma : request.sigmas) timesteps.push_back(sigma * kTrainTimesteps);
-    return MakeEulerSchedule(timesteps, *request.shift);
+    return MakeEulerSchedule(TimestepsOf(request.sigmas), *request.shift);
   }
   return MakeFlowSchedule(request.solver, *request.steps, *request.shift);
 }

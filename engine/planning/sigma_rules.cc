@@ -1,11 +1,53 @@
 #include "engine/planning/sigma_rules.h"
 
+#include <array>
+#include <charconv>
+#include <cstddef>
+
+#include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/model_parts.h"
+#include "engine/schedulers/flow_schedule.h"
 
 namespace wan {
+namespace {
 
-std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int steps) {
+constexpr double kTrainTimesteps = 1000;
+
+// Returns all digits of a number, because those of StrCat do not tell close numbers apart.
+std::string Exact(double number) {
+  std::array<char, 32> text;
+  return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
+}
+
+// Looks for levels that follow one another but are the same in fp32. `sigmas` fall strictly.
+std::optional<std::string> ProblemOfRounding(std::span<const double> sigmas, double shift) {
+  const absl::StatusOr<FlowSchedule> schedule = MakeEulerSchedule(TimestepsOf(sigmas), shift);
+  if (!schedule.ok()) return std::nullopt;
+  for (size_t i = 0; i < sigmas.size(); ++i) {
+    if (schedule->sigmas[i] > schedule->sigmas[i + 1]) continue;
+    const std::string value = absl::StrCat(Exact(sigmas[i]), " at ", i);
+    if (i + 1 == sigmas.size()) {
+      return absl::StrCat("has the value ", value,
+                          ", which is 0 in single precision; must be greater");
+    }
+    return absl::StrCat("has the values ", value, " and ", Exact(sigmas[i + 1]), " at ", i + 1,
+                        ", which are equal in single precision with shift ", shift,
+                        "; must differ by more");
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<double> TimestepsOf(std::span<const double> sigmas) {
+  std::vector<double> timesteps;
+  for (const double sigma : sigmas) timesteps.push_back(sigma * kTrainTimesteps);
+  return timesteps;
+}
+
+std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int steps,
+                                           double shift) {
   if (static_cast<int>(sigmas.size()) != steps) {
     return absl::StrCat("has ", sigmas.size(), " values; must have one for each of the ", steps,
                         " steps");
@@ -20,7 +62,7 @@ std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int s
     }
     above = sigmas[i];
   }
-  return std::nullopt;
+  return ProblemOfRounding(sigmas, shift);
 }
 
 std::optional<std::string> ProblemOfBoundary(int boundary_step, int steps,

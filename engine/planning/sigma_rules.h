@@ -4,6 +4,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "engine/families/model_family.h"
 
@@ -12,8 +13,13 @@ namespace wan {
 // The solver that takes noise levels, and with which LoRAs for few steps are distilled.
 inline constexpr char kSolverOfSigmas[] = "euler";
 
-// Both functions return what is wrong, to follow the field's name; nullopt if nothing is.
-std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int steps);
+// Returns the timesteps of MakeEulerSchedule for noise levels before the shift.
+std::vector<double> TimestepsOf(std::span<const double> sigmas);
+
+// Both functions return what is wrong, to follow the field's name; nullopt if nothing is. A job
+// computes in fp32, so levels that differ must still differ there once `shift` has moved them; a
+// shift that no schedule can have is not looked at.
+std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int steps, double shift);
 std::optional<std::string> ProblemOfBoundary(int boundary_step, int steps,
                                              const ModelFamily& family);
 

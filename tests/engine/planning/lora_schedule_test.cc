@@ -179,6 +179,27 @@ TEST_F(LoraScheduleTest, SigmasAndBoundaryOfARequestAreChecked) {
               HasSubstr("has the value 0.5 at 1; must be at most 1, strictly falling"));
 }
 
+// The job would compute with the same level twice.
+TEST_F(LoraScheduleTest, SigmasThatOnlyDoubleTellsApartAreRefused) {
+  const auto problem = [&](const std::vector<double>& sigmas, double shift) {
+    request_ = {.prompt = "A cat.", .shift = shift, .sigmas = sigmas};
+    const std::vector<FieldViolation> violations = FieldViolationsOf(Plan().status());
+    return violations.size() == 1 ? violations[0].field + " " + violations[0].description : "";
+  };
+  EXPECT_EQ(problem({1, 0.50000001, 0.5}, 1),
+            "sigmas has the values 0.50000001 at 1 and 0.5 at 2, which are equal in single "
+            "precision with shift 1; must differ by more");
+  EXPECT_THAT(problem({1, 0.9999999, 0.5}, 100), HasSubstr("1 at 0 and 0.9999999 at 1, which"));
+  EXPECT_EQ(problem({1, 1e-60}, 1),
+            "sigmas has the value 1e-60 at 1, which is 0 in single precision; must be greater");
+  request_ = {.prompt = "A cat.", .shift = 1, .sigmas = {1, 0.9999999, 0.5}};
+  EXPECT_TRUE(Plan().ok());
+  EXPECT_THAT(std::string(CheckLoraSchedule({.steps = 2, .sigmas = {0.50000001, 0.5}},
+                                            *model_.family)
+                              .message()),
+              HasSubstr("schedule.sigmas has the values 0.50000001 at 0 and 0.5 at 1"));
+}
+
 TEST_F(LoraScheduleTest, ScalesForAnExpertNeedTwo) {
   request_.loras[0].high_scale = 11;
   EXPECT_THAT(RefusedFields(), ElementsAre("loras[0].high_scale"));

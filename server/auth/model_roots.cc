@@ -26,6 +26,9 @@ constexpr char kOutside[] =
     "of them";
 // Most entries of a model's folder; a larger folder is refused, and no checkpoint has as many.
 constexpr int kMostEntries = 10'000;
+// The ends of the names of an index and of its shards, which the engine reads from one folder.
+constexpr std::string_view kIndex = ".safetensors.index.json";
+constexpr std::string_view kShard = ".safetensors";
 
 // Returns the real path of a file, as the kernel knows it for the opened descriptor, so that nobody
 // can replace the file between check and use. Returns an empty path if the file cannot be opened.
@@ -150,23 +153,39 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
     return "is a link to a path in which a comma and KEY= follow; such a path would name other "
            "files";
   }
-  // An index names other files of its folder.
-  const bool index = S_ISREG(facts.st_mode) && real->ends_with(".json");
-  if (S_ISREG(facts.st_mode) && !index) return std::nullopt;
-  if (!S_ISDIR(facts.st_mode) && !index) return "must be a folder or a regular file";
-  const std::string folder = index ? fs::path(*real).parent_path().string() : *real;
+  if (S_ISREG(facts.st_mode)) {
+    if (!real->ends_with(kIndex)) return std::nullopt;
+    // An index names shards of its folder, and nothing else there.
+    const std::string folder = fs::path(*real).parent_path().string();
+    std::error_code error;
+    const fs::directory_iterator entries(folder, error);
+    if (error) return "cannot be read";
+    return ProblemOfEntries(folder, entries,
+                            [](std::string_view name) { return name.ends_with(kShard); });
+  }
+  if (!S_ISDIR(facts.st_mode)) return "must be a folder or a regular file";
+  std::error_code error;
+  // The iterator does not follow links to folders, so it cannot loop; ProblemOfEntries checks that
+  // the targets of links are below a root.
+  const fs::recursive_directory_iterator entries(*real, error);
+  if (error) return "cannot be read";
+  return ProblemOfEntries(*real, entries, [](std::string_view) { return true; });
+}
+
+template <typename Iterator>
+std::optional<std::string> ModelRoots::ProblemOfEntries(
+    const std::string& folder, Iterator entry, bool (*matters)(std::string_view name)) const {
   int entries = 0;
   std::error_code error;
-  // The iterator does not follow links to folders, so it cannot loop; the code below checks that
-  // the targets of links are below a root.
-  for (fs::recursive_directory_iterator entry(folder, error), end; !error && entry != end;
-       entry.increment(error)) {
+  for (const Iterator end; !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().lexically_relative(folder).string();
+    if (!matters(name)) continue;
     if (++entries > kMostEntries) {
       return absl::StrCat("is a folder with more than ", kMostEntries,
                           " entries, which no checkpoint has");
     }
+    struct stat facts = {};
     const std::string target = RealPathOf(entry->path().string(), &facts);
-    const std::string name = entry->path().lexically_relative(folder).string();
     if (target.empty()) continue;  // ignore a dangling link: the engine's error names it
     if (!Contain(target)) {
       return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");

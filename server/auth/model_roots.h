@@ -4,6 +4,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -30,8 +31,9 @@ class ModelRoots {
   // Returns the spec with every path replaced by its real path, so that nobody can redirect a link
   // of the path later. Returns INVALID_ARGUMENT with a violation for each path that Check refuses,
   // that does not exist, or that leads out of the roots through a link; also if a folder contains a
-  // link out of the roots, or anything but folders and regular files. Blocks while it reads the
-  // folders. Paths that are always allowed stay as they are.
+  // link out of the roots, or anything but folders and regular files. The same goes for the shards
+  // that lie beside an index (NAME.safetensors.index.json). Blocks while it reads the folders.
+  // Paths that are always allowed stay as they are.
   absl::StatusOr<ModelSpec> Resolve(ModelSpec spec,
                                     const std::set<std::string>& trusted = {}) const;
 
@@ -39,6 +41,11 @@ class ModelRoots {
   bool Contain(const std::string& path) const;
   // Returns what is wrong with the path; if nothing is wrong, stores its real path in `real`.
   std::optional<std::string> ResolvePath(const std::string& path, std::string* real) const;
+  // Returns what is wrong with the files that `entry` goes through; all lie below `folder`.
+  // `matters` says of which names the engine may open the file.
+  template <typename Iterator>
+  std::optional<std::string> ProblemOfEntries(const std::string& folder, Iterator entry,
+                                              bool (*matters)(std::string_view name)) const;
 
   bool anywhere_ = true;
   std::vector<std::string> roots_;  // the configured roots and their real paths

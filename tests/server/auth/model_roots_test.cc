@@ -90,6 +90,20 @@ TEST_F(ModelRootsTest, TheFolderOfAnIndexIsChecked) {
   EXPECT_THAT(Problem(index), HasSubstr("shard.safetensors, which leads out"));
 }
 
+// Other files of its folder concern nobody: an index may lie in a folder of many models, and only an
+// index names further files.
+TEST_F(ModelRootsTest, BesideAnIndexOnlyShardsAreChecked) {
+  folder_.Write("models/m/model.safetensors.index.json", "{}");
+  folder_.Write("models/m/config.json", "{}");
+  fs::create_symlink(folder_.Path("elsewhere/secret"), folder_.Path("models/m/notes.txt"));
+  fs::create_symlink(folder_.Path("elsewhere/secret"), folder_.Path("models/m/vae/x.safetensors"));
+  EXPECT_EQ(Problem("vae=" + folder_.Path("models/m/model.safetensors.index.json")), "");
+  fs::create_symlink(folder_.Path("elsewhere/secret"), folder_.Path("models/m/shard.safetensors"));
+  EXPECT_EQ(Problem("vae=" + folder_.Path("models/m/config.json")), "");
+  EXPECT_THAT(Problem("vae=" + folder_.Path("models/m/model.safetensors.index.json")),
+              HasSubstr("shard.safetensors, which leads out"));
+}
+
 TEST_F(ModelRootsTest, OutsideEveryPathGetsTheSameWords) {
   const std::string outside = Problem("/etc/passwd");
   EXPECT_THAT(outside, HasSubstr("model_roots"));

@@ -10,15 +10,17 @@ with 1 if a video failed. docs/measured/mlperf.md has the whole procedure.
 import argparse
 import array
 import dataclasses
+import hashlib
 import json
 import pathlib
 import queue
 import sys
 import tempfile
 import threading
+import time
 
 import mlperf_loadgen as lg
-from wanserve_client import Client
+from wanserve_client import Client, WanError
 
 HERE = pathlib.Path(__file__).resolve().parent
 MODEL = "wan-2.2-t2v-a14b"  # LoadGen's name for the workload
@@ -68,7 +70,7 @@ class SystemUnderTest:
                 lg.QuerySamplesComplete([lg.QuerySampleResponse(identifier, address, length)])
 
     def _make(self, index, folder):
-        job = self._client.generate(prompt=self._prompts[index], **self._request)
+        job = self._generate(index)
         # VBench finds the prompt of a video in its name.
         path = (self._videos or folder) / f"{self._prompts[index]}-0.mp4".replace("/", "_")[-200:]
         self._client.download(job, path)
@@ -76,6 +78,17 @@ class SystemUnderTest:
         if self._videos is None:
             path.unlink()
         return video
+
+
+    def _generate(self, index):
+        while True:
+            try:
+                return self._client.generate(prompt=self._prompts[index], **self._request)
+            except WanError as error:
+                # First latents are large: a server takes those of some requests at a time.
+                if error.reason != "SERVER_BUSY":
+                    raise
+                time.sleep(error.retry_delay or 1)
 
 
 @dataclasses.dataclass
@@ -115,6 +128,14 @@ def read_prompts(path, most):
     return prompts[:most]
 
 
+def read_latents(path):
+    """The bytes of the safetensors file that the server gets with each request."""
+    file = path.read_bytes()
+    if file[:4] == b"PK\x03\x04":
+        sys.exit(f"--initial-latents: {path} is a file of PyTorch; must be safetensors (docs/measured/mlperf.md has the command)")
+    return file
+
+
 def settings_for(options, prompts):
     settings = lg.TestSettings()
     settings.FromConfig(str(options.user_conf), MODEL, options.scenario)
@@ -134,6 +155,10 @@ def run(options):
     workload = json.loads(options.workload.read_text())
     if options.shift is not None:
         workload["shift"] = options.shift
+    fields = dict(workload)
+    if options.initial_latents:
+        fields["initial_latents"] = read_latents(options.initial_latents)
+        workload["initial_latents"] = {"sha256": hashlib.sha256(fields["initial_latents"]).hexdigest()}
     prompts = read_prompts(options.prompts, options.samples)
     if len(prompts) < FEWEST_PROMPTS:
         sys.exit(f"--prompts: {options.prompts} has {len(prompts)} prompts; must have at least {FEWEST_PROMPTS}, one a line")
@@ -147,7 +172,7 @@ def run(options):
     logs.enable_trace = False
     logs.log_output = output
     with Client(options.server) as client:
-        system = SystemUnderTest(client, options.model, workload, prompts,
+        system = SystemUnderTest(client, options.model, fields, prompts,
                                  1 if options.scenario == "SingleStream" else options.in_flight, options.videos)
         sut = lg.ConstructSUT(system.issue, lambda: None)
         qsl = lg.ConstructQSL(len(prompts), len(prompts), lambda _: None, lambda _: None)
@@ -190,6 +215,8 @@ def main():
     make.add_argument("--samples", type=int, default=248, help="the first so many prompts (default: %(default)s)")
     make.add_argument("--workload", type=pathlib.Path, default=HERE / "wan2.2-t2v-a14b.json", help="fields of the requests")
     make.add_argument("--shift", type=float, help="of the schedule (default: the model's)")
+    make.add_argument("--initial-latents", type=pathlib.Path,
+                      help="safetensors file with which every video begins (default: the noise of the workload's seed)")
     make.add_argument("--output", type=pathlib.Path, required=True)
     make.add_argument("--videos", type=pathlib.Path, help="keeps the videos in this folder, with the names that VBench reads")
     make.add_argument("--user-conf", type=pathlib.Path, default=HERE / "user.conf")

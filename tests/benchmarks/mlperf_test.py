@@ -1,11 +1,15 @@
 """benchmarks/mlperf against a server with the demo model: both scenarios, TEST04, and videos that fail."""
 
 import argparse
+import array
+import hashlib
 import importlib
+import itertools
 import json
 import os
 import pathlib
 import shutil
+import struct
 import subprocess
 import sys
 import tempfile
@@ -74,6 +78,24 @@ class MlperfTest(unittest.TestCase):
         self.assertTrue(names)
         self.assertLessEqual(names, {f"{prompt}-0.mp4" for prompt in (
             "A red circle moves right", "A blue square grows", "A star", "A ring")})
+
+    def test_every_video_begins_with_the_given_latents(self):
+        latents = FOLDER / "latents.safetensors"
+        values = array.array("f", (((7 * i) % 13 - 6) / 4 for i in range(48 * 2 * 8 * 8)))
+        header = json.dumps({"latents": {"dtype": "F32", "shape": [1, 48, 2, 8, 8], "data_offsets": [0, 4 * len(values)]}}).encode()
+        latents.write_bytes(struct.pack("<Q", len(header)) + header + values.tobytes())
+        digest = hashlib.sha256(latents.read_bytes()).hexdigest()
+        _, result = self.run_scenario("Offline", "fixed", "--count", 2, "--initial-latents", latents)
+        self.assertEqual(result["request"]["initial_latents"], {"sha256": digest})
+        from wanserve_client import Client
+        with Client(self.server.address) as client:
+            for job in itertools.islice(client.jobs(), 2):
+                self.assertEqual(job.request.initial_latents.sha256, digest)
+        torch = FOLDER / "latents.pt"
+        torch.write_bytes(b"PK\x03\x04")
+        ended = self.program("run", "--model", "demo", "--prompts", self.prompts, "--output", FOLDER, "--initial-latents", torch)
+        self.assertEqual(ended.returncode, 1)
+        self.assertIn("must be safetensors", ended.stderr)
 
     def test_the_accuracy_run_makes_each_prompt_once(self):
         summary, result = self.run_scenario("Offline", "accuracy", "--accuracy", "--videos", FOLDER / "each")

@@ -1,6 +1,8 @@
 // Finds latents in the safetensors files that callers send with their requests. Thread-safe.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 
 #include "absl/status/statusor.h"
@@ -15,5 +17,8 @@ namespace wan {
 // values of another type than F32, F16 and BF16, or has one that is NaN or infinite. Does not check
 // the shape.
 absl::StatusOr<StoredTensor> FindLatents(std::string_view file);
+
+// The same for a file that several device groups plan: reads its values once while it exists.
+absl::StatusOr<StoredTensor> FindLatentsOnce(const std::shared_ptr<const std::string>& file);
 
 }  // namespace wan

@@ -35,11 +35,12 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
 
 // Finds the latents in a file of the request (null: none) and returns their shape. If there are
 // none, or if the file is wrong, which adds a violation of `field`, returns nullopt.
-std::optional<std::vector<int64_t>> ReadLatents(const char* field, const std::string* file,
+std::optional<std::vector<int64_t>> ReadLatents(const char* field,
+                                                const std::shared_ptr<const std::string>& file,
                                                 std::optional<StoredTensor>& prepared,
                                                 std::vector<FieldViolation>& violations) {
   if (file == nullptr) return std::nullopt;
-  absl::StatusOr<StoredTensor> found = FindLatents(*file);
+  absl::StatusOr<StoredTensor> found = FindLatentsOnce(file);
   if (!found.ok()) {
     violations.push_back({field, std::string(found.status().message())});
     return std::nullopt;
@@ -70,10 +71,10 @@ InspectedRequest InspectRequest(const GenerationRequest& resolved, const Planned
       inspected.violations.push_back({"image", std::string(measured.status().message())});
     }
   }
-  inspected.initial_latents = ReadLatents("initial_latents", resolved.initial_latents.get(),
+  inspected.initial_latents = ReadLatents("initial_latents", resolved.initial_latents,
                                           prepared->initial_latents, inspected.violations);
   inspected.latents =
-      ReadLatents("latents", resolved.latents.get(), prepared->latents, inspected.violations);
+      ReadLatents("latents", resolved.latents, prepared->latents, inspected.violations);
   inspected.prepared = std::move(prepared);
   return inspected;
 }

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <cstddef>
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -79,6 +80,23 @@ TEST(LatentsFileTest, NanAndInfinityAreRefused) {
             "has NaN or infinity at element 1; must have finite values");
   EXPECT_EQ(ProblemOf(OneTensor("BF16", "[1]", std::string("\x80\xff", 2))),
             "has NaN or infinity at element 0; must have finite values");
+}
+
+// Each device group plans a request; the file is the same.
+TEST(LatentsFileTest, AFileIsReadOnceWhileItExists) {
+  const std::string good = OneTensor("F32", "[1]", Zeros(4));
+  std::string bad = good;
+  bad.replace(bad.size() - 2, 2, "\xc0\x7f");
+  auto file = std::make_shared<std::string>(good);
+  EXPECT_TRUE(FindLatentsOnce(file).ok());
+  *file = bad;
+  EXPECT_TRUE(FindLatentsOnce(file).ok()) << "the values are not read again";
+  *file = "abc";
+  EXPECT_FALSE(FindLatentsOnce(file).ok()) << "the header is";
+  file.reset();
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_FALSE(FindLatentsOnce(std::make_shared<const std::string>(bad)).ok());
+  }
 }
 
 TEST(LatentsFileTest, AnotherFileIsNoFileOfLatents) {

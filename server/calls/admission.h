@@ -11,7 +11,7 @@
 #include "absl/base/thread_annotations.h"
 #include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
-#include "server/calls/budget.h"
+#include "server/quota/budget.h"
 
 namespace wan::server {
 

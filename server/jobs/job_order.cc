@@ -20,6 +20,11 @@ absl::Status JobOrder::CheckQuota(const std::vector<NewJob>& jobs) const {
     demand.estimate += parts_.outlook.Estimate(job.stored.job.request().model(), job.work.get())
                            .value_or(absl::ZeroDuration());
   }
+  return CheckQuota(owner, demand);
+}
+
+absl::Status JobOrder::CheckQuota(const std::string& owner,
+                                  const UsageAccount::Demand& demand) const {
   return live_.account.Admit(
       parts_.quotas.Of(owner), owner, demand, live_.steady.Now(), [&](int n) {
         live_.mutex.AssertHeld();

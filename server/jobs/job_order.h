@@ -17,6 +17,7 @@
 #include "server/jobs/live_jobs.h"
 #include "server/jobs/model_table.h"
 #include "server/quota/quotas.h"
+#include "server/quota/usage_account.h"
 
 namespace wan::server {
 
@@ -56,6 +57,8 @@ class JobOrder {
 
   // Returns OK if the owner's quota has room for the jobs.
   absl::Status CheckQuota(const std::vector<NewJob>& jobs) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
+  absl::Status CheckQuota(const std::string& owner, const UsageAccount::Demand& demand) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Puts the job into the queue and returns the Queued event with its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);

@@ -314,7 +314,11 @@ class JobService {
                                                         const std::string& owner) const;
   // Makes the checks of a batch that need no plan, and fills in its `digests` and `ids`.
   static absl::Status CheckBatch(Batch& batch);
-  // Finds the jobs that exist already, and prepares the others.
+  // Finds the jobs that exist already; the others get their `places`.
+  absl::Status FindExistingOf(Batch& batch) const;
+  // Finds the latents that new jobs of the batch name, and makes room for all of them.
+  absl::Status HoldLatentsOf(Batch& batch) const;
+  // Prepares the new jobs.
   absl::StatusOr<std::vector<NewJob>> PrepareBatch(Batch& batch);
   static absl::Status RefusalOf(const Batch& batch, const CheckedJobs& checked);
   void AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done);
@@ -326,14 +330,24 @@ class JobService {
     GenerationPlan plan;
     JobInputs inputs;
   };
+  // The latents that a request names, found but not read, and room to hold them.
+  struct HeldLatents {
+    NamedLatents named;
+    RequestLatents::Lease lease;
+  };
+  // Returns OK if the owner may have so many more jobs now, whatever they need.
+  absl::Status CheckRoom(const std::string& owner, int jobs) const;
   // Checks and plans a request that has passed ValidateSizes. If it returns OK, the model counts
-  // one more job (ModelTable::AddJob), and the calling code must call RemoveJob.
+  // one more job (ModelTable::AddJob), and the calling code must call RemoveJob. `held` has the
+  // latents of a request of a batch; null: the function finds them. Latents are read last: not for
+  // a request that is refused for something else.
   absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request,
-                                    const JobReader& caller) const;
+                                    const JobReader& caller, const HeldLatents* held) const;
   // Checks and plans a request. If it returns OK, the model counts one more job, as in PlanInUse;
   // Accept takes that back if it fails.
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
-                                 const std::string& digest, const CallerFacts& caller);
+                                 const std::string& digest, const CallerFacts& caller,
+                                 const HeldLatents* held);
   void Accept(std::vector<NewJob> jobs,
               std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)> done);
   const std::unique_ptr<Parts> parts_;

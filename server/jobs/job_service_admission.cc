@@ -1,7 +1,6 @@
 // Turns requests into jobs or quotes.
 #include <algorithm>
 #include <cstddef>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -31,8 +30,6 @@
 namespace wan::server {
 namespace {
 
-constexpr int kMaxBatch = 100;
-
 // Adds to `violations` those of `more` whose field has no violation yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
@@ -45,15 +42,6 @@ std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
     if (!known) violations.push_back(violation);
   }
   return violations;
-}
-
-// Adds the violations of requests[index] of a batch.
-void AddOfRequest(int index, const std::vector<FieldViolation>& more,
-                  std::vector<FieldViolation>& violations) {
-  for (const FieldViolation& violation : more) {
-    violations.push_back(
-        {absl::StrCat("requests[", index, "].", violation.field), violation.description});
-  }
 }
 
 // Returns INVALID_ARGUMENT with `violations` and those of `status`, or just `status` if
@@ -141,7 +129,12 @@ absl::StatusOr<std::optional<StoredJob>> JobService::FindExisting(
 }
 
 void JobService::CreateNew(const Asked& asked, CreateDone done) {
-  absl::StatusOr<NewJob> prepared = Prepare(*asked.canonical, asked.digest, asked.caller);
+  // Do not read latents for a job that will be refused for want of room.
+  if (NamesJobs(*asked.canonical)) {
+    if (absl::Status room = CheckRoom(asked.caller.owner, 1); !room.ok()) return done(room);
+  }
+  absl::StatusOr<NewJob> prepared =
+      Prepare(*asked.canonical, asked.digest, asked.caller, /*held=*/nullptr);
   if (!prepared.ok()) return done(prepared.status());
   const bool tied = asked.caller.tied;
   prepared->stored.tied_to_caller = tied;
@@ -160,8 +153,14 @@ void JobService::CreateNew(const Asked& asked, CreateDone done) {
   });
 }
 
+absl::Status JobService::CheckRoom(const std::string& owner, int jobs) const {
+  absl::Status room = CheckStoredBytes(parts_->store, parts_->quotas.Of(owner), owner);
+  return room.ok() ? parts_->states.CheckRoom(owner, jobs) : room;
+}
+
 absl::StatusOr<JobService::Planned> JobService::PlanInUse(const wan::v1::GenerationRequest& request,
-                                                          const JobReader& caller) const {
+                                                          const JobReader& caller,
+                                                          const HeldLatents* held) const {
   std::vector<FieldViolation> violations = ValidateRequest(request, parts_->clock.Now());
   if (!request.webhook_url().empty()) {
     std::string problem = parts_->webhook_problem(request.webhook_url());
@@ -173,7 +172,20 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(const wan::v1::Generat
   if (!usable.ok()) return WithViolations(violations, usable);
   absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };
 
-  absl::StatusOr<JobInputs> inputs = latents_.Read(request, caller, violations);
+  std::optional<HeldLatents> found;
+  if (held == nullptr) {
+    absl::StatusOr<NamedLatents> named = latents_.Find(request, caller, violations);
+    if (!named.ok()) return WithViolations(violations, named.status());
+    const uint64_t bytes = named->bytes();
+    if (bytes > 0 && !violations.empty()) return InvalidFields(violations);
+    absl::StatusOr<RequestLatents::Lease> lease = latents_.Hold(caller.owner, bytes);
+    if (!lease.ok()) return lease.status();
+    found = HeldLatents{*std::move(named), *std::move(lease)};
+    held = &*found;
+  } else if (held->named.bytes() > 0 && !violations.empty()) {
+    return InvalidFields(violations);
+  }
+  absl::StatusOr<JobInputs> inputs = latents_.Read(request, held->named, held->lease, violations);
   if (!inputs.ok()) return WithViolations(violations, inputs.status());
   // Without its latents the request would be another one, whose plan says nothing about this one.
   if ((request.has_initial_latents() && inputs->initial_latents == nullptr) ||
@@ -198,11 +210,12 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(const wan::v1::Generat
 }
 
 absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& request,
-                                           const std::string& digest, const CallerFacts& caller) {
+                                           const std::string& digest, const CallerFacts& caller,
+                                           const HeldLatents* held) {
   if (absl::Status storage = parts_->storage.status(); !storage.ok()) {
     return StorageUnavailableError(storage);
   }
-  absl::StatusOr<Planned> planned = PlanInUse(request, {caller.owner, caller.reads_all});
+  absl::StatusOr<Planned> planned = PlanInUse(request, {caller.owner, caller.reads_all}, held);
   if (!planned.ok()) return planned.status();
   NewJob job;
   job.inputs = std::move(planned->inputs);
@@ -281,155 +294,13 @@ void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
                         });
 }
 
-// One call of SubmitBatch.
-struct JobService::Batch {
-  std::shared_ptr<const wan::v1::SubmitBatchRequest> asked;
-  CallerFacts caller;
-  std::vector<std::string> digests;   // the digest of each request
-  std::vector<std::string> ids = {};  // request_ids of the batch, in ascending order
-  std::vector<wan::v1::Job> existing =
-      {};  // the job of each request; without a name if the request makes a new job
-  std::vector<int> places = {};  // indices of the requests that make new jobs
-};
-
-void JobService::SubmitBatch(std::shared_ptr<const wan::v1::SubmitBatchRequest> asked,
-                             CallerFacts caller, const PostTask& post, BatchDone done) {
-  const int jobs = std::max(asked->requests_size(), 1);
-  done = [parts = parts_.get(), jobs,
-          done = std::move(done)](absl::StatusOr<wan::v1::SubmitBatchResponse> accepted) {
-    parts->TellIfRejected(accepted.status(), jobs);
-    done(std::move(accepted));
-  };
-  auto batch = std::make_shared<Batch>(Batch{std::move(asked), std::move(caller), {}});
-  if (absl::Status checked = CheckBatch(*batch); !checked.ok()) return done(checked);
-  std::vector<std::string> keys;
-  for (const std::string& id : batch->ids) keys.push_back(TurnKeyOf(batch->caller.owner, id));
-  parts_->turns.TakeAll(
-      std::move(keys), post, [this, batch, done = std::move(done)](std::vector<Turns::Turn> turns) {
-        AcceptBatch(batch, [turns = std::move(turns),
-                            done](absl::StatusOr<wan::v1::SubmitBatchResponse> accepted) {
-          done(std::move(accepted));
-        });
-      });
-}
-
-absl::Status JobService::CheckBatch(Batch& checked) {
-  const wan::v1::SubmitBatchRequest& batch = *checked.asked;
-  if (batch.requests().empty() || batch.requests_size() > kMaxBatch) {
-    return InvalidFields({{"requests", absl::StrCat("has ", batch.requests_size(),
-                                                    " entries; must have 1 to ", kMaxBatch)}});
-  }
-  std::vector<FieldViolation> violations;
-  std::map<std::string, int> ids;
-  for (int i = 0; i < batch.requests_size(); ++i) {
-    const wan::v1::GenerationRequest& request = batch.requests(i);
-    std::vector<FieldViolation> wrong = ValidateSizes(request);
-    if (wrong.empty()) wrong = ValidateRequestId(request);
-    AddOfRequest(i, wrong, violations);
-    if (wrong.empty() && !request.request_id().empty()) {
-      const auto [first, added] = ids.emplace(request.request_id(), i);
-      if (!added) {
-        AddOfRequest(i,
-                     {{"request_id", absl::StrCat("is also that of requests[", first->second,
-                                                  "]; each needs its own, or none")}},
-                     violations);
-      }
-    }
-    checked.digests.push_back(wrong.empty() ? DigestOf(*CanonicalRequest(request)) : std::string());
-  }
-  if (!violations.empty()) return InvalidFields(violations);
-
-  for (const auto& [id, index] : ids) checked.ids.push_back(id);
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::vector<NewJob>> JobService::PrepareBatch(Batch& batch) {
-  const std::string& owner = batch.caller.owner;
-  batch.existing.resize(batch.digests.size());
-  std::vector<FieldViolation> violations;
-  std::vector<NewJob> prepared;
-  absl::Cleanup unuse = [&] {
-    for (const NewJob& job : prepared) {
-      parts_->models.RemoveJob(job.stored.job.request().model());
-    }
-  };
-  for (int i = 0; i < batch.asked->requests_size(); ++i) {
-    const CanonicalRequest canonical(batch.asked->requests(i));
-    const wan::v1::GenerationRequest& request = *canonical;
-    const auto index = static_cast<size_t>(i);
-    if (!request.request_id().empty()) {
-      absl::StatusOr<std::optional<StoredJob>> existing =
-          FindExisting(request, batch.digests[index], owner);
-      if (!existing.ok()) return existing.status();
-      if (existing->has_value()) {
-        absl::StatusOr<wan::v1::Job> job = NowOf(**std::move(existing));
-        if (!job.ok()) return job.status();
-        batch.existing[index] = *std::move(job);
-        continue;
-      }
-    }
-    absl::StatusOr<NewJob> job = Prepare(request, batch.digests[index], batch.caller);
-    if (job.ok()) {
-      prepared.push_back(*std::move(job));
-      batch.places.push_back(i);
-    } else if (!FieldViolationsOf(job.status()).empty()) {
-      AddOfRequest(i, FieldViolationsOf(job.status()), violations);
-    } else if (violations.empty()) {
-      return job.status();
-    } else {
-      break;
-    }
-  }
-  if (!violations.empty()) return InvalidFields(violations);
-  std::move(unuse).Cancel();
-  return prepared;
-}
-
-// Returns OK if all images of a batch are valid; otherwise why some were refused or not checked.
-absl::Status JobService::RefusalOf(const Batch& batch, const CheckedJobs& checked) {
-  std::vector<FieldViolation> violations;
-  absl::Status other = checked.dropped;
-  for (const auto& [job, status] : checked.refused) {
-    const std::vector<FieldViolation> wrong = FieldViolationsOf(status);
-    if (wrong.empty()) other.Update(status);
-    AddOfRequest(batch.places[job], wrong, violations);
-  }
-  return violations.empty() ? other : InvalidFields(violations);
-}
-
-void JobService::AcceptBatch(const std::shared_ptr<Batch>& batch, BatchDone done) {
-  absl::StatusOr<std::vector<NewJob>> prepared = PrepareBatch(*batch);
-  if (!prepared.ok()) return done(prepared.status());
-  const auto respond = [batch, done](absl::StatusOr<std::vector<wan::v1::Job>> jobs) {
-    if (!jobs.ok()) return done(jobs.status());
-    wan::v1::SubmitBatchResponse response;
-    auto next = jobs->begin();
-    for (const wan::v1::Job& known : batch->existing) {
-      wan::v1::Job& job = *response.add_jobs();
-      if (known.name().empty()) {
-        job = std::move(*next++);
-      } else {
-        job = known;
-      }
-      job.clear_request();  // leave the request out: together the requests may exceed a client's
-                            // message limit
-    }
-    done(std::move(response));
-  };
-  if (prepared->empty()) return respond(std::vector<wan::v1::Job>());
-  CheckImagesOf(*std::move(prepared), batch->caller, [this, batch, respond](CheckedJobs checked) {
-    if (absl::Status refused = RefusalOf(*batch, checked); !refused.ok()) return respond(refused);
-    Accept(std::move(checked.jobs), respond);
-  });
-}
-
 absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteRequest& quote,
                                                          const JobReader& caller) const {
   const std::vector<FieldViolation> too_large = ValidateSizes(quote.request());
   if (!too_large.empty()) return InvalidFields(too_large);
   const CanonicalRequest canonical(quote.request());
   const wan::v1::GenerationRequest& request = *canonical;
-  const absl::StatusOr<Planned> planned = PlanInUse(request, caller);
+  const absl::StatusOr<Planned> planned = PlanInUse(request, caller, /*held=*/nullptr);
   if (!planned.ok()) return planned.status();
   const std::string& model = request.model();
   const absl::Cleanup unuse = [&] { parts_->models.RemoveJob(model); };

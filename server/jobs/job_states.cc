@@ -17,6 +17,18 @@ absl::Status CancelledStatus(StopCause cause, std::string_view reason) {
 
 }  // namespace
 
+absl::Status JobStates::CheckQueue(int jobs) const {
+  if (!live_.refusal.ok()) return live_.refusal;
+  if (live_.queue.size() + jobs <= live_.queue.capacity()) return absl::OkStatus();
+  return QueueFullError(live_.queue.capacity(), parts_.outlook.RetryDelay());
+}
+
+absl::Status JobStates::CheckRoom(const std::string& owner, int jobs) const {
+  const LiveJobs::Lock lock(live_);
+  if (absl::Status full = CheckQueue(jobs); !full.ok()) return full;
+  return parts_.order.CheckQuota(owner, {jobs});
+}
+
 void JobStates::Accept(std::vector<NewJob> jobs, Accepted done) {
   absl::StatusOr<std::vector<JobAddition>> reserved = Reserve(std::move(jobs));
   if (!reserved.ok()) {
@@ -33,10 +45,7 @@ void JobStates::Accept(std::vector<NewJob> jobs, Accepted done) {
 absl::StatusOr<std::vector<JobAddition>> JobStates::Reserve(std::vector<NewJob> jobs) {
   std::vector<JobAddition> additions;
   const LiveJobs::Lock lock(live_);
-  if (!live_.refusal.ok()) return live_.refusal;
-  if (live_.queue.size() + static_cast<int>(jobs.size()) > live_.queue.capacity()) {
-    return QueueFullError(live_.queue.capacity(), parts_.outlook.RetryDelay());
-  }
+  if (absl::Status full = CheckQueue(static_cast<int>(jobs.size())); !full.ok()) return full;
   if (absl::Status refused = parts_.order.CheckQuota(jobs); !refused.ok()) return refused;
   const absl::Time now = live_.clock.Now();
   for (NewJob& job : jobs) {

@@ -75,6 +75,10 @@ class JobStates {
   // RUNNING jobs, oldest first.
   absl::Status Recover(JobStore& store, std::vector<StoredJob> unfinished);
 
+  // Returns OK if Accept would have room for so many jobs of the owner now, whatever device time
+  // they need. It saves the work on jobs that will be refused; Accept checks again.
+  absl::Status CheckRoom(const std::string& owner, int jobs) const;
+
   using Accepted = std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)>;
   // Queues all jobs or none. Calls `done` with the jobs, in the same order, once they are on disk:
   // on the store's thread, or on the caller's if they are refused at once. `done` must not block.
@@ -163,6 +167,8 @@ class JobStates {
   void RequeueRunning(const std::string& job, std::string_view reason);
 
  private:
+  // Returns OK if jobs are accepted now and the queue has room for so many.
+  absl::Status CheckQueue(int jobs) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // The two parts of Accept: Reserve runs before the jobs are on disk, Settle when the store has
   // answered.
   absl::StatusOr<std::vector<JobAddition>> Reserve(std::vector<NewJob> jobs);

@@ -1,6 +1,8 @@
 #include "server/jobs/request_latents.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <numeric>
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
@@ -15,19 +17,80 @@ constexpr size_t kBytesAtOnce = size_t{1} << 20;
 
 }  // namespace
 
+uint64_t NamedLatents::bytes() const {
+  return std::accumulate(sources.begin(), sources.end(), uint64_t{0},
+                         [](uint64_t sum, const Source& one) { return sum + one.bytes; });
+}
+
+bool NamesJobs(const wan::v1::GenerationRequest& request) {
+  return std::any_of(kLatentsInputs.begin(), kLatentsInputs.end(), [&](const auto& input) {
+    return LatentsOf(request, input.second).source_case() == wan::v1::LatentsSource::kJob;
+  });
+}
+
+absl::StatusOr<NamedLatents> RequestLatents::Find(const wan::v1::GenerationRequest& request,
+                                                  const JobReader& reader,
+                                                  std::vector<FieldViolation>& violations) const {
+  NamedLatents named;
+  for (size_t i = 0; i < kLatentsInputs.size(); ++i) {
+    const auto& [field, member] = kLatentsInputs[i];
+    const wan::v1::LatentsSource& source = LatentsOf(request, member);
+    if (source.source_case() != wan::v1::LatentsSource::kJob) continue;
+    absl::StatusOr<NamedLatents::Source> found =
+        FindArtifact(absl::StrCat(std::string(field), ".job"), source.job(), reader, violations);
+    if (!found.ok()) return found.status();
+    named.sources[i] = *std::move(found);
+  }
+  return named;
+}
+
+absl::StatusOr<RequestLatents::Lease> RequestLatents::Hold(const std::string& owner,
+                                                           uint64_t bytes) const {
+  if (bytes == 0) return Lease();
+  {
+    absl::MutexLock lock(&holdings_->mutex);
+    const auto found = holdings_->held.find(owner);
+    const uint64_t held = found == holdings_->held.end() ? 0 : found->second;
+    const auto more = static_cast<int64_t>(bytes);
+    const Budget::Verdict verdict = holdings_->budget.Ask(static_cast<int64_t>(held), more);
+    if (verdict == Budget::Verdict::kPartyFull) {
+      return ServerBusyError(
+          absl::StrCat("requests of this caller already hold ", held, " of the ",
+                       kMostHeldLatentsBytes, " bytes for latents of earlier jobs"),
+          kRetryDelay);
+    }
+    if (verdict == Budget::Verdict::kFull) {
+      return ServerBusyError(
+          absl::StrCat("requests hold ", holdings_->budget.taken(), " of the ",
+                       kMostHeldLatentsBytes, " bytes for latents of earlier jobs"),
+          kRetryDelay);
+    }
+    holdings_->budget.Take(more);
+    holdings_->held[owner] += bytes;
+  }
+  return Lease(holdings_.get(), [holdings = holdings_, owner, bytes](const void*) {
+    absl::MutexLock lock(&holdings->mutex);
+    holdings->budget.Take(-static_cast<int64_t>(bytes));
+    const auto held = holdings->held.find(owner);
+    held->second -= bytes;
+    if (held->second == 0) holdings->held.erase(held);
+  });
+}
+
 absl::StatusOr<JobInputs> RequestLatents::Read(const wan::v1::GenerationRequest& request,
-                                               const JobReader& reader,
+                                               const NamedLatents& named, const Lease& lease,
                                                std::vector<FieldViolation>& violations) const {
   JobInputs inputs;
   // ValidateRequest has already added a violation for an image that is set but empty.
   if (!request.image().empty()) inputs.image = std::make_shared<const std::string>(request.image());
-  for (const auto& [name, member] : kLatentsInputs) {
+  for (size_t i = 0; i < kLatentsInputs.size(); ++i) {
+    const auto& [name, member] = kLatentsInputs[i];
     const wan::v1::LatentsSource& source = LatentsOf(request, member);
     const std::string field(name);
     JobInputs::File& file = inputs.*member;
-    if (source.source_case() == wan::v1::LatentsSource::kJob) {
+    if (!named.sources[i].artifact.empty()) {
       absl::StatusOr<JobInputs::File> read =
-          ReadArtifact(field + ".job", source.job(), reader, violations);
+          ReadArtifact(field + ".job", named.sources[i], lease, violations);
       if (!read.ok()) return read.status();
       file = *std::move(read);
     } else if (!source.data().empty()) {
@@ -50,18 +113,17 @@ absl::Status RequestLatents::CheckReader(const std::string& job, const JobReader
   return *owner == reader.owner ? absl::OkStatus() : JobNotFoundError(job);
 }
 
-absl::StatusOr<JobInputs::File> RequestLatents::ReadArtifact(
+absl::StatusOr<NamedLatents::Source> RequestLatents::FindArtifact(
     const std::string& field, const std::string& job, const JobReader& reader,
     std::vector<FieldViolation>& violations) const {
-  const auto refuse = [&](const std::string& why) -> JobInputs::File {
+  const auto refuse = [&](const std::string& why) {
     violations.push_back({field, absl::StrCat("is ", job, why)});
-    return nullptr;
+    return NamedLatents::Source();
   };
   const absl::Status allowed = CheckReader(job, reader);
   const absl::StatusOr<wan::v1::Job> found =
       allowed.ok() ? parts_.find(job) : absl::StatusOr<wan::v1::Job>(allowed);
-  // ValidateRequest has already added a violation for a name that is no job's.
-  if (absl::IsInvalidArgument(found.status())) return nullptr;
+  if (absl::IsInvalidArgument(found.status())) return NamedLatents::Source();
   if (absl::IsNotFound(found.status())) {
     return refuse(", which does not exist; must be one of your jobs");
   }
@@ -78,30 +140,27 @@ absl::StatusOr<JobInputs::File> RequestLatents::ReadArtifact(
                                " bytes; must be a job whose latents have at most ",
                                kMostArtifactLatentsBytes));
   }
-  absl::StatusOr<ArtifactReader> opened = parts_.open(artifact->name());
-  if (absl::IsNotFound(opened.status())) {
-    return refuse(", whose latents were removed; must be a job that still has them");
-  }
-  if (!opened.ok()) return opened.status();
-  return Hold(*std::move(opened), artifact->size_bytes());
+  return NamedLatents::Source{job, artifact->name(), artifact->size_bytes()};
 }
 
-absl::StatusOr<JobInputs::File> RequestLatents::Hold(ArtifactReader reader, size_t bytes) const {
-  if (held_->fetch_add(bytes) + bytes > kMostHeldLatentsBytes) {
-    held_->fetch_sub(bytes);
-    return ServerBusyError(
-        absl::StrCat("the server already reads latents of other requests with together up to ",
-                     kMostHeldLatentsBytes, " bytes"),
-        kRetryDelay);
+absl::StatusOr<JobInputs::File> RequestLatents::ReadArtifact(
+    const std::string& field, const NamedLatents::Source& source, const Lease& lease,
+    std::vector<FieldViolation>& violations) const {
+  absl::StatusOr<ArtifactReader> opened = parts_.open(source.artifact);
+  if (absl::IsNotFound(opened.status())) {
+    violations.push_back(
+        {field, absl::StrCat("is ", source.job,
+                             ", whose latents were removed; must be a job that still has them")});
+    return JobInputs::File();
   }
-  // The deleter gives the bytes back, wherever the last user of the file is.
-  std::shared_ptr<std::string> file(new std::string(), [held = held_, bytes](const std::string* s) {
-    delete s;
-    held->fetch_sub(bytes);
-  });
+  if (!opened.ok()) return opened.status();
+  const auto bytes = static_cast<size_t>(source.bytes);
+  // The deleter keeps the lease, wherever the last user of the file is.
+  std::shared_ptr<std::string> file(new std::string(),
+                                    [lease](const std::string* text) { delete text; });
   file->reserve(bytes);
   while (file->size() < bytes) {
-    absl::StatusOr<std::string> part = reader.Read(std::min(kBytesAtOnce, bytes - file->size()));
+    absl::StatusOr<std::string> part = opened->Read(std::min(kBytesAtOnce, bytes - file->size()));
     if (!part.ok()) return part.status();
     if (part->empty()) break;  // planning refuses a file that was cut
     file->append(*part);

@@ -208,8 +208,66 @@ TEST_F(LatentsRequestsTest, ZeroStepsOnlyDecode) {
   EXPECT_EQ(Get(name).request().steps(), 0);
 }
 
+// Whatever refuses a job without looking at its latents comes before they are read.
+TEST_F(LatentsRequestsTest, CheapChecksComeBeforeTheLatentsAreRead) {
+  options_.queue_capacity = 1;
+  Open();
+  const std::string made = MakeLatents();
+  ASSERT_TRUE(calls().DeleteArtifact(made + "/artifacts/latents.safetensors").ok());
+  wan::v1::GenerationRequest wrong = Varied(made);
+  wrong.set_priority(1000);
+  EXPECT_THAT(FieldsOf(CreateAs(wrong, "")), ElementsAre("priority"));
+  EXPECT_THAT(FieldsOf(CreateAs(Varied(made), "")), ElementsAre("latents.job"))
+      << "only reading shows that the file is gone";
+  CreateHeld("T5_Encoding");
+  Create();
+  EXPECT_EQ(ReasonOf(CreateAs(Varied(made), "")), kReasonQueueFull);
+  wan::v1::SubmitBatchRequest batch;
+  *batch.add_requests() = Varied(made);
+  EXPECT_EQ(ReasonOf(calls().SubmitBatch(batch).status()), kReasonQueueFull);
+}
+
+// Waiting would not help such a batch.
+TEST_F(LatentsRequestsTest, ABatchThatNamesTooManyBytesIsToldHowManyRequestsFit) {
+  Open();
+  engine_->PadOutputs(kMostArtifactLatentsBytes);
+  const std::string made = MakeLatents();
+  engine_->PadOutputs(0);
+  wan::v1::SubmitBatchRequest batch;
+  *batch.add_requests() = Request();
+  for (int i = 0; i < 5; ++i) *batch.add_requests() = Varied(made);
+  const int plans = engine_->Plans();
+  const absl::Status refused = calls().SubmitBatch(batch).status();
+  EXPECT_EQ(FieldViolationsOf(refused),
+            (std::vector<FieldViolation>{
+                {"requests",
+                 "name latents of together 335544320 bytes; must name at most 268435456, for "
+                 "example those of the first 5 requests, with the others in further batches"}}));
+  EXPECT_EQ(engine_->Plans(), plans) << "nothing was read";
+  batch.mutable_requests()->DeleteSubrange(2, 4);
+  EXPECT_TRUE(calls().SubmitBatch(batch).ok());
+}
+
 // Artifacts that callers name must not fill the memory, however many requests name them.
-TEST(RequestLatentsTest, TheBytesOfNamedArtifactsAreLimitedWhileTheyAreHeld) {
+TEST(RequestLatentsTest, TheBytesOfNamedArtifactsAreShared) {
+  const RequestLatents latents({});
+  const std::string caller = "alice";
+  auto most = latents.Hold(caller, kMostCallLatentsBytes);
+  ASSERT_TRUE(most.ok()) << most.status();
+  const absl::Status refused = latents.Hold(caller, 1).status();
+  EXPECT_EQ(ReasonOf(refused), kReasonServerBusy) << refused;
+  EXPECT_THAT(std::string(refused.message()), StartsWith("requests of this caller already hold"));
+  EXPECT_TRUE(RetryDelayOf(refused).has_value());
+  auto others = latents.Hold("bob", kMostCallLatentsBytes / 2);
+  ASSERT_TRUE(others.ok()) << "one caller cannot take everything: " << others.status();
+  EXPECT_THAT(std::string(latents.Hold("carol", kMostCallLatentsBytes).status().message()),
+              StartsWith("requests hold 402653184 of the 536870912 bytes"));
+  most->reset();
+  EXPECT_TRUE(latents.Hold(caller, 1).ok());
+  EXPECT_TRUE(latents.Hold("carol", kMostCallLatentsBytes / 2).ok());
+}
+
+TEST(RequestLatentsTest, AFileKeepsItsBytesUntilItIsGone) {
   constexpr uint64_t kBytes = kMostArtifactLatentsBytes;
   const TempFolder folder;
   const ArtifactStore store(folder.path());
@@ -229,22 +287,24 @@ TEST(RequestLatentsTest, TheBytesOfNamedArtifactsAreLimitedWhileTheyAreHeld) {
   wan::v1::GenerationRequest request;
   request.mutable_latents()->set_job("jobs/a");
   std::vector<FieldViolation> violations;
-  std::vector<JobInputs> held;
-  for (size_t i = 0; i < kMostHeldLatentsBytes / kBytes; ++i) {
-    auto inputs = latents.Read(request, {}, violations);
-    ASSERT_TRUE(inputs.ok()) << inputs.status();
-    ASSERT_EQ(inputs->latents->size(), kBytes);
-    held.push_back(*std::move(inputs));
+  auto named = latents.Find(request, {}, violations);
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ(named->bytes(), kBytes);
+  JobInputs inputs;
+  {
+    const auto lease = latents.Hold("", kMostCallLatentsBytes);
+    ASSERT_TRUE(lease.ok()) << lease.status();
+    auto read = latents.Read(request, *named, *lease, violations);
+    ASSERT_TRUE(read.ok()) << read.status();
+    inputs = *std::move(read);
   }
-  const absl::Status refused = latents.Read(request, {}, violations).status();
-  EXPECT_EQ(ReasonOf(refused), kReasonServerBusy) << refused;
-  EXPECT_TRUE(RetryDelayOf(refused).has_value());
-  held.pop_back();
-  EXPECT_TRUE(latents.Read(request, {}, violations).ok());
+  EXPECT_EQ(inputs.latents->size(), kBytes);
+  EXPECT_EQ(ReasonOf(latents.Hold("", 1).status()), kReasonServerBusy);
+  inputs = {};
+  EXPECT_TRUE(latents.Hold("", 1).ok());
   // One more byte is too many for any request.
   job.mutable_artifacts(0)->set_size_bytes(kBytes + 1);
-  held.clear();
-  ASSERT_TRUE(latents.Read(request, {}, violations).ok());
+  ASSERT_TRUE(latents.Find(request, {}, violations).ok());
   ASSERT_EQ(violations.size(), 1U);
   EXPECT_EQ(violations[0].field, "latents.job");
 }

@@ -26,7 +26,9 @@ struct Party {
 //   gets at most half of the places, two parties get a third each, and so on.
 // - The last eighth is only for parties that hold nothing, at most a 64th for each, so that a new
 //   party finds room.
-// - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it.
+// - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it. It
+// is
+//   not kept in a budget whose places no protocol takes.
 class Budget {
  public:
   explicit Budget(int64_t limit) : limit_(limit), reserve_(limit / 8) {}
@@ -39,22 +41,27 @@ class Budget {
 
   // Whether a party that holds `held` may take `more`.
   Verdict Ask(int64_t held, Front front, int64_t more) const {
-    if (more == 0) return Verdict::kRoom;
-    const int64_t room = std::min(free(), limit_ - reserve_ - Of(front));
-    const bool modest = held == 0 && more <= std::max<int64_t>(1, limit_ / 64);
-    const bool fits = room - more >= (modest ? 0 : reserve_);
-    if (fits && (held == 0 || held + more <= free())) return Verdict::kRoom;
-    return held == 0 ? Verdict::kFull : Verdict::kPartyFull;
+    return Ask(held, more, std::min(free(), limit_ - reserve_ - Of(front)));
   }
+  // The same in a budget whose places no protocol takes.
+  Verdict Ask(int64_t held, int64_t more) const { return Ask(held, more, free()); }
 
   // Gives places back if `places` is negative.
   void Take(Front front, int64_t places) { taken_[static_cast<size_t>(front)] += places; }
+  void Take(int64_t places) { Take(Front::kGrpc, places); }
 
   int64_t limit() const { return limit_; }
   int64_t taken() const { return taken_[0] + taken_[1]; }
   int64_t free() const { return limit_ - taken(); }
 
  private:
+  Verdict Ask(int64_t held, int64_t more, int64_t room) const {
+    if (more == 0) return Verdict::kRoom;
+    const bool modest = held == 0 && more <= std::max<int64_t>(1, limit_ / 64);
+    const bool fits = room - more >= (modest ? 0 : reserve_);
+    if (fits && (held == 0 || held + more <= free())) return Verdict::kRoom;
+    return held == 0 ? Verdict::kFull : Verdict::kPartyFull;
+  }
   int64_t Of(Front front) const { return taken_[static_cast<size_t>(front)]; }
 
   int64_t limit_;

@@ -378,11 +378,16 @@ void Server::State::WarnOfInsecurity() {
 absl::Status Server::State::LoadModels() {
   // Add all models before the first load begins, so that requests for the last one get
   // MODEL_LOADING.
-  const LoraFolders folders = LoraFoldersOf(config);
+  const auto unused = LoraFoldersOf(config).FindUnused(config.models);
+  // Nobody would hear why a load does not begin.
+  if (!unused.ok()) return unused.status();
+  for (const LoraFolders::UnusedSchedule& one : *unused) {
+    // This is no error, because the file may come into its folder before the next load.
+    logger.Log(LogLevel::kWarning, "lora_schedules has a name that no LoRA has",
+               {{"name", absl::StrCat(one.model, one.model.empty() ? "" : "/", one.name)},
+                {"loras", one.known.empty() ? "none" : absl::StrJoin(one.known, ", ")}});
+  }
   for (const ModelSpec& model : config.models) {
-    // Nobody would hear why a load does not begin.
-    const absl::StatusOr<std::vector<LoraSource>> found = folders.Find(model.name);
-    if (!found.ok()) return found.status();
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {

@@ -9,6 +9,15 @@
 #include "server/conversion/convert.h"
 
 namespace wan::server {
+namespace {
+
+std::string NamesOf(const std::vector<ModelSpec>& models) {
+  if (models.empty()) return "none";
+  return absl::StrJoin(models, ", ",
+                       [](std::string* out, const ModelSpec& model) { out->append(model.name); });
+}
+
+}  // namespace
 
 bool IsName(std::string_view name) {
   constexpr size_t kLongest = 63;
@@ -94,14 +103,21 @@ LoraFolderSetting ParseLoraFolder(std::string_view text) {
 absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, bool has_folders,
                              std::vector<ModelSpec>& models) {
   for (const LoraScheduleSetting& setting : schedules) {
+    bool known = setting.model.empty();
     bool found = false;
     for (ModelSpec& model : models) {
       if (!setting.model.empty() && setting.model != model.name) continue;
+      known = true;
       for (LoraSource& lora : model.loras) {
         if (lora.name != setting.name) continue;
         lora.schedule = setting.schedule;
         found = true;
       }
+    }
+    if (!known) {
+      return absl::InvalidArgumentError(absl::StrCat("lora_schedules has '", ToString(setting),
+                                                     "' for the unknown model '", setting.model,
+                                                     "'; the models are: ", NamesOf(models)));
     }
     if (found || has_folders) continue;
     return absl::InvalidArgumentError(absl::StrCat(
@@ -114,20 +130,18 @@ absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, 
 absl::Status AssignLoras(const std::vector<ModelLora>& loras, std::vector<ModelSpec>& models) {
   for (ModelSpec& model : models) model.loras.clear();
   for (const ModelLora& lora : loras) {
-    const std::string known = absl::StrJoin(
-        models, ", ", [](std::string* out, const ModelSpec& model) { out->append(model.name); });
     if (lora.model.empty() && models.size() > 1) {
-      return absl::InvalidArgumentError(absl::StrCat("loras has '", lora.source.name,
-                                                     "' without its model; write MODEL/",
-                                                     lora.source.name, " with one of ", known));
+      return absl::InvalidArgumentError(
+          absl::StrCat("loras has '", lora.source.name, "' without its model; write MODEL/",
+                       lora.source.name, " with one of ", NamesOf(models)));
     }
     const auto found = std::find_if(models.begin(), models.end(), [&](const ModelSpec& model) {
       return lora.model.empty() || model.name == lora.model;
     });
     if (found == models.end()) {
-      return absl::InvalidArgumentError(
-          absl::StrCat("loras has '", lora.source.name, "' for the unknown model '", lora.model,
-                       "'; the models are: ", known.empty() ? "none" : known));
+      return absl::InvalidArgumentError(absl::StrCat("loras has '", lora.source.name,
+                                                     "' for the unknown model '", lora.model,
+                                                     "'; the models are: ", NamesOf(models)));
     }
     found->loras.push_back(lora.source);
   }

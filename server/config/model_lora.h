@@ -48,7 +48,8 @@ struct LoraFolderSetting {
 LoraFolderSetting ParseLoraFolder(std::string_view text);
 
 // Sets LoraSource::schedule of the LoRAs in `models`. Schedules of other names can only belong to
-// LoRAs in folders: INVALID_ARGUMENT if there are such names but no folders.
+// LoRAs in folders: INVALID_ARGUMENT if there are such names but no folders, or if a schedule names
+// a model that `models` does not have.
 absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, bool has_folders,
                              std::vector<ModelSpec>& models);
 

@@ -179,4 +179,26 @@ absl::StatusOr<std::vector<LoraSource>> LoraFolders::Find(std::string_view model
   return sources;
 }
 
+absl::StatusOr<std::vector<LoraFolders::UnusedSchedule>> LoraFolders::FindUnused(
+    const std::vector<ModelSpec>& models) const {
+  std::map<std::string, std::set<std::string>> names;  // of the LoRAs, by model
+  for (const ModelSpec& model : models) {
+    const absl::StatusOr<std::vector<LoraSource>> found = Find(model.name);
+    if (!found.ok()) return found.status();
+    for (const auto* const loras : {&model.loras, &*found}) {
+      for (const LoraSource& lora : *loras) {
+        names[model.name].insert(lora.name);
+        names[""].insert(lora.name);
+      }
+    }
+  }
+  std::vector<UnusedSchedule> unused;
+  for (const auto& [key, schedule] : schedules_) {
+    const std::set<std::string>& known = names[key.first];
+    if (known.contains(key.second)) continue;
+    unused.push_back({key.first, key.second, {known.begin(), known.end()}});
+  }
+  return unused;
+}
+
 }  // namespace wan::server

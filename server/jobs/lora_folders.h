@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "engine/api/engine.h"
 #include "engine/api/lora.h"
 
 namespace wan::server {
@@ -35,6 +36,16 @@ class LoraFolders {
   // FAILED_PRECONDITION if a folder
   // cannot be read.
   absl::StatusOr<std::vector<LoraSource>> Find(std::string_view model) const;
+
+  struct UnusedSchedule {
+    std::string model;  // empty: the schedule is for every model
+    std::string name;
+    std::vector<std::string> known;  // the LoRAs of the model, or of all models
+  };
+  // Returns the schedules whose names no LoRA has now: neither one of `models` nor one in a folder.
+  // FAILED_PRECONDITION if a folder cannot be read.
+  absl::StatusOr<std::vector<UnusedSchedule>> FindUnused(
+      const std::vector<ModelSpec>& models) const;
 
  private:
   std::vector<Folder> folders_;

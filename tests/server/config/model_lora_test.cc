@@ -62,6 +62,11 @@ TEST(ModelLoraTest, FlagsGiveLorasTheirSchedules) {
   EXPECT_TRUE(
       Parse({"--model", "m=/m", "--lora-dir", "/l", "--lora-schedule", "fast=steps:4"}).ok())
       << "it may lie in the folder";
+  const auto no_model =
+      Parse({"--model", "m=/m", "--lora-dir", "/l", "--lora-schedule", "n/fast=steps:4"});
+  EXPECT_THAT(std::string(no_model.status().message()),
+              HasSubstr("lora_schedules has 'n/fast=steps:4' for the unknown model 'n'; the models "
+                        "are: m"));
   EXPECT_TRUE(Parse({"--model", "m=/m", "--lora-dir", "m=/l"}).ok());
   const auto stranger = Parse({"--model", "m=/m", "--lora-dir", "n=/l"});
   EXPECT_THAT(std::string(stranger.status().message()), HasSubstr("whose model 'n'"));

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -48,6 +49,24 @@ class LoraFoldersTest : public ::testing::Test {
 
   TempFolder folder_;
 };
+
+TEST_F(LoraFoldersTest, ASchedulesNameMayBeWrong) {
+  Touch("fast.safetensors");
+  ModelSpec a14b = {"a14b", "/a"};
+  a14b.loras.push_back({"own", std::nullopt, "/own"});
+  const LoraFolders folders({{"5b", folder_.path().string()}}, {{{"5b", "fast"}, {.steps = 4}},
+                                                                {{"5b", "fats"}, {.steps = 4}},
+                                                                {{"", "fast"}, {.steps = 4}},
+                                                                {{"a14b", "fast"}, {.steps = 4}},
+                                                                {{"a14b", "own"}, {.steps = 4}}});
+  const auto unused = folders.FindUnused({{"5b", "/5b"}, a14b});
+  ASSERT_TRUE(unused.ok()) << unused.status();
+  std::vector<std::string> texts;
+  for (const auto& one : *unused) {
+    texts.push_back(absl::StrCat(one.model, "/", one.name, " of ", absl::StrJoin(one.known, ",")));
+  }
+  EXPECT_THAT(texts, ElementsAre("5b/fats of fast", "a14b/fast of own"));
+}
 
 TEST_F(LoraFoldersTest, FilesHaveTheirNames) {
   Touch("style.safetensors");

@@ -57,6 +57,8 @@ absl::StatusOr<std::unique_ptr<JobService>> JobService::Open(const JobServiceOpt
                            listener->OnDiskRoom(status);
                          }
                        }});
+  // Keep room for deletions before anybody can fill the disk; a round of the retention may be late.
+  parts.ended_jobs.KeepRoom();
   parts.retention.Start();
   return std::unique_ptr<JobService>(new JobService(std::move(owned)));
 }

@@ -116,6 +116,7 @@ std::string ReadWholeFile(const std::string& path) {
 std::string AwaitInFile(const std::string& path, const std::string& text) {
   for (;;) {
     std::string file = ReadWholeFile(path);
+    file.erase(file.rfind('\n') + 1);  // leave out a line that is still being written
     if (file.find(text) != std::string::npos) return file;
   }
 }

@@ -19,6 +19,7 @@
 #include "gtest/gtest.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/storage_watch.h"
+#include "server/store/ballast.h"
 #include "tests/server/jobs/full_disk.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -139,6 +140,15 @@ TEST_F(StorageTest, AFullDiskWhileItRuns) {
   EXPECT_EQ(Brief(RunToEnd(waiting).back()), "completed");
   EXPECT_EQ(Brief(RunToEnd(Create()).back()), "completed");
   EXPECT_TRUE(service_->Stats().storage_writable);
+}
+
+// Whoever fills the disk of a server that has just begun to serve must not get the room in which
+// jobs are deleted.
+TEST_F(StorageTest, RoomForDeletionsIsKeptFromTheStart) {
+  Open();
+  std::error_code error;
+  EXPECT_EQ(std::filesystem::file_size(options_.data_dir / "ballast", error), Ballast::kBytes)
+      << error.message();
 }
 
 TEST_F(StorageTest, AFullDiskAtStart) {

@@ -23,6 +23,9 @@ constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
     {"request_id", kIdempotencyKey},
     {"guidance_scale[0]", "guidance_scale"},
     {"guidance_scale[1]", "guidance_scale"},
+    {"latents.job", "latents.video"},
+    {"initial_latents.job", "initial_latents.video"},
+    {"outputs", "keep_latents"},
 };
 
 // For each of our fields, the names that it has in other APIs and programs, in lower case and
@@ -54,6 +57,10 @@ constexpr std::pair<std::string_view, const char*> kMeanings[] = {
      "numsamples"},
     {"webhook_url", "webhook callback callbackurl notifyurl"},
     {kUser, "userid safetyidentifier enduser"},
+    {"strength", "denoise denoisestrength denoisingstrength noisestrength videostrength"},
+    {"keep_latents", "outputlatents savelatents returnlatents outputtype"},
+    {"latents", "latent inputvideo sourcevideo videoreference initvideo"},
+    {"initial_latents", "initiallatent noiselatents fixedlatents"},
     {"model", "modelid modelname engine checkpoint"},
     {"exact_size", "exact crop forcesize"},
     {"name", "path id loraname adapter adaptername"},

@@ -19,11 +19,13 @@
 #include "server/conversion/names.h"
 #include "server/http/field_names.h"
 #include "server/http/form_fields.h"
+#include "server/http/video_object.h"
 
 namespace wan::server {
 namespace {
 
 using nlohmann::json;
+using Request = wan::v1::GenerationRequest;
 
 constexpr char kImage[] = "input_reference";
 constexpr char kUserLabel[] = "user";
@@ -227,6 +229,44 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
   request.set_image(*std::move(image));
 }
 
+// Takes the latents of an earlier video, {"video": "video_ID"}, or in a multipart body that
+// object's JSON text. Files of latents are left to the gRPC API.
+void TakeLatents(FormFields& fields, const char* name, wan::v1::LatentsSource* (*source)(Request&),
+                 Request& request) {
+  constexpr char kRight[] = "an earlier video, for example {\"video\": \"video_ID\"}";
+  std::optional<json> value = fields.Take(name);
+  if (!value.has_value()) return;
+  if (const auto* const text = value->get_ptr<const std::string*>();
+      text != nullptr && text->size() <= kMaxPartHeaderBytes) {
+    json object = json::parse(*text, nullptr, /*allow_exceptions=*/false);
+    if (object.is_object()) value = std::move(object);
+  }
+  if (!value->is_object() || value->size() != 1 || !value->contains("video")) {
+    fields.Unfit(name, *value, kRight);
+    return;
+  }
+  const json& video = (*value)["video"];
+  const auto* const id = video.get_ptr<const std::string*>();
+  const std::optional<std::string> job = id == nullptr ? std::nullopt : JobNameOf(*id);
+  if (!job.has_value()) {
+    fields.Unfit(absl::StrCat(name, ".video"), video, "the id of an earlier video, video_ID");
+    return;
+  }
+  source(request)->set_job(*job);
+}
+
+// Takes what begins with an earlier video: its noise, or its latents and how much they change.
+void TakeEarlierVideo(FormFields& fields, Request& request) {
+  TakeLatents(
+      fields, "initial_latents", [](Request& r) { return r.mutable_initial_latents(); }, request);
+  TakeLatents(
+      fields, "latents", [](Request& r) { return r.mutable_latents(); }, request);
+  if (const auto strength = fields.Number("strength")) request.set_strength(*strength);
+  if (!fields.Flag("keep_latents")) return;
+  request.add_outputs(wan::v1::OUTPUT_KIND_MP4);
+  request.add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+}
+
 // Takes the field "n", the number of videos in other APIs, which must be 1.
 void TakeCount(FormFields& fields) {
   const std::optional<json> count = fields.TakeNotBlank("n");
@@ -270,6 +310,7 @@ wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std
   if (auto background = fields.FullText("background")) {
     request.set_background(*std::move(background));
   }
+  TakeEarlierVideo(fields, request);
   TakeCount(fields);
   if (const auto steps = fields.Integer("num_inference_steps",
                                         absl::StrCat("a whole number from 1 to ", kMaxFlowSteps))) {

@@ -105,6 +105,23 @@ TEST_F(VideoApiTest, AnImageComesAsAFileOrInBase64) {
   EXPECT_EQ(*engine_.Generated()[1].image, "PNG two");
 }
 
+TEST_F(VideoApiTest, AVideoMayBeginWithTheLatentsOfAnEarlierOne) {
+  const std::string first =
+      MustMake(R"({"model": "m", "prompt": "a cat", "seed": 7, "keep_latents": true})");
+  const std::string latents =
+      absl::StrCat(R"("strength": 0.5, "latents": {"video": ")", first, "\"}}");
+  MustMake(absl::StrCat(R"({"model": "m", "prompt": "a dog", )", latents));
+  EXPECT_EQ(*engine_.Generated().back().latents, "latents seed 7");
+  EXPECT_EQ(engine_.Generated().back().strength, 0.5);
+  const std::string plain = MustMake();
+  const Answer refused = Post(absl::StrCat(
+      R"({"model": "m", "prompt": "a dog", "strength": 1, "latents": {"video": ")", plain, "\"}}"));
+  EXPECT_EQ(refused.status, 400);
+  EXPECT_EQ(refused.Error("param"), "latents.video");
+  EXPECT_THAT(refused.Error("message"), HasSubstr(absl::StrCat("latents.video: is ", JobOf(plain),
+                                                               ", which has no latents")));
+}
+
 TEST_F(VideoApiTest, RangesOfTheContent) {
   const std::string path =
       "/v1/videos/" + MustMake(R"({"model": "m", "prompt": "a cat", "seed": 7})") + "/content";

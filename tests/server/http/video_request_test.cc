@@ -96,6 +96,40 @@ TEST(VideoRequestTest, TheModelMayBeLeftOutWhereThereIsOne) {
   EXPECT_EQ(FromJson(R"({"prompt": "a cat"})")->model(), "");
 }
 
+TEST(VideoRequestTest, LatentsComeFromAnEarlierVideo) {
+  const auto request = FromJson(R"({"model": "m", "latents": {"video": "video_abc"},
+    "initial_latents": {"video": "video_abd"}, "strength": 0.5, "num_inference_steps": 0})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_EQ(request->latents().job(), "jobs/abc");
+  EXPECT_EQ(request->initial_latents().job(), "jobs/abd");
+  EXPECT_EQ(request->strength(), 0.5);
+  EXPECT_EQ(request->steps(), 0);
+  EXPECT_THAT(request->outputs(), IsEmpty());
+  // A form has the object as text.
+  Form form;
+  form.texts_only = true;
+  form.fields = {{"model", "m"}, {"latents", R"({"video": "video_abc"})"}, {"strength", "1"}};
+  const auto from_form = Translate(std::move(form));
+  ASSERT_TRUE(from_form.ok()) << from_form.status();
+  EXPECT_EQ(from_form->latents().job(), "jobs/abc");
+  EXPECT_THAT(
+      ViolationsOf(R"({"latents": "video_abc", "initial_latents": {"video": "jobs/abc"},
+                       "strength": "much"})"),
+      ElementsAre("initial_latents.video: is \"jobs/abc\"; must be the id of an earlier video, "
+                  "video_ID",
+                  "latents: is \"video_abc\"; must be an earlier video, for example {\"video\": "
+                  "\"video_ID\"}",
+                  "strength: is \"much\"; must be a number"));
+  EXPECT_EQ(HttpFieldOf("latents.job"), "latents.video");
+}
+
+TEST(VideoRequestTest, LatentsAreKeptForLaterVideos) {
+  const auto request = FromJson(R"({"model": "m", "keep_latents": true})");
+  ASSERT_TRUE(request.ok()) << request.status();
+  EXPECT_THAT(request->outputs(),
+              ElementsAre(wan::v1::OUTPUT_KIND_MP4, wan::v1::OUTPUT_KIND_LATENTS));
+}
+
 TEST(VideoRequestTest, TheSizeMayBeExact) {
   for (const char* const yes : {"true", R"("true")"}) {
     const auto request =

@@ -1,8 +1,9 @@
 #include "client/wanctl/batch.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <nlohmann/json.hpp>
-#include <optional>
+#include <set>
 #include <sstream>
 #include <string_view>
 #include <system_error>
@@ -15,30 +16,64 @@
 #include "absl/strings/str_join.h"
 #include "client/reports/ceilings_file.h"
 #include "client/wanctl/request_fields.h"
+#include "client/wanctl/values.h"
 
 namespace wan::client {
 namespace {
 
 using Request = wan::v1::GenerationRequest;
 
-absl::StatusOr<FieldSetter> FindField(const std::string& name) {
-  const auto found = RequestFields().find(name);
-  if (found != RequestFields().end()) return found->second;
-  return absl::InvalidArgumentError(absl::StrCat(
-      name, " is not a field; must be one of ",
-      absl::StrJoin(RequestFields(), ", ",
-                    [](std::string* out, const auto& field) { out->append(field.first); })));
+constexpr char kFrames[] = "frames";
+constexpr char kSeconds[] = "seconds";
+// A server refuses messages of more than 64 MiB, and more than 512 KiB beside the files; a little
+// is left for what surrounds a request.
+constexpr size_t kMostBatchBytes = (size_t{64} << 20) - (size_t{1} << 20);
+constexpr size_t kMostBatchTextBytes = size_t{448} << 10;
+constexpr size_t kAroundRequest = 16;
+
+// A row that is being read.
+struct Row {
+  BatchRow row;
+  bool has_frames = false;
+  bool has_seconds = false;
+};
+
+absl::Status CheckField(const std::string& name) {
+  if (name == kSeconds || RequestFields().contains(name)) return absl::OkStatus();
+  std::set<std::string> known = {kSeconds};
+  for (const auto& [field, setter] : RequestFields()) known.insert(field);
+  return absl::InvalidArgumentError(
+      absl::StrCat(name, " is not a field; must be one of ", absl::StrJoin(known, ", ")));
 }
 
-absl::Status SetField(const std::string& name, const std::string& value, Request& request) {
-  const absl::StatusOr<FieldSetter> setter = FindField(name);
-  if (!setter.ok()) return setter.status();
-  absl::Status status = (*setter)(value, request);
-  if (status.ok()) return status;
-  return absl::InvalidArgumentError(absl::StrCat(name, " ", std::string(status.message())));
+absl::Status SetSeconds(const std::string& value, Row& row) {
+  const absl::StatusOr<double> seconds = ParseLength(value);
+  if (!seconds.ok()) return seconds.status();
+  row.has_seconds = true;
+  row.row.seconds = *seconds;
+  row.row.request.clear_num_frames();
+  return absl::OkStatus();
 }
 
-absl::Status SetFromJson(const std::string& line, Request& request) {
+absl::Status SetField(const std::string& name, const std::string& value, Row& row) {
+  if (absl::Status known = CheckField(name); !known.ok()) return known;
+  const bool given = name == kFrames ? row.has_seconds : name == kSeconds && row.has_frames;
+  if (given) {
+    return absl::InvalidArgumentError("has frames and seconds; must have one of them");
+  }
+  const absl::Status status =
+      name == kSeconds ? SetSeconds(value, row) : RequestFields().at(name)(value, row.row.request);
+  if (!status.ok()) {
+    return absl::InvalidArgumentError(absl::StrCat(name, " ", std::string(status.message())));
+  }
+  if (name == kFrames) {
+    row.has_frames = true;
+    row.row.seconds.reset();
+  }
+  return absl::OkStatus();
+}
+
+absl::Status SetFromJson(const std::string& line, Row& row) {
   const nlohmann::json object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (!object.is_object()) {
     return absl::InvalidArgumentError(
@@ -49,7 +84,7 @@ absl::Status SetFromJson(const std::string& line, Request& request) {
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     // [3,4] is 3,4, as flags have it.
     if (value.is_array()) text = text.substr(1, text.size() - 2);
-    if (absl::Status status = SetField(name, text, request); !status.ok()) return status;
+    if (absl::Status status = SetField(name, text, row); !status.ok()) return status;
   }
   return absl::OkStatus();
 }
@@ -110,10 +145,10 @@ class CsvRows {
 
 class BatchReader {
  public:
-  BatchReader(const std::string& path, const Request& base, int32_t count)
+  BatchReader(const std::string& path, const BatchRow& base, int32_t count)
       : path_(path), base_(base), count_(count) {}
 
-  absl::StatusOr<std::vector<Request>> Read() {
+  absl::StatusOr<std::vector<BatchRow>> Read() {
     std::optional<std::string> text = reports::ReadFile(path_);
     if (!text.has_value()) {
       return Wrong(0, absl::StrCat("cannot be read: ", std::generic_category().message(errno)));
@@ -124,8 +159,8 @@ class BatchReader {
     file_.str(*std::move(text));
     const absl::Status status = path_.ends_with(".csv") ? ReadCsv() : ReadLines();
     if (!status.ok()) return status;
-    if (requests_.empty()) return Wrong(0, "has no request");
-    return std::move(requests_);
+    if (rows_.empty()) return Wrong(0, "has no request");
+    return std::move(rows_);
   }
 
  private:
@@ -135,14 +170,14 @@ class BatchReader {
     for (int number = 1; std::getline(file_, line); ++number) {
       absl::StripAsciiWhitespace(&line);
       if (line.empty()) continue;
-      Request request = base_;
+      Row row{base_};
       absl::Status status;
       if (json) {
-        status = SetFromJson(line, request);
+        status = SetFromJson(line, row);
       } else {
-        request.set_prompt(line);
+        row.row.request.set_prompt(line);
       }
-      if (status = Add(number, status, request); !status.ok()) return status;
+      if (status = Add(number, status, row.row); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
@@ -152,39 +187,40 @@ class BatchReader {
     const std::optional<std::vector<std::string>> names = rows.Next();
     if (!names.has_value()) return Wrong(0, "is empty; must begin with the fields' names");
     for (const std::string& name : *names) {
-      if (const absl::Status known = FindField(name).status(); !known.ok()) {
+      if (const absl::Status known = CheckField(name); !known.ok()) {
         return Wrong(rows.line(), std::string(known.message()));
       }
     }
-    while (const std::optional<std::vector<std::string>> row = rows.Next()) {
+    while (const std::optional<std::vector<std::string>> values = rows.Next()) {
       if (rows.unfinished()) return Wrong(rows.line(), "has a quote without its end");
-      if (row->size() == 1 && row->front().empty()) continue;
-      if (row->size() != names->size()) {
-        return Wrong(rows.line(), absl::StrCat("has ", row->size(), " values; must have ",
+      if (values->size() == 1 && values->front().empty()) continue;
+      if (values->size() != names->size()) {
+        return Wrong(rows.line(), absl::StrCat("has ", values->size(), " values; must have ",
                                                names->size(), ", as the first line has names"));
       }
-      Request request = base_;
+      Row row{base_};
       absl::Status status;
-      for (size_t i = 0; i < row->size() && status.ok(); ++i) {
+      for (size_t i = 0; i < values->size() && status.ok(); ++i) {
         // An empty value is that of the flag, or the model's default.
-        if (!(*row)[i].empty()) status = SetField((*names)[i], (*row)[i], request);
+        if (!(*values)[i].empty()) status = SetField((*names)[i], (*values)[i], row);
       }
-      if (status = Add(rows.line(), status, request); !status.ok()) return status;
+      if (status = Add(rows.line(), status, row.row); !status.ok()) return status;
     }
     return absl::OkStatus();
   }
 
   // Adds the request of a line unless reading the line has failed with `read`.
-  absl::Status Add(int line, const absl::Status& read, const Request& request) {
+  absl::Status Add(int line, const absl::Status& read, const BatchRow& row) {
+    const Request& request = row.request;
     if (!read.ok()) return Wrong(line, std::string(read.message()));
     const bool only_decodes = request.has_steps() && request.steps() == 0;
     if (request.prompt().empty() && !only_decodes) return Wrong(line, "has no prompt");
     for (int32_t i = 0; i < count_; ++i) {
       Request numbered = count_ > 1 ? Numbered(request, i) : request;
-      if (!base_.request_id().empty()) {
-        numbered.set_request_id(absl::StrCat(base_.request_id(), "-", requests_.size() + 1));
+      if (const std::string& id = base_.request.request_id(); !id.empty()) {
+        numbered.set_request_id(absl::StrCat(id, "-", rows_.size() + 1));
       }
-      requests_.push_back(std::move(numbered));
+      rows_.push_back({std::move(numbered), row.seconds});
     }
     return absl::OkStatus();
   }
@@ -195,10 +231,10 @@ class BatchReader {
   }
 
   const std::string& path_;
-  const Request& base_;
+  const BatchRow& base_;
   const int32_t count_;
   std::istringstream file_;
-  std::vector<Request> requests_;
+  std::vector<BatchRow> rows_;
 };
 
 }  // namespace
@@ -212,9 +248,38 @@ Request Numbered(const Request& request, int index) {
   return numbered;
 }
 
-absl::StatusOr<std::vector<Request>> ReadBatch(const std::string& path, const Request& base,
-                                               int32_t count) {
+absl::StatusOr<std::vector<BatchRow>> ReadBatch(const std::string& path, const BatchRow& base,
+                                                int32_t count) {
   return BatchReader(path, base, count).Read();
+}
+
+SharedFiles::SharedFiles(Request& request) {
+  if (request.has_image()) files_.set_image(std::move(*request.mutable_image()));
+  request.clear_image();
+  if (!request.initial_latents().data().empty()) {
+    files_.mutable_initial_latents()->Swap(request.mutable_initial_latents());
+    request.clear_initial_latents();
+  }
+  if (!request.latents().data().empty()) {
+    files_.mutable_latents()->Swap(request.mutable_latents());
+    request.clear_latents();
+  }
+}
+
+void SharedFiles::AddTo(Request& request) const { request.MergeFrom(files_); }
+
+size_t SharedFiles::bytes() const { return files_.ByteSizeLong(); }
+
+size_t FitIntoBatch(std::span<const Request> requests, size_t file_bytes) {
+  size_t text = 0, count = 0;
+  while (count < std::min<size_t>(requests.size(), kMostInBatch)) {
+    text += requests[count].ByteSizeLong() + kAroundRequest;
+    const bool fits =
+        text <= kMostBatchTextBytes && text + (count + 1) * file_bytes <= kMostBatchBytes;
+    if (!fits && count > 0) break;
+    ++count;
+  }
+  return count;
 }
 
 }  // namespace wan::client

@@ -65,36 +65,44 @@ absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models)
                    Printable(absl::StrJoin(loaded.empty() ? known : loaded, ", "))));
 }
 
-std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request) {
-  if (!request.model().empty()) return std::nullopt;
-  const absl::StatusOr<wan::v1::ListModelsResponse> response =
-      ModelClient(session.connection()).ListModels(session.stop());
-  if (!response.ok()) return session.Fail(response.status());
-  absl::StatusOr<std::string> model =
-      OnlyModel({response->models().begin(), response->models().end()});
-  if (!model.ok()) return session.RefuseUsage(model.status());
-  request.set_model(*std::move(model));
-  return std::nullopt;
-}
-
 int32_t FramesOf(double seconds, int32_t fps, int32_t stride) {
   return stride * static_cast<int32_t>(std::lround(seconds * fps / stride)) + 1;
 }
 
-std::optional<ExitCode> FillInDefaults(Session& session, const RequestFlags& flags,
-                                       wan::v1::GenerationRequest& request) {
-  if (const auto refused = FillInModel(session, request)) return refused;
-  if (!flags.seconds.has_value()) return std::nullopt;
-  const absl::StatusOr<wan::v1::Model> model =
-      ModelClient(session.connection()).GetModel(request.model(), session.stop());
-  if (!model.ok()) return session.Fail(model.status());
-  const int32_t fps = request.has_fps() ? request.fps() : model->defaults().fps();
-  if (fps <= 0 || model->temporal_stride() <= 0) {
-    return session.RefuseUsage(absl::InvalidArgumentError(
+std::optional<ExitCode> RequestDefaults::FillInModel(wan::v1::GenerationRequest& request) {
+  if (!request.model().empty()) return std::nullopt;
+  if (only_model_.empty()) {
+    const absl::StatusOr<wan::v1::ListModelsResponse> response =
+        ModelClient(session_.connection()).ListModels(session_.stop());
+    if (!response.ok()) return session_.Fail(response.status());
+    absl::StatusOr<std::string> model =
+        OnlyModel({response->models().begin(), response->models().end()});
+    if (!model.ok()) return session_.RefuseUsage(model.status());
+    only_model_ = *std::move(model);
+  }
+  request.set_model(only_model_);
+  return std::nullopt;
+}
+
+std::optional<ExitCode> RequestDefaults::FillIn(const std::optional<double>& seconds,
+                                                wan::v1::GenerationRequest& request) {
+  if (const auto refused = FillInModel(request)) return refused;
+  if (!seconds.has_value()) return std::nullopt;
+  auto known = models_.find(request.model());
+  if (known == models_.end()) {
+    absl::StatusOr<wan::v1::Model> asked =
+        ModelClient(session_.connection()).GetModel(request.model(), session_.stop());
+    if (!asked.ok()) return session_.Fail(asked.status());
+    known = models_.emplace(request.model(), *std::move(asked)).first;
+  }
+  const wan::v1::Model& model = known->second;
+  const int32_t fps = request.has_fps() ? request.fps() : model.defaults().fps();
+  if (fps <= 0 || model.temporal_stride() <= 0) {
+    return session_.RefuseUsage(absl::InvalidArgumentError(
         absl::StrCat("--seconds needs to know the frame rate, which ", Printable(request.model()),
                      " does not tell before it is loaded; give --frames instead")));
   }
-  request.set_num_frames(FramesOf(*flags.seconds, fps, model->temporal_stride()));
+  request.set_num_frames(FramesOf(*seconds, fps, model.temporal_stride()));
   return std::nullopt;
 }
 

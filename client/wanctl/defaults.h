@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -20,18 +21,29 @@ namespace wan::client {
 // possible or none. A pure function.
 absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models);
 
-// If the request names no model, fills in the server's only one. If the server does not have
-// exactly one, tells the user so and returns the exit code.
-std::optional<ExitCode> FillInModel(Session& session, wan::v1::GenerationRequest& request);
-
 // The number of frames, a multiple of `stride` and one more, whose time from the first to the last
 // is nearest to `seconds`, as the OpenAI video API counts it. A pure function.
 int32_t FramesOf(double seconds, int32_t fps, int32_t stride);
 
-// Does what FillInModel does; if --seconds is given, it also fills in the frames, with the frame
-// rate of the request or else the model's. Tells the user if that fails, and returns the exit code.
-std::optional<ExitCode> FillInDefaults(Session& session, const RequestFlags& flags,
-                                       wan::v1::GenerationRequest& request);
+// Fills in what requests leave open. Asks the server once for each model.
+class RequestDefaults {
+ public:
+  // `session` must outlive this object.
+  explicit RequestDefaults(Session& session) : session_(session) {}
+
+  // If the request names no model, fills in the server's only one. If `seconds` is given, fills in
+  // the frames, with the frame rate of the request or else the model's. If the server does not have
+  // exactly one model, or does not tell a frame rate, tells the user so and returns the exit code.
+  std::optional<ExitCode> FillIn(const std::optional<double>& seconds,
+                                 wan::v1::GenerationRequest& request);
+
+ private:
+  std::optional<ExitCode> FillInModel(wan::v1::GenerationRequest& request);
+
+  Session& session_;
+  std::string only_model_;  // empty: not known yet
+  std::map<std::string, wan::v1::Model> models_;
+};
 
 // Puts the name of the newest job that the caller may see in place of kLastJob. Tells the user if
 // that fails, and returns the exit code.

@@ -130,11 +130,14 @@ ExitCode Run(Session& session, const GenerateCommand& command) {
   if (const absl::Status status = previews.Prepare(); !status.ok()) {
     return session.RefuseUsage(status);
   }
-  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
+  if (const auto refused = RequestDefaults(session).FillIn(command.flags.seconds, *request)) {
+    return *refused;
+  }
   if (command.count == 1) return Generate(session, *request, command.outputs, previews);
   for (int32_t i = 0; i < command.count; ++i) {
     const ExitCode code =
-        Generate(session, Numbered(*request, i), NumberedOutputs(command.outputs, i), previews);
+        Generate(session, Numbered(*request, i), NumberedOutputs(command.outputs, i),
+                 PreviewWriter(command.preview_dir, i + 1));
     if (code != kExitDone) return code;
   }
   return kExitDone;
@@ -189,7 +192,9 @@ ExitCode Run(Session& session, const CalibrateCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
+  if (const auto refused = RequestDefaults(session).FillIn(command.flags.seconds, *request)) {
+    return *refused;
+  }
   if (const absl::Status status = CheckDestination(command.output); !status.ok()) {
     return session.RefuseUsage(status);
   }

@@ -1,10 +1,14 @@
 #include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <span>
+#include <string>
 #include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "client/error.h"
 #include "client/video_client.h"
 #include "client/wanctl/batch.h"
 #include "client/wanctl/commands.h"
@@ -17,35 +21,76 @@
 namespace wan::client {
 namespace {
 
-// Creates the jobs, kMostInBatch at a time, and prints their names in the order of the requests.
-ExitCode SubmitMany(Session& session, const SubmitCommand& command,
-                    const wan::v1::GenerationRequest& base) {
-  std::vector<wan::v1::GenerationRequest> requests;
-  if (command.from.empty()) {
-    for (int32_t i = 0; i < command.count; ++i) requests.push_back(Numbered(base, i));
-  } else {
-    absl::StatusOr<std::vector<wan::v1::GenerationRequest>> read =
-        ReadBatch(command.from, base, command.count);
-    if (!read.ok()) return session.RefuseUsage(read.status());
-    requests = *std::move(read);
+// Returns the requests of a command that makes several jobs, without the files that they share.
+absl::StatusOr<std::vector<BatchRow>> RowsOf(const SubmitCommand& command, const BatchRow& base) {
+  if (!command.from.empty()) return ReadBatch(command.from, base, command.count);
+  std::vector<BatchRow> rows;
+  for (int32_t i = 0; i < command.count; ++i) {
+    rows.push_back({Numbered(base.request, i), base.seconds});
   }
-  for (size_t first = 0; first < requests.size(); first += kMostInBatch) {
-    const size_t end = std::min(requests.size(), first + kMostInBatch);
+  return rows;
+}
+
+// Whether the server refuses a batch, but would take a smaller one.
+bool IsTooLarge(const absl::Status& status) {
+  const std::vector<FieldViolation> violations = DetailsOf(status).violations;
+  return std::any_of(violations.begin(), violations.end(),
+                     [](const FieldViolation& one) { return one.field == "requests"; });
+}
+
+// Creates the jobs, as many at a time as a call takes, and prints their names in the order of the
+// requests.
+ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>& requests,
+                 const SharedFiles& files, const std::string& request_id) {
+  size_t most = kMostInBatch;
+  for (size_t first = 0; first < requests.size();) {
+    const std::span rest(requests.begin() + static_cast<std::ptrdiff_t>(first), requests.end());
+    const size_t count = std::min(most, FitIntoBatch(rest, files.bytes()));
     wan::v1::SubmitBatchRequest batch;
-    for (size_t i = first; i < end; ++i) *batch.add_requests() = std::move(requests[i]);
+    for (const wan::v1::GenerationRequest& request : rest.first(count)) {
+      files.AddTo(*batch.add_requests() = request);
+    }
     const absl::StatusOr<wan::v1::SubmitBatchResponse> accepted =
         session.OnceLoaded([&] { return session.Videos().SubmitBatch(batch, session.stop()); });
+    if (count > 1 && IsTooLarge(accepted.status())) {
+      most = count / 2;
+      continue;
+    }
     if (!accepted.ok()) {
+      const std::string made = first == 0 ? "jobs may have been made"
+                                          : absl::StrCat("the first ", first, " of ",
+                                                         requests.size(), " requests are jobs");
+      const bool refused = ExitCodeOf(accepted.status()) == kExitRejected;
       return session.Fail(
           accepted.status(), /*accepted=*/false,
-          first == 0 ? ""
-                     : absl::StrCat("the first ", first, " requests are jobs, the others are not"));
+          first == 0 && refused
+              ? ""
+              : absl::StrCat(made, "; the same command with --request-id ", Printable(request_id),
+                             " makes only those that are missing"));
     }
     for (const wan::v1::Job& job : accepted->jobs()) {
       session.Show(job, absl::StrCat(Printable(job.name()), "\n"));
     }
+    first += count;
   }
   return kExitDone;
+}
+
+ExitCode SubmitMany(Session& session, const SubmitCommand& command,
+                    wan::v1::GenerationRequest base) {
+  // Every request has an id, so that nobody gets a job twice who repeats the command.
+  if (base.request_id().empty()) base.set_request_id(NewRequestId("submit"));
+  const SharedFiles files(base);
+  absl::StatusOr<std::vector<BatchRow>> rows = RowsOf(command, {base, command.flags.seconds});
+  if (!rows.ok()) return session.RefuseUsage(rows.status());
+  RequestDefaults defaults(session);
+  std::vector<wan::v1::GenerationRequest> requests;
+  for (BatchRow& row : *rows) {
+    // Only a row says which model it has, and how long its video is.
+    if (const auto refused = defaults.FillIn(row.seconds, row.request)) return *refused;
+    requests.push_back(std::move(row.request));
+  }
+  return SendAll(session, requests, files, base.request_id());
 }
 
 }  // namespace
@@ -54,8 +99,12 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
-  if (command.count > 1 || !command.from.empty()) return SubmitMany(session, command, *request);
+  if (command.count > 1 || !command.from.empty()) {
+    return SubmitMany(session, command, *std::move(request));
+  }
+  if (const auto refused = RequestDefaults(session).FillIn(command.flags.seconds, *request)) {
+    return *refused;
+  }
   const absl::StatusOr<wan::v1::Job> job =
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
@@ -69,7 +118,9 @@ ExitCode Run(Session& session, const QuoteCommand& command) {
   absl::StatusOr<wan::v1::GenerationRequest> request =
       CompleteRequest(command.flags, session.Now());
   if (!request.ok()) return session.RefuseUsage(request.status());
-  if (const auto refused = FillInDefaults(session, command.flags, *request)) return *refused;
+  if (const auto refused = RequestDefaults(session).FillIn(command.flags.seconds, *request)) {
+    return *refused;
+  }
   const absl::StatusOr<wan::v1::QuoteResponse> quote =
       session.OnceLoaded([&] { return session.Videos().Quote(*request, session.stop()); });
   if (!quote.ok()) return session.Fail(quote.status());

@@ -68,7 +68,9 @@ absl::Status PreviewWriter::Prepare() const {
 
 absl::Status PreviewWriter::Write(const wan::v1::Event::Preview& preview) const {
   if (folder_.empty()) return absl::OkStatus();
-  const fs::path path = fs::path(folder_) / absl::StrFormat("step-%04d.jpg", preview.step());
+  const std::string video = video_ == 0 ? "" : absl::StrCat(video_, "-");
+  const fs::path path =
+      fs::path(folder_) / absl::StrFormat("%sstep-%04d.jpg", video, preview.step());
   std::ofstream file(path, std::ios::binary);
   file << preview.jpeg();
   file.close();

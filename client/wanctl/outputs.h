@@ -28,11 +28,14 @@ ExitCode FetchOutputs(Session& session, Display& display, const std::string& job
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing);
 
-// Writes each preview as FOLDER/step-0010.jpg, with its step's number.
+// Writes each preview as FOLDER/step-0010.jpg, with its step's number. The previews of the second
+// of several videos are FOLDER/2-step-0010.jpg.
 class PreviewWriter {
  public:
-  // If `folder` is empty, the object writes nothing.
-  explicit PreviewWriter(std::string folder) : folder_(std::move(folder)) {}
+  // If `folder` is empty, the object writes nothing. `video` is the video's number, counted from 1;
+  // 0: there is only one.
+  explicit PreviewWriter(std::string folder, int video = 0)
+      : folder_(std::move(folder)), video_(video) {}
 
   // Creates the folder if it is missing.
   absl::Status Prepare() const;
@@ -41,6 +44,7 @@ class PreviewWriter {
 
  private:
   const std::string folder_;
+  const int video_;
 };
 
 }  // namespace wan::client

@@ -96,17 +96,17 @@ absl::StatusOr<std::string> ReadPrompt(const std::string& path) {
   return absl::InvalidArgumentError(absl::StrCat("--prompt-file: ", path, " is empty"));
 }
 
-// Returns 32 random hex digits.
-std::string RandomId() {
+}  // namespace
+
+std::string NewRequestId(std::string_view prefix) {
   std::random_device device;
-  std::string id;
+  std::string id(prefix);
+  id += '-';
   for (int i = 0; i < 4; ++i) {
     absl::StrAppend(&id, absl::Hex(static_cast<uint32_t>(device()), absl::kZeroPad8));
   }
   return id;
 }
-
-}  // namespace
 
 absl::StatusOr<std::string> ReadImage(const std::string& path) { return ReadInput(path, kImage); }
 
@@ -146,7 +146,7 @@ absl::StatusOr<wan::v1::GenerationRequest> ReplayRequest(const wan::v1::Receipt&
                                                          const ReplayCommand& command) {
   const std::string& image_path = command.image_path;
   wan::v1::GenerationRequest request = receipt.request();
-  request.set_request_id("replay-" + RandomId());
+  request.set_request_id(NewRequestId("replay"));
   request.clear_deadline();
   request.clear_webhook_url();
   request.clear_preview_interval();

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
@@ -19,6 +20,9 @@ absl::StatusOr<std::string> ReadImage(const std::string& path);
 // for example "--image".
 absl::StatusOr<wan::v1::GenerationRequest> CompleteRequest(const RequestFlags& flags,
                                                            absl::Time now);
+
+// Returns a request_id that no other call has, "PREFIX-" and 32 hex digits.
+std::string NewRequestId(std::string_view prefix);
 
 // Returns the request that reproduces a receipt's video, with a new request_id and without
 // deadline, previews and webhook, and with the files that `command` names. Fails with

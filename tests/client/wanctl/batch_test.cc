@@ -3,13 +3,16 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "client/wanctl/defaults.h"
 #include "client/wanctl/outputs.h"
+#include "google/rpc/error_details.pb.h"
 #include "tests/client/wanctl/wanctl_fixture.h"
 
 namespace wan::client {
@@ -32,11 +35,11 @@ class BatchTest : public WanctlTest {
   std::vector<std::string> Read(const std::string& name, const std::string& text, int count = 1) {
     Request base;
     base.set_steps(30);
-    const auto requests = ReadBatch(Write(name, text), base, count);
-    EXPECT_TRUE(requests.ok()) << requests.status();
+    const auto rows = ReadBatch(Write(name, text), {base, std::nullopt}, count);
+    EXPECT_TRUE(rows.ok()) << rows.status();
     std::vector<std::string> texts;
-    if (!requests.ok()) return texts;
-    for (const Request& request : *requests) texts.push_back(request.ShortDebugString());
+    if (!rows.ok()) return texts;
+    for (const BatchRow& row : *rows) texts.push_back(row.request.ShortDebugString());
     return texts;
   }
 
@@ -50,12 +53,16 @@ class BatchTest : public WanctlTest {
   void AcceptBatches() {
     server_.scripts.submit_batch = [this](const wan::v1::SubmitBatchRequest& request,
                                           wan::v1::SubmitBatchResponse* answer) {
-      batches_.Add(request);
-      for (int i = 0; i < request.requests_size(); ++i) {
-        answer->add_jobs()->set_name(absl::StrCat("jobs/a", ++jobs_));
-      }
-      return grpc::Status::OK;
+      return Accept(request, answer);
     };
+  }
+  grpc::Status Accept(const wan::v1::SubmitBatchRequest& request,
+                      wan::v1::SubmitBatchResponse* answer) {
+    batches_.Add(request);
+    for (int i = 0; i < request.requests_size(); ++i) {
+      answer->add_jobs()->set_name(absl::StrCat("jobs/a", ++jobs_));
+    }
+    return grpc::Status::OK;
   }
 
   fakes::Requests<wan::v1::SubmitBatchRequest> batches_;
@@ -125,6 +132,114 @@ TEST_F(BatchTest, SubmitSendsAHundredAtATime) {
   EXPECT_EQ(batches_.All()[1].requests(1).model(), "5b");
   EXPECT_THAT(out_, HasSubstr("jobs/a1\njobs/a2\n"));
   EXPECT_THAT(out_, HasSubstr("jobs/a102\n"));
+}
+
+// A row of its own model or length is not that of the flags.
+TEST_F(BatchTest, RowsDecideModelAndLength) {
+  AcceptBatches();
+  server_.scripts.list_models = [](const auto&, wan::v1::ListModelsResponse* answer) {
+    answer->add_models()->set_name("models/5b");
+    return grpc::Status::OK;
+  };
+  int asked = 0;
+  server_.scripts.get_model = [&](const auto& request, wan::v1::Model* answer) {
+    ++asked;
+    answer->set_name(request.name());
+    answer->mutable_defaults()->set_fps(request.name().ends_with("14b") ? 16 : 24);
+    answer->set_temporal_stride(4);
+    return grpc::Status::OK;
+  };
+  const std::string file = Write("a.csv",
+                                 "prompt,model,seconds,frames,fps\n"
+                                 "a,14b,,,\n"
+                                 "b,,,,\n"
+                                 "c,,1,,\n"
+                                 "d,,,9,\n"
+                                 "e,14b,1,,8\n");
+  EXPECT_EQ(Run({"submit", "--from", file, "--seconds", "2"}), 0) << err_;
+  ASSERT_EQ(batches_.All().size(), 1u);
+  std::vector<std::string> texts;
+  const wan::v1::SubmitBatchRequest sent = batches_.All()[0];
+  for (const Request& request : sent.requests()) {
+    texts.push_back(
+        absl::StrCat(request.prompt(), " ", request.model(), " ", request.num_frames()));
+  }
+  EXPECT_THAT(texts, ElementsAre("a 14b 33", "b 5b 49", "c 5b 25", "d 5b 9", "e 14b 9"));
+  EXPECT_EQ(asked, 2) << "once for each model";
+  EXPECT_THAT(ErrorOf("b.jsonl", "{\"prompt\": \"a\", \"frames\": 9, \"seconds\": 2}"),
+              HasSubstr("line 1 has frames and seconds; must have one of them"));
+}
+
+TEST_F(BatchTest, CallsStayBelowTheLimitOfAMessage) {
+  AcceptBatches();
+  const std::string image = Write("a.png", std::string(size_t{30} << 20, 'i'));
+  EXPECT_EQ(
+      Run({"submit", "--model", "5b", "--from", Write("a.txt", "a\nb\nc\n"), "--image", image}), 0)
+      << err_;
+  std::vector<std::string> prompts;
+  for (const auto& batch : batches_.All()) {
+    std::string all;
+    for (const Request& request : batch.requests()) {
+      all += request.prompt();
+      EXPECT_EQ(request.image().size(), size_t{30} << 20);
+    }
+    prompts.push_back(all);
+  }
+  EXPECT_THAT(prompts, ElementsAre("ab", "c"));
+  EXPECT_EQ(out_, "jobs/a1\njobs/a2\njobs/a3\n");
+  // Texts have a limit of their own, and one request always goes out.
+  Request longest;
+  longest.set_prompt(std::string(size_t{64} << 10, 'p'));
+  EXPECT_EQ(FitIntoBatch(std::vector(100, longest), 0), 6u);
+  EXPECT_EQ(FitIntoBatch(std::vector(2, longest), size_t{65} << 20), 1u);
+  EXPECT_EQ(FitIntoBatch(std::vector(200, Request()), 0), 100u);
+}
+
+TEST_F(BatchTest, ABatchThatIsTooLargeForTheServerIsHalved) {
+  server_.scripts.submit_batch = [&](const wan::v1::SubmitBatchRequest& request,
+                                     wan::v1::SubmitBatchResponse* answer) {
+    if (request.requests_size() <= 2) return Accept(request, answer);
+    google::rpc::BadRequest details;
+    details.add_field_violations()->set_field("requests");
+    return fakes::ErrorWith(grpc::StatusCode::INVALID_ARGUMENT, "requests: is too large",
+                            {&details});
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--from", Write("a.txt", "a\nb\nc\nd\ne\n"),
+                 "--latents", "jobs/x", "--strength", "0.5"}),
+            0)
+      << err_;
+  EXPECT_EQ(out_, "jobs/a1\njobs/a2\njobs/a3\njobs/a4\njobs/a5\n");
+}
+
+TEST_F(BatchTest, AFailureSaysWhatWasAcceptedAndHowToGoOn) {
+  server_.scripts.submit_batch = [&](const wan::v1::SubmitBatchRequest& request,
+                                     wan::v1::SubmitBatchResponse* answer) {
+    if (request.requests(0).prompt() == "0") return Accept(request, answer);
+    return grpc::Status(grpc::StatusCode::RESOURCE_EXHAUSTED, "the queue is full");
+  };
+  std::string prompts;
+  for (int i = 0; i < 150; ++i) absl::StrAppend(&prompts, i, "\n");
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--from", Write("a.txt", prompts)}), 3);
+  ASSERT_EQ(batches_.All().size(), 1u);
+  const std::string first = batches_.All()[0].requests(0).request_id();
+  EXPECT_THAT(first, ::testing::MatchesRegex("submit-[0-9a-f]{32}-1"));
+  EXPECT_THAT(err_, HasSubstr(absl::StrCat(
+                        "the first 100 of 150 requests are jobs; the same command "
+                        "with --request-id ",
+                        first.substr(0, first.size() - 2), " makes only those that are missing")));
+}
+
+TEST_F(BatchTest, PreviewsOfSeveralVideosHaveTheirNumber) {
+  const std::string folder = folder_.path().string();
+  Script(
+      {fakes::Preview(10, "j"), CompletedWith(1, {Serve(wan::v1::OUTPUT_KIND_MP4, "v.mp4", "v")})});
+  EXPECT_EQ(Generate({"--count", "2", "--seed", "7", "--preview-interval", "10", "--preview-dir",
+                      folder}),
+            0)
+      << err_;
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "1-step-0010.jpg"));
+  EXPECT_TRUE(std::filesystem::exists(folder_ / "2-step-0010.jpg"));
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "step-0010.jpg"));
 }
 
 TEST_F(BatchTest, AWrongFileMakesNoJob) {

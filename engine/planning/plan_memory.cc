@@ -18,7 +18,9 @@ std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const Pl
     for (const PlannedLora& lora : model.loras) {
       if (lora.name != chosen.name) continue;
       for (size_t expert = 0; expert < lora.experts.size(); ++expert) {
-        if (lora.experts[expert].has_value()) footprints[expert].push_back(*lora.experts[expert]);
+        if (!lora.experts[expert].has_value()) continue;
+        if (chosen.For(model.family->experts[expert]) == 0) continue;  // nothing is merged
+        footprints[expert].push_back(*lora.experts[expert]);
       }
     }
   }
@@ -68,18 +70,16 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
 }
 
-// Returns the host memory that the request's latents use: their files, which the job keeps, and
-// while one is read a copy of its values and the same in fp32.
-uint64_t LatentsBytes(const GenerationRequest& request) {
-  uint64_t files = 0;
-  uint64_t largest = 0;
+// Sets the host memory of the request's latents: their files, and while one is read a copy of its
+// values and the same in fp32.
+void SetLatentsBytes(const GenerationRequest& request, MemoryJob& job) {
+  constexpr uint64_t kCopies = 1 + 2;  // fp32 values are at most twice as large as those of a file
   for (const auto* file : {request.initial_latents.get(), request.latents.get()}) {
     if (file == nullptr) continue;
-    files += file->size();
-    largest = std::max<uint64_t>(largest, file->size());
+    job.latents_bytes += file->size();
+    job.latents_reading_bytes =
+        std::max<uint64_t>(job.latents_reading_bytes, kCopies * file->size());
   }
-  constexpr uint64_t kCopies = 1 + 2;  // fp32 values are at most twice as large as those of a file
-  return files + kCopies * largest;
 }
 
 // Describes the job of `plan` as if its video had the given shape.
@@ -125,7 +125,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
     job.image_bytes = std::max(static_cast<uint64_t>(inspected.image_decoding_bytes),
                                FittingBytes(*inspected.image, model.family->image, shape));
   }
-  job.image_bytes += LatentsBytes(plan.request);
+  SetLatentsBytes(plan.request, job);
   return job;
 }
 

@@ -24,6 +24,9 @@ constexpr double kLeastStreamedShare = 0.05;
 // The cost of a byte that is read from the page cache (20 GB/s), if a byte copied over the link (50
 // GB/s) costs 1.
 constexpr double kReadShare = 2.5;
+// The cost of a byte of a component that leaves the device although it does no work in the job. The
+// job itself copies nothing; a later job may fetch the component again.
+constexpr double kIdleShare = 1e-3;
 // Device memory that reading weights takes. On a GPU, tensors wait in their file's dtype until more
 // than kStagedBytes are pending; the tensor that exceeds the limit comes on top. The largest tensor
 // of the published transformers has 5120 x 13824 elements, which are 270 MiB in fp32. On a CPU only
@@ -168,6 +171,7 @@ class Sums {
     choice.decode_tiles = tiles;
     choice.preprocess = Stage({}, /*activations=*/0, /*computing=*/0);
     choice.preprocess.host += job_.image_bytes;
+    if (!Denoises()) choice.preprocess.host += job_.latents_reading_bytes;
     if (Denoises()) choice.text_encoding = Stage({0}, activations.text_encoding, 0);
     if (job_.image != ImageRole::kNone) {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
@@ -187,7 +191,7 @@ class Sums {
         const StageMemory preview = Stage(in_use, activations.preview, vae);
         if (preview.total() > step.total()) step = preview;
       }
-      step.host += SavepointBytes(job_);
+      step.host += SavepointBytes(job_) + job_.latents_reading_bytes;
       choice.steps.push_back(step);
     }
     if (job_.decodes) {
@@ -219,8 +223,9 @@ class Sums {
     double cost = 0;
     for (size_t i = 0; i < components_.size(); ++i) {
       const auto bytes = static_cast<double>(components_[i].bytes);
-      if (policies_[i] == ResidencyPolicy::kHost) cost += bytes;
-      if (policies_[i] == ResidencyPolicy::kDisk) cost += bytes * kReadShare;
+      const double fetches = Fetches(i) > 0 ? Fetches(i) : kIdleShare;
+      if (policies_[i] == ResidencyPolicy::kHost) cost += bytes * fetches;
+      if (policies_[i] == ResidencyPolicy::kDisk) cost += bytes * fetches * kReadShare;
       if (policies_[i] == ResidencyPolicy::kStream) cost += bytes * StreamedPasses(i);
     }
     return cost;
@@ -232,11 +237,26 @@ class Sums {
                        [](int steps) { return steps > 0; });
   }
 
+  bool IsExpert(size_t component) const {
+    return component > 0 && component + 1 < components_.size();
+  }
+
+  // Returns in how many stages the component works, before each of which it is brought to the
+  // device; 0: it does no work in this job. Previews count as one stage, whatever their number.
+  int Fetches(size_t component) const {
+    if (component == 0) return Denoises() ? 1 : 0;
+    if (IsExpert(component)) return job_.expert_steps[component - 1] > 0 ? 1 : 0;
+    return (job_.image != ImageRole::kNone ? 1 : 0) + (job_.previews ? 1 : 0) +
+           (job_.decodes ? 1 : 0);
+  }
+
   // Returns how many times a streamed component's bytes are, in effect, copied while nothing
   // computes.
   double StreamedPasses(size_t component) const {
-    const bool is_expert = component > 0 && component + 1 < components_.size();
-    if (!is_expert) return 2;  // once per text or half of the VAE: too little work to hide copies
+    const int fetches = Fetches(component);
+    if (fetches == 0) return kIdleShare;
+    // Once per text or stage of the VAE: too little work to hide copies.
+    if (!IsExpert(component)) return component == 0 && job_.guided ? 2 : fetches;
     const int steps = job_.expert_steps[component - 1];
     const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
                           (kFlopsPerLinkByte * static_cast<double>(components_[component].bytes));
@@ -284,7 +304,7 @@ class Sums {
         stage.host_pinned += components_[i].bytes - std::min(copy, components_[i].bytes);
       }
     }
-    stage.host += stage.host_pinned;
+    stage.host += stage.host_pinned + job_.latents_bytes;
     if (!on_device) stage.host += activations;
     if (host.is_device) {
       stage.host += stage.total() - std::min(host.weights_on_device, stage.total());
@@ -407,8 +427,11 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
     if (Fits(batched, limits)) choice = batched;
   }
-  const bool next_is_away = std::any_of(choice.policies.begin() + 2, choice.policies.end() - 1,
-                                        [](ResidencyPolicy policy) { return WaitsOnHost(policy); });
+  bool next_is_away = false;  // an expert that works after another one
+  for (size_t expert = 2; expert + 1 < choice.policies.size(); ++expert) {
+    const bool follows = job.expert_steps[expert - 2] > 0 && job.expert_steps[expert - 1] > 0;
+    next_is_away = next_is_away || (follows && WaitsOnHost(choice.policies[expert]));
+  }
   if (next_is_away) {
     const ResidencyChoice prefetching =
         sums.Choose(activations, choice.decode_tiles, choice.batched_guidance, true);

@@ -35,9 +35,11 @@ struct MemoryJob {
   bool batches_guidance = false;
   StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which the image is decoded
   ImageRole image = ImageRole::kNone;
-  // Bytes of host memory that decoding and fitting the image takes, and those of the request's
-  // latents.
-  uint64_t image_bytes = 0;
+  uint64_t image_bytes = 0;  // host memory that decoding and fitting the image takes
+  // Host memory of the request's files of latents, which the job keeps to its end, and what reading
+  // them adds: before the first step or, if the job only decodes, while it is prepared.
+  uint64_t latents_bytes = 0;
+  uint64_t latents_reading_bytes = 0;
   bool previews = false;
   bool decodes = true;  // false: the job ends with latents and decodes no frames
   // The video's size, which decides how much host memory frames take while they wait for their
@@ -98,8 +100,9 @@ struct ResidencyChoice {
 // is no limit of device memory, all weights are resident.
 //
 // Of the choices that fit, returns the one that copies the fewest bytes while nothing computes.
-// (Streaming hides behind a long video's forwards, but not behind a short one's.) The choice
-// decodes whole frames if any fitting choice can. Returns nullopt if no choice fits.
+// (Streaming hides behind a long video's forwards, but not behind a short one's.) Components that
+// do no work in the job leave the device first; of equal choices it moves the fewest bytes. The
+// choice decodes whole frames if any fitting choice can. Returns nullopt if no choice fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 

@@ -430,6 +430,8 @@ TEST(PlanMemoryTest, MergingCountsInTheStepsOfTheExpertThatIsChanged) {
               changed ? LoraMergingBytes(one) + LoraMergingBytes(one) / 100 : 0)
         << "step " << i;
   }
+  request.loras[0].low_scale = 0;
+  EXPECT_EQ(steps(plan()), without) << "nothing is merged there";
 }
 
 TEST(TileGridTest, TilesShrinkDownToLittleMoreThanTheirOverlap) {

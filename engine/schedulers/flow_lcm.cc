@@ -3,6 +3,8 @@
 // (rCM) are made for it; diffusers calls it stochastic sampling.
 #include <ATen/TensorOperators.h>
 
+#include <optional>
+
 #include "engine/schedulers/flow_solver.h"
 #include "engine/schedulers/seeded_noise.h"
 
@@ -24,9 +26,17 @@ class FlowLcm final : public FlowSolver {
     const float next = sigma(step + 1);
     if (next == 0) return clean;
     // The seed's first draw is the noise from which the run starts.
-    const at::Tensor noise = DrawNoise(sample.sizes(), noise_seed(), sample.device(), step + 1);
+    if (!draws_ || draws_->seed() != noise_seed() || draws_->device() != sample.device()) {
+      draws_.emplace(noise_seed(), sample.device());
+    }
+    const at::Tensor noise = draws_->Draw(sample.sizes(), step + 1);
     return (1 - next) * clean + next * noise;
   }
+
+ private:
+  // Remembers where the generator stands, so that no step draws the noise of earlier steps again;
+  // what it draws does not depend on that.
+  mutable std::optional<NoiseDraws> draws_;
 };
 
 }  // namespace

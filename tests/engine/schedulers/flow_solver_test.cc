@@ -3,11 +3,15 @@
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/Functions.h>
 #include <ATen/TensorOperators.h>
+#include <ATen/record_function.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
 #include <cstdio>
+#include <memory>
+#include <string_view>
+#include <utility>
 
 #include "tests/engine/schedulers/golden_samplers.h"
 
@@ -187,6 +191,45 @@ TEST(FlowSolver, LcmAddsTheNoiseThatTheSeedDrawsNext) {
   const auto other = Make("lcm", 4, 5);
   EXPECT_FALSE(at::equal(other->Step(flow, 0, start), first));
   EXPECT_TRUE(at::equal(Make("euler", 4, 5)->Start(start), start));
+}
+
+// Counts how often the thread draws normal noise.
+class DrawCounter {
+ public:
+  DrawCounter() {
+    handle_ =
+        at::addThreadLocalCallback(at::RecordFunctionCallback([](const at::RecordFunction& called) {
+                                     if (std::string_view(called.name()) == "aten::normal_")
+                                       ++drawn;
+                                     return std::unique_ptr<at::ObserverContext>();
+                                   }).scopes({at::RecordScope::FUNCTION}));
+  }
+  ~DrawCounter() { at::removeCallback(handle_); }
+  DrawCounter(const DrawCounter&) = delete;
+  DrawCounter& operator=(const DrawCounter&) = delete;
+
+  int Take() { return std::exchange(drawn, 0); }
+
+ private:
+  inline static thread_local int drawn = 0;
+  at::CallbackHandle handle_;
+};
+
+TEST(FlowSolver, LcmDrawsTheNoiseOfEachStepOnce) {
+  constexpr int kSteps = 12;
+  const at::Tensor start = Golden("start");
+  const at::Tensor flow = Golden("model_outputs")[0];
+  DrawCounter draws;
+  const auto run = [&](int first) {
+    const auto solver = Make("lcm", kSteps, 5);
+    EXPECT_TRUE(solver->Restore({first, {}}).ok());
+    at::Tensor x = start;
+    for (int step = first; step < kSteps; ++step) x = solver->Step(flow, step, x);
+    return draws.Take();
+  };
+  // One draw is the start's, and the last step adds none.
+  EXPECT_EQ(run(0), kSteps);
+  EXPECT_EQ(run(7), kSteps) << "a run that goes on makes the earlier draws once";
 }
 
 // An image-to-video job overwrites the first frame of what it passes and of what it gets.

@@ -30,10 +30,15 @@ std::string Names(std::span<const ExpertRole> experts) {
 
 absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
                                               const Checkpoint& checkpoint,
-                                              const ModelFamily& family, const OpenedLoras* known) {
+                                              const ModelFamily& family,
+                                              const std::stop_token& stop,
+                                              const OpenedLoras* known) {
   OpenedLoras opened;
   opened.roles_.assign(family.experts.begin(), family.experts.end());
   for (const LoraSource& source : sources) {
+    if (stop.stop_requested()) {
+      return absl::CancelledError("the loading of LoRAs was stopped on request");
+    }
     if (opened.IsSkipped(source.name)) continue;
     const absl::Status status = opened.Add(source, checkpoint, family, known);
     if (status.ok()) continue;

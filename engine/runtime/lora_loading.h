@@ -28,9 +28,10 @@ class OpenedLoras {
   // that the model does not have, if one expert has two files of one LoRA, or if a schedule is
   // wrong or differs from that of the LoRA's other file; otherwise the errors of ReadLoraFile.
   // Every message names the LoRA. A LoRA with a source that was found (LoraSource::found) and is
-  // refused is skipped.
+  // refused is skipped. CANCELLED after a stop request, before it opens the next file.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint, const ModelFamily& family,
+                                          const std::stop_token& stop = {},
                                           const OpenedLoras* known = nullptr);
 
   // Each function returns one entry per LoRA, in the order of their names.

@@ -14,6 +14,7 @@
 #include "engine/models/wan/umt5.h"
 #include "engine/models/wan/vae.h"
 #include "engine/runtime/load_plan.h"
+#include "engine/runtime/loading_part.h"
 #include "engine/runtime/lora_loading.h"
 #include "engine/runtime/model_description.h"
 #include "engine/runtime/replica_loading.h"
@@ -68,24 +69,6 @@ std::vector<std::shared_ptr<const WeightSource>> SourcesOf(
   sources.emplace_back(checkpoint, &checkpoint->vae());
   return sources;
 }
-
-// Measures how long a part of loading takes: from construction, or the previous End(), to End().
-class LoadingPart {
- public:
-  explicit LoadingPart(Span* span) : span_(span), start_(span == nullptr ? 0 : span->Seconds()) {}
-
-  void End(std::string_view name, std::optional<int64_t> bytes = std::nullopt) {
-    if (span_ == nullptr) return;
-    SpanPart part{std::string(name), start_, span_->Seconds() - start_, std::nullopt, std::nullopt};
-    if (bytes.has_value()) part.bytes = static_cast<uint64_t>(*bytes);
-    span_->AddPart(std::move(part));
-    start_ = span_->Seconds();
-  }
-
- private:
-  Span* const span_;
-  double start_;
-};
 
 // Moves what a Load function returned to `slot`, a unique_ptr or shared_ptr. If the Load function
 // returned an error, which names file and tensor, prefixes the component's name.
@@ -178,7 +161,7 @@ absl::Status ModelLoading::Open() {
   if (!planned.ok()) return planned.status();
   planned_ = *std::move(planned);
   absl::StatusOr<OpenedLoras> loras =
-      OpenedLoras::Open(spec_.loras, *checkpoint_, *planned_.family);
+      OpenedLoras::Open(spec_.loras, *checkpoint_, *planned_.family, options_.stop);
   if (!loras.ok()) return loras.status();
   loras_ = std::make_shared<OpenedLoras>(*std::move(loras));
   planned_.loras = loras_->Plan();

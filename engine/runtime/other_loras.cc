@@ -6,6 +6,7 @@
 
 #include "absl/strings/str_format.h"
 #include "engine/api/errors.h"
+#include "engine/runtime/loading_part.h"
 #include "engine/runtime/model_description.h"
 #include "engine/runtime/model_loading.h"
 
@@ -44,9 +45,10 @@ absl::Status CheckRoom(uint64_t needed, uint64_t available) {
 absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& model,
                                                             const ModelSpec& spec,
                                                             const LoadOptions& options) {
+  LoadingPart part(options.span);
   const ModelFamily& family = *model.pipeline.planned.family;
   absl::StatusOr<OpenedLoras> opened =
-      OpenedLoras::Open(spec.loras, *model.checkpoint, family, model.loras.get());
+      OpenedLoras::Open(spec.loras, *model.checkpoint, family, options.stop, model.loras.get());
   if (!opened.ok()) return opened.status();
   absl::Status room =
       CheckRoom(opened->MissingBytes() + MissingCopies(model.pipeline.experts, *opened),
@@ -62,6 +64,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& m
     }
   }
   changed->loras->AddTo(changed->pipeline.experts, options.stop);
+  part.End("loras");
   changed->pipeline.planned.loras = changed->loras->Plan();
   DescribeLoras(*changed->checkpoint, *changed->loras, changed->description);
   return changed;

@@ -120,7 +120,10 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
   bool is_resident = false;
   if (const auto resident = models_.Find(spec.name); resident.ok()) {
     if (IsSamePath((*resident)->description.path, spec.path)) {
-      return span.Finish(ReplaceLoras(**resident, spec, stop));
+      const absl::Status replaced = ReplaceLoras(**resident, spec, stop, span);
+      RecordStop(replaced, timer, load_options_.device, recorder);
+      memory_.RecordMemory(recorder);
+      return span.Finish(replaced);
     }
     is_resident = true;
   }
@@ -153,15 +156,19 @@ absl::Status WanEngine::LoadModel(const ModelSpec& spec, Recorder& recorder, std
 }
 
 absl::Status WanEngine::ReplaceLoras(const LoadedModel& model, const ModelSpec& spec,
-                                     const std::stop_token& stop) {
+                                     const std::stop_token& stop, Span& span) {
   LoadOptions options = load_options_;
+  options.span = &span;
   options.stop = stop;
   options.host_memory_bytes = memory_.HostMemory();
-  return CatchTorchErrors(absl::StrCat("loading the LoRAs of '", spec.name, "'"), [&] {
-    absl::StatusOr<std::shared_ptr<LoadedModel>> changed = WithOtherLoras(model, spec, options);
-    if (changed.ok()) models_.Put(spec.name, *std::move(changed));
-    return changed.status();
-  });
+  absl::Status status =
+      CatchTorchErrors(absl::StrCat("loading the LoRAs of '", spec.name, "'"), [&] {
+        absl::StatusOr<std::shared_ptr<LoadedModel>> changed = WithOtherLoras(model, spec, options);
+        if (changed.ok()) models_.Put(spec.name, *std::move(changed));
+        return changed.status();
+      });
+  if (IsOutOfMemory(status)) ReleaseCachedMemory(load_options_.device);
+  return status;
 }
 
 absl::StatusOr<std::optional<DeviceCanary>> WanEngine::RunCanary() {

@@ -44,9 +44,9 @@ class WanEngine final : public Engine {
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop, Span& span);
-  // Gives a resident model other LoRAs.
+  // Gives a resident model other LoRAs. After an error it has those that it had.
   absl::Status ReplaceLoras(const LoadedModel& model, const ModelSpec& spec,
-                            const std::stop_token& stop);
+                            const std::stop_token& stop, Span& span);
   // Plans the shortest job of `shape` that runs all code of jobs of that shape.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;

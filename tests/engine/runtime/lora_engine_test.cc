@@ -24,6 +24,7 @@
 namespace wan {
 namespace {
 
+using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
@@ -328,6 +329,54 @@ TEST_F(LoraEngineTest, LorasComeAndGoWithoutReadingTheModelAgain) {
       std::filesystem::remove(link);
     }
   }
+}
+
+// Notes what a load records, and may ask for a stop when it begins.
+class LoadSink final : public TelemetrySink {
+ public:
+  void OnSpanStart(const SpanStart&) override {
+    if (stops) stop.request_stop();
+  }
+  void OnSpanEnd(const SpanRecord& record) override {
+    for (const SpanPart& part : record.parts) parts.push_back(part.name);
+  }
+  void OnSample(const Sample& sample) override { samples.push_back(sample.name); }
+
+  bool stops = false;
+  std::stop_source stop;
+  std::vector<std::string> parts;
+  std::vector<std::string> samples;
+};
+
+TEST_F(LoraEngineTest, OtherLorasAreRecordedAndStoppedLikeALoad) {
+  const LoraSource a = {"a", std::nullopt, File("t2v-a14b", 1)};
+  const auto engine = MakeEngine();
+  const auto load = [&](std::vector<LoraSource> loras, LoadSink& sink) {
+    Recorder recorder(SystemClock(), engine->Monitor(), {&sink});
+    return engine->LoadModel({"m", CheckpointDir() + "/t2v-a14b/original", std::move(loras)},
+                             recorder, sink.stop.get_token());
+  };
+  LoadSink first;
+  ASSERT_TRUE(load({}, first).ok());
+  LoadSink added;
+  ASSERT_TRUE(load({a}, added).ok());
+  EXPECT_THAT(added.parts, ElementsAre("loras"));
+  const auto memory =
+      std::count(added.samples.begin(), added.samples.end(), "component_memory_bytes");
+  EXPECT_EQ(memory, 4) << "of text encoder, both experts and autoencoder";
+
+  // Nothing of these files is read: one is resident, and the stop comes before the other.
+  for (const std::vector<LoraSource>& loras :
+       {std::vector{a}, std::vector{a, {"b", std::nullopt, File("t2v-a14b", 2)}}}) {
+    LoadSink stopped;
+    stopped.stops = true;
+    const absl::Status status = load(loras, stopped);
+    EXPECT_EQ(status.code(), absl::StatusCode::kCancelled) << status;
+    EXPECT_THAT(stopped.samples, Contains("stop_seconds"));
+    ASSERT_EQ(engine->Models().size(), 1u);
+    EXPECT_EQ(engine->Models().front().loras.size(), 1u) << "it keeps the LoRA that it had";
+  }
+  EXPECT_FALSE(MustGive(*engine, Request({{"a", 1}})).empty());
 }
 
 TEST_F(LoraEngineTest, EachExpertHasItsScale) {

@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/formats/dtype.h"
 #include "engine/formats/file_errors.h"
+#include "engine/formats/finite.h"
 #include "engine/formats/mapped_file.h"
 #include "engine/formats/scaled_codes.h"
 #include "engine/formats/small_floats.h"
@@ -70,6 +71,10 @@ absl::StatusOr<std::vector<float>> ReadFloats(const Located& scales) {
     std::memcpy(bytes.data(), tensor.bytes.data(), bytes.size());
   }
   const size_t size = DTypeSize(tensor.dtype);
+  if (const std::optional<size_t> wrong = FirstNotFinite(bytes, tensor.dtype)) {
+    return Contradiction(scales, absl::StrCat("has NaN or infinity at element ", *wrong,
+                                              "; must have finite scales"));
+  }
   std::vector<float> values(bytes.size() / size);
   for (size_t i = 0; i < values.size(); ++i) {
     if (tensor.dtype == DType::kFloat32) {

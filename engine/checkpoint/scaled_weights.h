@@ -32,7 +32,7 @@ bool TakeMarks(StoredTensors& stored);
 
 // Returns the decoder of `values`, which are those of the tensor `name`; null if they are a plain
 // array. Removes the tensor with the scales. `scaled` is what TakeMarks has returned. DATA_LOSS or
-// UNIMPLEMENTED, naming file and tensor, if the scales are missing or do not fit.
+// UNIMPLEMENTED, naming file and tensor, if the scales are missing, do not fit or are not finite.
 absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& stored,
                                                                  std::string_view name,
                                                                  const Located& values,

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <cstring>
 #include <span>
 #include <string>
@@ -119,6 +120,20 @@ TEST_F(ScaledWeightsTest, MarksAndScalesOfActivationsAreIgnored) {
                      Floats({1, 1}) + "abc"),
               ElementsAre(0x3f80, 0x4000, 0xbf80, 0x3f00, 0, 0x43e0));
   EXPECT_THAT(problems_, IsEmpty());
+}
+
+// Otherwise every job of the model would end with NOT_FINITE.
+TEST_F(ScaledWeightsTest, ScalesThatAreNotFiniteAreRefused) {
+  for (const float bad : {std::nanf(""), HUGE_VALF, -HUGE_VALF}) {
+    Values("F8_E4M3", Codes(),
+           R"(,"a.weight_scale":{"dtype":"F32","shape":[2,1],"data_offsets":[6,14]})",
+           Floats({1, bad}));
+    EXPECT_THAT(Problem(), HasSubstr("tensor a.weight_scale has NaN or infinity at element 1; must "
+                                     "have finite scales"));
+  }
+  Values("I8", Codes(), R"(,"a.weight_scale":{"dtype":"BF16","shape":[],"data_offsets":[6,8]})",
+         std::string("\xc0\x7f", 2));
+  EXPECT_THAT(Problem(), HasSubstr("at element 0"));
 }
 
 TEST_F(ScaledWeightsTest, MissingOrWrongScalesAreRefused) {

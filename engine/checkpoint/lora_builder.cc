@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstddef>
 #include <initializer_list>
+#include <limits>
 #include <map>
 #include <optional>
 #include <span>
@@ -382,9 +383,10 @@ class TermBuilder {
     return Finite(alpha_.Factor(pair), part);
   }
 
+  // LoRAs are merged in fp32.
   std::optional<double> Finite(double factor, const StoredTensor& part) {
-    if (std::isfinite(factor)) return factor;
-    Wrong(part, "has a scaling factor that is not finite");
+    if (std::abs(factor) <= std::numeric_limits<float>::max()) return factor;  // false for NaN
+    Wrong(part, "has a scaling factor that is not finite in fp32");
     return std::nullopt;
   }
 

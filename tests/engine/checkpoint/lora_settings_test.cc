@@ -168,6 +168,17 @@ TEST_F(LoraFileTest, SettingsThatContradictAreRefused) {
   }
 }
 
+// LoRAs are merged in fp32.
+TEST_F(LoraFileTest, AFactorBeyondFp32IsRefused) {
+  AddPair("blocks.0.self_attn.q", 8, 4, 8);
+  for (const char* const alpha : {"1e300", "-1e40"}) {
+    header_["__metadata__"]["lora_alpha"] = alpha;
+    ExpectRefused(absl::StatusCode::kDataLoss, {"has a scaling factor that is not finite"});
+  }
+  header_["__metadata__"]["lora_alpha"] = "1e38";
+  EXPECT_EQ(Read()->terms[0].factor, 0.25e38);
+}
+
 TEST_F(LoraFileTest, MetadataAndSettingsBesideTheFileMustAgree) {
   AddPair("blocks.0.self_attn.q", 8, 4, 8);
   path_ = (folder_ / "adapter_model.safetensors").string();

@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <filesystem>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -18,6 +20,7 @@
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/checkpoint/family_choice.h"
 #include "engine/checkpoint/few_step_config.h"
+#include "engine/checkpoint/foreign_models.h"
 #include "engine/checkpoint/generation_defaults.h"
 #include "engine/checkpoint/put_together.h"
 #include "engine/checkpoint/step_ratios_file.h"
@@ -26,8 +29,6 @@
 #include "engine/families/model_family.h"
 #include "engine/formats/file_errors.h"
 #include "engine/formats/json_text.h"
-#include "engine/formats/safetensors.h"
-#include "engine/formats/torch_archive.h"
 
 namespace wan {
 namespace {
@@ -101,16 +102,6 @@ void CompleteFiles(CheckpointParts& parts) {
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
 
-TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
-  TensorFiles files;
-  if (file.ok()) {
-    files.files.push_back(*std::move(file));
-  } else {
-    files.problems.push_back(file.status());
-  }
-  return files;
-}
-
 // Returns the file of a distilled transformer that lies in the folder under its publisher's name;
 // empty if there is none, or if there are several.
 std::string DistilledFile(const fs::path& folder) {
@@ -127,18 +118,6 @@ std::string DistilledFile(const fs::path& folder) {
   return found.size() == 1 ? found.front() : "";
 }
 
-// rCM's archives have the names of a module that contains the transformer as "net".
-absl::StatusOr<TensorFile> ReadDistilled(const std::string& path) {
-  constexpr std::string_view kPrefix = "net.";
-  absl::StatusOr<TensorFile> file =
-      path.ends_with(".safetensors") ? ReadSafetensors(path) : ReadTorchArchive(path);
-  if (!file.ok()) return file;
-  for (StoredTensor& tensor : file->tensors) {
-    if (tensor.name.starts_with(kPrefix)) tensor.name.erase(0, kPrefix.size());
-  }
-  return file;
-}
-
 // Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards. Without
 // such a file, reads the one of a distilled transformer, if there is one.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
@@ -148,14 +127,15 @@ std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts
   const std::string index = absl::StrCat(whole, ".index.json");
   if (Exists(index)) {
     NoteFile(parts, index);
-    return {index, ReadShardedSafetensors(index)};
+    return {index, ReadComponentFiles(index)};
   }
+  std::string path = whole;
   if (!Exists(whole)) {
-    if (const std::string distilled = DistilledFile(folder); !distilled.empty()) {
-      return {distilled, OneFile(ReadDistilled(distilled))};
+    if (std::string distilled = DistilledFile(folder); !distilled.empty()) {
+      path = std::move(distilled);
     }
   }
-  return {whole, OneFile(ReadSafetensors(whole))};
+  return {path, ReadComponentFiles(path)};
 }
 
 // Sets the path of the tokenizer, unless it is set.
@@ -209,13 +189,13 @@ void ReadOriginal(CheckpointParts& parts) {
   }
   const std::string text_path = (root / "models_t5_umt5-xxl-enc-bf16.pth").string();
   parts.text_encoder =
-      Assemble<TextEncoderConfig>("text_encoder", text_path, OneFile(ReadTorchArchive(text_path)),
+      Assemble<TextEncoderConfig>("text_encoder", text_path, ReadComponentFiles(text_path),
                                   Naming::kUpstream, ReadOriginalTextEncoder);
   const VaeKind kind = UpstreamVaeKind(parts);
   const std::string vae_path =
       (root / absl::StrCat("Wan", std::string(NameOf(kind)), "_VAE.pth")).string();
   parts.vae = Assemble<VaeConfig>(
-      "vae", vae_path, OneFile(ReadTorchArchive(vae_path)), Naming::kUpstream,
+      "vae", vae_path, ReadComponentFiles(vae_path), Naming::kUpstream,
       [&](const TensorFiles& tensors, const std::string& file, Problems& problems) {
         return ReadOriginalVae(kind, tensors, file, problems);
       });
@@ -357,6 +337,20 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
 }
 
+// Returns what the transformers are if they are another kind of model, which may resemble a
+// supported one.
+absl::Status CheckNotForeign(const CheckpointParts& parts) {
+  for (const Component<TransformerConfig>& transformer : parts.transformers) {
+    for (const TensorFile& file : transformer.files.files) {
+      std::set<std::string, std::less<>> names;
+      for (const StoredTensor& tensor : file.tensors) names.insert(tensor.name);
+      const std::string foreign = NameForeignModel(names);
+      if (!foreign.empty()) return Unsupported(file.path, foreign);
+    }
+  }
+  return absl::OkStatus();
+}
+
 // Removes all problems but this one. A model of another kind contradicts what is expected in many
 // places, which would hide what it is.
 void KeepOnly(const absl::Status& problem, CheckpointParts& parts) {
@@ -478,7 +472,7 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
     parts.few_step = RecogniseDistillation(parts, parts.problems);
   }
   CheckTogether(parts);
-  if (absl::Status status = CheckComputable(parts); !status.ok()) KeepOnly(status, parts);
+  if (absl::Status status = CheckNotForeign(parts); !status.ok()) KeepOnly(status, parts);
   CompleteFiles(parts);
   return parts;
 }

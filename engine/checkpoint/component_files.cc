@@ -26,8 +26,9 @@ namespace fs = std::filesystem;
 
 // The end of the name of an index of shards.
 constexpr std::string_view kIndex = ".safetensors.index.json";
-// Prefixes of all tensors in a file with a transformer.
-constexpr std::string_view kPrefixes[] = {"model.diffusion_model.", "diffusion_model."};
+// Prefixes of all tensors in a file with a transformer: ComfyUI's, and that of rCM's archives,
+// which have the transformer in a module "net".
+constexpr std::string_view kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", "net."};
 
 struct Renamed {
   std::string_view from;
@@ -124,19 +125,30 @@ void RenameInt8(TensorFiles& files) {
   });
 }
 
-// Renames the tensors of a text encoder. The transformers library may store the token embedding
-// under both of its names; the second one is removed.
-void RenameTextEncoder(TensorFiles& files) {
-  std::set<std::string> names;
+// The encoder of the transformers library has two names for the token embedding, and a file may
+// have it under both. Then removes the second one.
+void RemoveTied(TensorFiles& files) {
+  constexpr std::string_view kTied = "encoder.embed_tokens.";
+  std::set<std::string> shared;
+  ForEachTensor(files, [&](StoredTensor& tensor) {
+    if (tensor.name.starts_with("shared.")) shared.insert(tensor.name);
+  });
   for (TensorFile& file : files.files) {
-    std::vector<StoredTensor> kept;
-    for (StoredTensor& tensor : file.tensors) {
-      const bool tied = tensor.name.starts_with("encoder.embed_tokens.");
-      tensor.name = TextEncoderName(tensor.name);
-      if (names.insert(tensor.name).second || !tied) kept.push_back(std::move(tensor));
-    }
-    file.tensors = std::move(kept);
+    std::erase_if(file.tensors, [&](const StoredTensor& tensor) {
+      return tensor.name.starts_with(kTied) &&
+             shared.contains(Renaming("shared", "", SplitModule(tensor.name).second));
+    });
   }
+}
+
+TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
+  TensorFiles files;
+  if (file.ok()) {
+    files.files.push_back(*std::move(file));
+  } else {
+    files.problems.push_back(file.status());
+  }
+  return files;
 }
 
 bool HasPrefix(const std::set<std::string, std::less<>>& names, std::string_view prefix) {
@@ -151,7 +163,8 @@ absl::StatusOr<TensorFile> ReadByContent(const std::string& path) {
   if (!beginning.ok()) return beginning.status();
   const std::string_view text(reinterpret_cast<const char*>(beginning->data()), beginning->size());
   if (text.starts_with("GGUF")) return ReadGguf(path);
-  if (text.starts_with("PK\x03\x04")) return ReadTorchArchive(path);
+  const bool is_torch = path.ends_with(".pth") || path.ends_with(".pt");
+  if (is_torch || text.starts_with("PK\x03\x04")) return ReadTorchArchive(path);
   return ReadSafetensors(path);
 }
 
@@ -171,25 +184,20 @@ bool IsTensorFile(const std::string& path) {
 }
 
 TensorFiles ReadComponentFiles(const std::string& path) {
-  std::error_code error;
-  if (!fs::is_directory(path, error)) {
-    if (path.ends_with(kIndex)) return ReadShardedSafetensors(path);
-    TensorFiles files;
-    absl::StatusOr<TensorFile> file = ReadByContent(path);
-    if (file.ok()) {
-      files.files.push_back(*std::move(file));
-    } else {
-      files.problems.push_back(file.status());
-    }
+  TensorFiles files;
+  if (std::error_code error; !fs::is_directory(path, error)) {
+    files = path.ends_with(kIndex) ? ReadShardedSafetensors(path) : OneFile(ReadByContent(path));
+    RemovePrefix(files);
+    RenameInt8(files);
+    RemoveTied(files);
     return files;
   }
   for (const char* const stem : {"diffusion_pytorch_model", "model"}) {
     const std::string whole = (fs::path(path) / absl::StrCat(stem, ".safetensors")).string();
     const std::string index = absl::StrCat(whole, ".index.json");
-    if (IsGiven(index)) return ReadShardedSafetensors(index);
+    if (IsGiven(index)) return ReadComponentFiles(index);
     if (IsGiven(whole)) return ReadComponentFiles(whole);
   }
-  TensorFiles files;
   files.problems.push_back(
       Absent(path,
              "has neither diffusion_pytorch_model.safetensors nor model.safetensors; must be "
@@ -198,8 +206,6 @@ TensorFiles ReadComponentFiles(const std::string& path) {
 }
 
 absl::StatusOr<Recognised> RecogniseComponent(const std::string& path, TensorFiles& files) {
-  RemovePrefix(files);
-  RenameInt8(files);
   std::set<std::string, std::less<>> names;
   ForEachTensor(files, [&](StoredTensor& tensor) { names.insert(tensor.name); });
   if (const std::string foreign = NameForeignModel(names); !foreign.empty()) {
@@ -219,7 +225,7 @@ absl::StatusOr<Recognised> RecogniseComponent(const std::string& path, TensorFil
   }
   if (HasPrefix(names, "blocks.0.attn.q.") || HasPrefix(names, "enc.blk.0.attn_q.") ||
       HasPrefix(names, "encoder.block.0.layer.0.SelfAttention.q.")) {
-    RenameTextEncoder(files);
+    ForEachTensor(files, [](StoredTensor& tensor) { tensor.name = TextEncoderName(tensor.name); });
     return Recognised{ComponentKind::kTextEncoder, Naming::kUpstream};
   }
   return Unsupported(

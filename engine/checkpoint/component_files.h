@@ -26,13 +26,14 @@ struct Recognised {
 bool IsTensorFile(const std::string& path);
 
 // Reads the files of one component. `path` is a safetensors, GGUF or torch file, the index of
-// shards ("*.safetensors.index.json"), or a folder with the safetensors of one component.
-// Thread-safe.
+// shards ("*.safetensors.index.json"), or a folder with the safetensors of one component. The
+// tensors get the names that published checkpoints have: the prefixes of ComfyUI's files and of
+// rCM's archives and the mark of TurboDiffusion's int8 weights are removed, and a token embedding
+// that a file has under two names counts once. Thread-safe.
 TensorFiles ReadComponentFiles(const std::string& path);
 
-// Returns which component of a Wan model the files hold, and how its tensors are named.
-// Beforehand, changes the names to those of upstream or diffusers: removes the prefix of ComfyUI's
-// files, and translates the names that other programs give to the tensors of the text encoder.
+// Returns which component of a Wan model the files of ReadComponentFiles hold, and how its tensors
+// are named. Translates the names that other programs give to the tensors of the text encoder.
 //
 // If the files are something else, returns UNIMPLEMENTED. Its message, which begins with `path`,
 // says in one sentence what they are and what helps.

@@ -104,26 +104,6 @@ std::optional<FewStepConfig> Recognise(const char* name, const CheckpointParts& 
   return config;
 }
 
-struct ForeignPart {
-  std::string_view name;  // a part of the names of tensors
-  const char* what;
-};
-
-constexpr ForeignPart kForeignParts[] = {
-    {"img_emb.",
-     "is an image-to-video model of Wan2.1, whose image embeddings this server does not compute; "
-     "use I2V-A14B or TI2V-5B of Wan2.2 for videos from images"},
-    {"condition_embedder.image_embedder.",
-     "is an image-to-video model of Wan2.1, whose image embeddings this server does not compute; "
-     "use I2V-A14B or TI2V-5B of Wan2.2 for videos from images"},
-    {".to_gate_compress.",
-     "was trained for FastVideo's sparse attention (VSA), which this server does not compute; use "
-     "a checkpoint with full attention, for example FastWan2.2-TI2V-5B-FullAttn-Diffusers"},
-    {".attn_op.local_attn.",
-     "was trained for TurboDiffusion's sparse-linear attention (SLA), which this server does not "
-     "compute; use a checkpoint with full attention, for example rCM's"},
-};
-
 }  // namespace
 
 bool IsDistilledFileName(std::string_view name) { return IsLightX2vName(name) || IsRcmName(name); }
@@ -140,22 +120,6 @@ std::optional<FewStepConfig> RecogniseDistillation(const CheckpointParts& parts,
   if (!found) found = Recognise("rCM", parts, RcmSign, RcmSchedule, problems);
   if (!found) found = Recognise("LightX2V", parts, LightX2vSign, LightX2vSchedule, problems);
   return found;
-}
-
-absl::Status CheckComputable(const CheckpointParts& parts) {
-  for (const Component<TransformerConfig>& transformer : parts.transformers) {
-    for (const TensorFile& file : transformer.files.files) {
-      for (const StoredTensor& tensor : file.tensors) {
-        for (const ForeignPart& part : kForeignParts) {
-          if (absl::StrContains(tensor.name,
-                                absl::string_view(part.name.data(), part.name.size()))) {
-            return Unsupported(file.path, part.what);
-          }
-        }
-      }
-    }
-  }
-  return absl::OkStatus();
 }
 
 }  // namespace wan

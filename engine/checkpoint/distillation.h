@@ -1,5 +1,4 @@
-// Recognises distilled checkpoints from their files, and models that resemble supported ones but
-// compute something else. All functions are thread-safe.
+// Recognises distilled checkpoints from their files. All functions are thread-safe.
 #pragma once
 
 #include <optional>
@@ -28,9 +27,5 @@ bool IsDistilledFileName(std::string_view name);
 //   rCM       by the two dimensions of the patch embedding's weight, which is a linear layer's
 std::optional<FewStepConfig> RecogniseDistillation(const CheckpointParts& parts,
                                                    std::vector<absl::Status>& problems);
-
-// Returns why the transformers cannot be computed, if their tensors show that they have parts which
-// no supported model has; OK otherwise. The message names the model or the method.
-absl::Status CheckComputable(const CheckpointParts& parts);
 
 }  // namespace wan

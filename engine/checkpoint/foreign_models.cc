@@ -12,6 +12,10 @@ namespace {
 constexpr std::string_view kTakeWan = "take the file of TI2V-5B, T2V-A14B or I2V-A14B";
 constexpr std::string_view kTakeUmt5 = "take the UMT5-XXL encoder of Wan";
 constexpr std::string_view kTakeVae = "take the VAE of Wan 2.1 or 2.2";
+constexpr std::string_view kWan21Image =
+    "is an image-to-video model of Wan2.1, whose image embeddings this server does not compute";
+constexpr std::string_view kTakeImageModel =
+    "use I2V-A14B or TI2V-5B of Wan2.2 for videos from images";
 
 // A text that occurs in the name of a tensor of such files, and in none of the supported models.
 struct Mark {
@@ -36,8 +40,15 @@ constexpr Mark kMarks[] = {
     {"casual_audio_encoder.", "is a Wan-S2V model, which takes speech", kTakeWan},
     {"control_adapter.", "is a Wan-Fun model with camera control", kTakeWan},
     {"ref_conv.", "is a Wan-Fun model with control videos", kTakeWan},
-    {"img_emb.", "is an image-to-video model of Wan 2.1", kTakeWan},
-    {"condition_embedder.image_embedder.", "is an image-to-video model of Wan 2.1", kTakeWan},
+    {"img_emb.", kWan21Image, kTakeImageModel},
+    {"condition_embedder.image_embedder.", kWan21Image, kTakeImageModel},
+    {".to_gate_compress.",
+     "was trained for FastVideo's sparse attention (VSA), which this server does not compute",
+     "use a checkpoint with full attention, for example FastWan2.2-TI2V-5B-FullAttn-Diffusers"},
+    {".attn_op.local_attn.",
+     "was trained for TurboDiffusion's sparse-linear attention (SLA), which this server does not "
+     "compute",
+     "use a checkpoint with full attention, for example rCM's"},
     {"txt_in.individual_token_refiner.", "is a model of HunyuanVideo", kTakeWan},
     {"context_embedder.token_refiner.", "is a model of HunyuanVideo", kTakeWan},
     {"double_blocks.", "is a model of FLUX or HunyuanVideo", kTakeWan},

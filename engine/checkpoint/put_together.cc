@@ -23,21 +23,31 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
-// Builds the component `name` from its files, which must hold a component of this kind. `read`
-// makes its config from the files' shapes.
+// The files of one component as they were read once.
+struct ReadPart {
+  explicit ReadPart(const std::string& of) : path(of), files(ReadComponentFiles(of)) {
+    recognised = files.problems.empty() ? RecogniseComponent(path, files)
+                                        : absl::StatusOr<Recognised>(files.problems.front());
+  }
+
+  std::string path;
+  TensorFiles files;
+  absl::StatusOr<Recognised> recognised;
+};
+
+// Builds the component `name` from its part, which must hold a component of this kind. `read` makes
+// its config from the files' shapes.
 template <typename Config, typename Read>
-Component<Config> ReadNamed(std::string_view name, ComponentKind kind, const std::string& path,
-                            Read read) {
-  TensorFiles files = ReadComponentFiles(path);
-  absl::StatusOr<Recognised> recognised = Recognised{kind, Naming::kUpstream};
-  if (files.problems.empty()) recognised = RecogniseComponent(path, files);
+Component<Config> MakeNamed(std::string_view name, ComponentKind kind, ReadPart part, Read read) {
+  const std::string& path = part.path;
+  absl::StatusOr<Recognised> recognised = part.recognised;
   if (recognised.ok() && recognised->kind != kind) {
     recognised = absl::FailedPreconditionError(
         absl::StrCat(path, ": is a ", std::string(NameOf(recognised->kind)), "; must be a ",
                      std::string(NameOf(kind))));
   }
   const Naming naming = recognised.ok() ? recognised->naming : Naming::kUpstream;
-  return Assemble<Config>(std::string(name), path, std::move(files), naming,
+  return Assemble<Config>(std::string(name), path, std::move(part.files), naming,
                           [&](const TensorFiles& tensors, const std::string& where,
                               Problems& problems) -> std::optional<Config> {
                             if (!tensors.problems.empty()) return std::nullopt;
@@ -47,25 +57,25 @@ Component<Config> ReadNamed(std::string_view name, ComponentKind kind, const std
                           });
 }
 
-Component<TransformerConfig> ReadTransformer(std::string_view name, const std::string& path,
+Component<TransformerConfig> MakeTransformer(std::string_view name, ReadPart part,
                                              const std::optional<TransformerConfig>& like) {
-  return ReadNamed<TransformerConfig>(
-      name, ComponentKind::kTransformer, path,
+  return MakeNamed<TransformerConfig>(
+      name, ComponentKind::kTransformer, std::move(part),
       [&](Naming naming, const TensorFiles& files, const std::string& where, Problems& problems) {
         return ReadTransformerShapes(naming, files, where, like, problems);
       });
 }
 
-Component<TextEncoderConfig> ReadTextEncoder(const std::string& path) {
-  return ReadNamed<TextEncoderConfig>(
-      NameOf(ModelComponent::kTextEncoder), ComponentKind::kTextEncoder, path,
+Component<TextEncoderConfig> MakeTextEncoder(ReadPart part) {
+  return MakeNamed<TextEncoderConfig>(
+      NameOf(ModelComponent::kTextEncoder), ComponentKind::kTextEncoder, std::move(part),
       [](Naming, const TensorFiles& files, const std::string& where, Problems& problems) {
         return ReadOriginalTextEncoder(files, where, problems);
       });
 }
 
-Component<VaeConfig> ReadVae(const std::string& path) {
-  return ReadNamed<VaeConfig>(NameOf(ModelComponent::kVae), ComponentKind::kVae, path,
+Component<VaeConfig> MakeVae(ReadPart part) {
+  return MakeNamed<VaeConfig>(NameOf(ModelComponent::kVae), ComponentKind::kVae, std::move(part),
                               ReadVaeShapes);
 }
 
@@ -122,7 +132,7 @@ void ReplaceTransformers(const ModelSource& source, CheckpointParts& parts) {
     const std::string path = source.PathOf(part);
     const std::string_view name = NameOf(TransformerComponent(static_cast<int>(i)));
     if (!path.empty()) {
-      parts.transformers[i] = ReadTransformer(name, path, like);
+      parts.transformers[i] = MakeTransformer(name, ReadPart(path), like);
       // The folder's pipeline says how its own transformers were distilled.
       parts.pipeline_class.clear();
     } else if (parts.transformers[i].name.empty()) {
@@ -192,10 +202,10 @@ void PutTogether(const ModelSource& source, CheckpointParts& parts) {
   parts.text_encoder.name = std::string(NameOf(ModelComponent::kTextEncoder));
   parts.vae.name = std::string(NameOf(ModelComponent::kVae));
   if (const std::string path = source.PathOf(ModelPart::kTextEncoder); !path.empty()) {
-    parts.text_encoder = ReadTextEncoder(path);
+    parts.text_encoder = MakeTextEncoder(ReadPart(path));
   }
   if (const std::string path = source.PathOf(ModelPart::kVae); !path.empty()) {
-    parts.vae = ReadVae(path);
+    parts.vae = MakeVae(ReadPart(path));
   }
   SetFamily(parts);
 }
@@ -210,26 +220,22 @@ CheckpointParts ReadComponentParts(const std::string& path) {
   CheckpointParts parts;
   parts.path = path;
   parts.layout = Layout::kFiles;
-  TensorFiles files = ReadComponentFiles(path);
-  if (!files.problems.empty()) {
-    parts.problems = files.problems;
+  ReadPart part(path);
+  if (!part.recognised.ok()) {
+    parts.problems = part.files.problems;
+    if (parts.problems.empty()) parts.problems.push_back(part.recognised.status());
     return parts;
   }
-  const absl::StatusOr<Recognised> recognised = RecogniseComponent(path, files);
-  if (!recognised.ok()) {
-    parts.problems.push_back(recognised.status());
-    return parts;
-  }
-  switch (recognised->kind) {
+  switch (part.recognised->kind) {
     case ComponentKind::kTransformer:
       parts.transformers.push_back(
-          ReadTransformer(NameOf(ModelComponent::kTransformer), path, std::nullopt));
+          MakeTransformer(NameOf(ModelComponent::kTransformer), std::move(part), std::nullopt));
       break;
     case ComponentKind::kTextEncoder:
-      parts.text_encoder = ReadTextEncoder(path);
+      parts.text_encoder = MakeTextEncoder(std::move(part));
       break;
     case ComponentKind::kVae:
-      parts.vae = ReadVae(path);
+      parts.vae = MakeVae(std::move(part));
       break;
   }
   return parts;

@@ -292,7 +292,7 @@ TEST_F(BrokenCheckpointTest, ForeignFilesAreNamed) {
       {"ti2v-5b/diffusers", "vae/diffusion_pytorch_model.safetensors",
        "<!DOCTYPE html><html>Sign in", "is an HTML page"},
       {"ti2v-5b/diffusers", "vae/diffusion_pytorch_model.safetensors",
-       std::string("GGUF\3\0\0\0", 8), "is a GGUF file"},
+       std::string("GGUF\3\0\0\0", 8), "ends at byte 8, within its header: it was cut"},
       {"ti2v-5b/diffusers", "vae/config.json", "<html>", "is an HTML page"},
       {"ti2v-5b/diffusers", "vae/config.json", "", "is empty (0 bytes)"},
   };

@@ -6,7 +6,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/checkpoint/expected_tensors.h"
 #include "engine/formats/safetensors.h"
@@ -159,6 +163,31 @@ TEST_F(DistillationTest, RcmByItsLinearPatchEmbedding) {
   EXPECT_EQ(few_step->solver, "lcm");
   EXPECT_EQ(few_step->rounding, TimestepRounding::kBFloat16);
   EXPECT_EQ(few_step->recognised, "rCM, by its linear patch embedding");
+
+  // As a part of another folder the file is the same.
+  const std::string part =
+      absl::StrCat(Link("wan2.1-t2v-1.3b/original").string(),
+                   ",transformer=", (path / "rCM_Wan2.1_T2V_1.3B_480p.pt").string());
+  const auto named = Checkpoint::Open(part);
+  ASSERT_TRUE(named.ok()) << named.status();
+  EXPECT_EQ((*named)->transformer_config(), base->transformer_config());
+  EXPECT_EQ((*named)->few_step(), few_step);
+}
+
+// A file of ComfyUI's, in the folder of the model.
+TEST_F(DistillationTest, APrefixOfAllTensorsIsNoMatterInAFolder) {
+  const fs::path path = Link("wan2.1-t2v-1.3b/original");
+  const TensorFile file = ReadSafetensors((path / kWeights).string()).value();
+  std::vector<SafetensorsTensor> tensors;
+  for (const StoredTensor& tensor : file.tensors) {
+    tensors.push_back({absl::StrCat("model.diffusion_model.", tensor.name),
+                       std::string(DTypeName(tensor.dtype)), tensor.shape, tensor.bytes});
+  }
+  ASSERT_TRUE(WriteSafetensors((path / "wan_lightx2v_4step.safetensors").string(), tensors).ok());
+  fs::remove(path / kWeights);
+  const std::optional<FewStepConfig> few_step = FewStepOf(path);
+  ASSERT_TRUE(few_step.has_value());
+  EXPECT_EQ(few_step->recognised, "LightX2V, by the file name wan_lightx2v_4step.safetensors");
 }
 
 TEST_F(DistillationTest, AFileOfTheScheduleComesFirst) {
@@ -192,6 +221,8 @@ TEST_F(DistillationTest, WhatComputesSomethingElseIsNamedAlone) {
        "is an image-to-video model of Wan2.1, whose image embeddings"},
       {"wan2.1-t2v-1.3b/diffusers", "transformer/", "blocks.0.to_gate_compress.bias",
        "was trained for FastVideo's sparse attention (VSA)"},
+      {"wan2.1-t2v-1.3b/original", "", "vace_blocks.0.self_attn.q.bias",
+       "is a VACE model of Wan, which takes control videos"},
       {"t2v-a14b/original", "high_noise_model/",
        "blocks.0.self_attn.attn_op.local_attn.proj_l.bias",
        "was trained for TurboDiffusion's sparse-linear attention (SLA)"},

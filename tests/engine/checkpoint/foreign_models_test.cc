@@ -28,7 +28,7 @@ TEST(ForeignModelsTest, SayWhatTheyAreAndWhatHelps) {
       "or I2V-A14B");
   EXPECT_THAT(NameOf("face_adapter.fuser_blocks.0.k_norm.weight"), HasSubstr("Wan-Animate"));
   EXPECT_THAT(NameOf("casual_audio_encoder.weights"), HasSubstr("Wan-S2V"));
-  EXPECT_THAT(NameOf("img_emb.proj.0.weight"), HasSubstr("image-to-video model of Wan 2.1"));
+  EXPECT_THAT(NameOf("img_emb.proj.0.weight"), HasSubstr("image-to-video model of Wan2.1"));
   EXPECT_THAT(NameOf("double_blocks.0.img_attn.qkv.weight"), HasSubstr("HunyuanVideo"));
   EXPECT_THAT(NameOf("patchify_proj.weight"), HasSubstr("LTX-Video"));
   EXPECT_EQ(NameOf("blocks.0.self_attn.q.lora_down.weight"),

@@ -5,7 +5,11 @@
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
 
+#include "engine/formats/safetensors.h"
+#include "engine/formats/safetensors_writer.h"
 #include "tests/engine/formats/files.h"
 
 namespace wan {
@@ -123,6 +127,37 @@ TEST(CheckpointReportTest, DescribesOneFile) {
   EXPECT_EQ(report["components"][0]["dimensions"]["num_heads"], 2);
   EXPECT_THAT(ReportText(report),
               AllOf(HasSubstr(" Q4_K"), HasSubstr(" Q6_K"), HasSubstr("complete")));
+}
+
+// The transformers library may store the token embedding under both of its names.
+TEST(CheckpointReportTest, ATiedEmbeddingCountsOnce) {
+  const testing::TempFolder folder;
+  const fs::path path = folder / "model";
+  testing::LinkFolder(WAN_CHECKPOINT_DIR "/ti2v-5b/diffusers", path);
+  const Json once = InspectCheckpoint(path.string())["components"][1];
+  const fs::path weights = path / "text_encoder" / "model.safetensors";
+  {
+    const TensorFile file = ReadSafetensors(weights.string()).value();
+    std::vector<SafetensorsTensor> tensors;
+    for (const StoredTensor& tensor : file.tensors) {
+      const std::string dtype(DTypeName(tensor.dtype));
+      tensors.push_back({tensor.name, dtype, tensor.shape, tensor.bytes});
+      if (tensor.name != "shared.weight") continue;
+      tensors.push_back({"encoder.embed_tokens.weight", dtype, tensor.shape, tensor.bytes});
+    }
+    ASSERT_EQ(tensors.size(), file.tensors.size() + 1);
+    const fs::path both = path / "both.safetensors";
+    ASSERT_TRUE(WriteSafetensors(both.string(), tensors).ok());
+    fs::rename(both, weights);
+  }
+  for (const std::string& place : {path.string(), weights.string()}) {
+    const Json report = InspectCheckpoint(place);
+    EXPECT_EQ(report["ok"], true) << report.dump();
+    const Json& twice = report["components"][place == path.string() ? 1 : 0];
+    for (const char* const count : {"tensors", "parameters", "bytes"}) {
+      EXPECT_EQ(twice[count], once[count]) << place << " " << count;
+    }
+  }
 }
 
 TEST(CheckpointReportTest, DescribesNamedParts) {

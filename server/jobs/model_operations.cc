@@ -96,10 +96,16 @@ void ModelOperations::PostLoad(const ModelSpec& spec, const std::vector<int>& gr
 
 absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   Engine& engine = parts_.groups.engine(group);
-  const std::set<std::string> configured = table_.ConfiguredPaths(asked.name);
+  ModelSpec wanted = asked;
+  std::set<std::string> trusted = table_.ConfiguredPaths(asked.name);
+  if (const auto resident = table_.ReplacedPath(asked.name, group); resident.has_value()) {
+    // The model stays what was loaded, wherever links in its path lead by now.
+    wanted.path = *resident;
+    trusted.insert(*resident);
+  }
   parts_.digests.Pause();
   const absl::Cleanup resume = [this] { parts_.digests.Resume(); };
-  const absl::StatusOr<ModelSpec> resolved = parts_.roots.Resolve(asked, configured);
+  const absl::StatusOr<ModelSpec> resolved = parts_.roots.Resolve(wanted, trusted);
   if (!resolved.ok()) return resolved.status();
   const ModelSpec& spec = *resolved;
   const auto sinks = MakeSinks(parts_.sinks, {.model = spec.name, .job = "", .group = group});
@@ -159,6 +165,10 @@ void ModelOperations::FinishLoad(const std::string& name, int group, const absl:
                      end.kept ? ", and keeps the LoRAs that it had" : "", ": ", status.message()));
     for (StateListener* listener : parts_.listeners) listener->OnProblem(problem);
   }
+  if (end.stranded) {
+    CallEngine([&] { return parts_.groups.engine(group).UnloadModel(name); }).IgnoreError();
+  }
+  PostLoad(end.undo, end.undo_groups);
   for (const Done& done : end.waiters) Tell(done, end.outcome, end.model);
   LoadInterrupted(name);
 }

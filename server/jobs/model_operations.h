@@ -69,9 +69,10 @@ class ModelOperations {
   // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is already
   // loaded with the same path and LoRAs, only the groups that lack it load it; if it is being
   // loaded with these, `done` waits for that load. If it is loaded with the same path and other
-  // LoRAs, only its LoRAs are replaced; if the engine refuses their files, the model stays READY
-  // with the old ones, and only the call and its operation have the error. If LoRAs are only added,
-  // the model stays READY all the time, and jobs may need it. `edits` changes the known LoRAs.
+  // LoRAs, only its LoRAs are replaced, even if links in the path lead elsewhere by now; if the
+  // engine of any group refuses their files, the model stays READY with the old ones in all groups,
+  // and only the call and its operation have the error. If LoRAs are only added, the model stays
+  // READY all the time, and jobs may need it. `edits` changes the known LoRAs.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
   // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if jobs

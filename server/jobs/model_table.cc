@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -178,7 +179,7 @@ ModelTable::Answer ModelTable::BeginLoad(const LoadCall& call, const Done& done,
   Entry& entry = EntryOf(spec.name);
   const bool same = entry.path == spec.path && entry.loras == spec.loras;
   if (entry.loading > 0) {
-    if (!same) {
+    if (!same || entry.undoing.has_value()) {
       return ModelRefusedError(
           kReasonModelLoading,
           absl::StrCat("model '", spec.name, "' is being loaded from ", entry.path, " with ",
@@ -212,17 +213,28 @@ ModelTable::Answer ModelTable::BeginLoad(const LoadCall& call, const Done& done,
 
 void ModelTable::EnterLoad(const std::string& name, Entry& entry, const std::vector<int>& groups) {
   entry.load_error = absl::OkStatus();
-  entry.loaded = 0;
   entry.interrupted = false;
   entry.loading = static_cast<int>(groups.size());
   entry.load_operation = BeginOperation(name, entry, wan::v1::ModelOperation::KIND_LOAD);
+  for (Place& place : entry.places) place.loaded = place.kept = false;
   for (const int group : groups) {
-    Place& place = PlaceIn(entry, group);
-    place.kept = false;
+    const Place& place = PlaceIn(entry, group);
     if (entry.adding && place.state == wan::v1::MODEL_STATE_READY) continue;
     SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
   }
   Refresh(name, entry);
+}
+
+std::optional<std::string> ModelTable::ReplacedPath(const std::string& name, int group) const {
+  {
+    absl::MutexLock lock(&mutex_);
+    const auto found = entries_.find(name);
+    if (found == entries_.end() || !found->second.replacing) return std::nullopt;
+  }
+  for (const ModelDescription& model : groups_.engine(group).Models()) {
+    if (model.name == name) return model.path;
+  }
+  return std::nullopt;
 }
 
 std::optional<ModelSpec> ModelTable::TakeInterrupted(const std::string& name) {
@@ -245,7 +257,7 @@ void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
                              const absl::Status& status) {
   Place& place = PlaceIn(entry, group);
   // If the engine refuses the new LoRAs, it keeps the model with its former ones.
-  if (entry.replacing && !status.ok() && !IsDeviceLost(status)) {
+  if (entry.replacing && !entry.undoing.has_value() && !status.ok() && !IsDeviceLost(status)) {
     const std::vector<ModelDescription> resident = groups_.engine(group).Models();
     place.kept = std::any_of(resident.begin(), resident.end(),
                              [&](const ModelDescription& model) { return model.name == name; });
@@ -259,21 +271,39 @@ void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
   } else {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
   }
-  entry.loaded += status.ok() ? 1 : 0;
+  place.loaded = status.ok();
   CountLoad(place, status);
   entry.load_error.Update(status);
 }
 
+std::vector<int> ModelTable::BeginUndo(Entry& entry) {
+  const bool kept = std::any_of(entry.places.begin(), entry.places.end(),
+                                [](const Place& place) { return place.kept; });
+  std::vector<int> changed;
+  for (int group = 0; group < groups_.size(); ++group) {
+    if (kept && PlaceIn(entry, group).loaded) changed.push_back(group);
+  }
+  if (changed.empty()) return {};
+  entry.undoing = entry.load_error;
+  entry.path = entry.sound->path;
+  entry.loras = entry.sound->loras;
+  entry.loading = static_cast<int>(changed.size());
+  for (Place& place : entry.places) place.kept = false;
+  if (entry.adding) return changed;
+  for (const int group : changed) {
+    SetPlace(entry, group, wan::v1::MODEL_STATE_LOADING, absl::OkStatus());
+  }
+  return changed;
+}
+
 absl::Status ModelTable::SettleLoad(const std::string& name, Entry& entry) {
+  const bool loaded = std::any_of(entry.places.begin(), entry.places.end(),
+                                  [](const Place& place) { return place.loaded; });
   absl::Status outcome;
-  if (entry.loaded > 0) {
+  if (entry.undoing.has_value()) {
+    outcome = *std::exchange(entry.undoing, std::nullopt);
+  } else if (loaded) {
     entry.sound = ModelSpec{name, entry.path, entry.loras};
-    // The other groups now have the new LoRAs. A group that kept the former ones would run jobs
-    // with LoRAs that the model does not show, so the model becomes FAILED there.
-    for (int group = 0; group < groups_.size(); ++group) {
-      if (!PlaceIn(entry, group).kept) continue;
-      SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, entry.load_error);
-    }
   } else {
     if (entry.replacing || ReadyPlaces(name, entry).empty()) outcome = entry.load_error;
     if (entry.sound.has_value()) {
@@ -293,7 +323,13 @@ ModelTable::LoadEnd ModelTable::EndLoad(const std::string& name, int group,
   if (status.ok()) entry.load_time = taken;
   SettlePlace(name, entry, group, status);
   end.kept = PlaceIn(entry, group).kept;
+  end.stranded =
+      entry.undoing.has_value() && PlaceIn(entry, group).state == wan::v1::MODEL_STATE_FAILED;
   if (--entry.loading == 0) {
+    end.undo_groups = BeginUndo(entry);
+    end.undo = {name, entry.path, entry.loras};
+  }
+  if (entry.loading == 0) {
     end.waiters.swap(entry.load_waiters);
     end.outcome = SettleLoad(name, entry);
   }

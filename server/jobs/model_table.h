@@ -119,6 +119,13 @@ class ModelTable {
     absl::Status outcome;       // the outcome of the load in all groups
     wan::v1::Model model;
     bool kept = false;  // whether the load failed and the group kept the model that it had
+    // Whether the group could not take its new LoRAs off again, so that its engine must free the
+    // model.
+    bool stranded = false;
+    // The groups that must load `undo` now, because another group kept its former LoRAs. EndLoad
+    // must be called for each of them once more.
+    std::vector<int> undo_groups;
+    ModelSpec undo;
   };
 
   // Returns the paths with which Add was called for the model.
@@ -136,6 +143,9 @@ class ModelTable {
   // LoRAs, fills in those of the running load, or else those of the model, and applies the edits;
   // adds the LoRAs of the folders; makes the paths of the spec absolute.
   Answer BeginLoad(const LoadCall& call, const Done& done, std::vector<int>* begin);
+  // Returns the path with which the group's engine has a model that is being given other LoRAs;
+  // nothing if the running load reads the model in this group.
+  std::optional<std::string> ReplacedPath(const std::string& name, int group) const;
   // Begins to load a model that the group lacks, if MayLoadMissing still holds.
   std::optional<ModelSpec> BeginMissing(const std::string& name, int group);
   // If the model's latest load was interrupted and the model is not being loaded, returns its spec;
@@ -168,7 +178,8 @@ class ModelTable {
     std::optional<wan::v1::StageReport> load_report;  // the report of the last successful load
     // Number of loads that failed since the last successful one.
     int failed_loads = 0;
-    bool kept = false;  // a load with other LoRAs failed, and the group kept the former ones
+    bool loaded = false;  // whether the current load has succeeded here
+    bool kept = false;    // a load with other LoRAs failed, and the group kept the former ones
     absl::Time retry = absl::InfinitePast();  // earliest time, on the steady clock, of the next try
                                               // of BeginMissing
   };
@@ -182,10 +193,12 @@ class ModelTable {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     absl::Status error;
     int loading = 0;         // number of groups in which the current load has not ended
-    int loaded = 0;          // number of groups in which the current load has succeeded
     bool replacing = false;  // whether the current load gives a loaded model other LoRAs
     // Whether that load only adds LoRAs: meanwhile the model stays READY, and jobs may need it.
     bool adding = false;
+    // The error for which the current load takes the new LoRAs off the groups that have got them,
+    // so that all groups have the same ones.
+    std::optional<absl::Status> undoing;
     // The spec of the last successful load; before the first, the argument of Add.
     std::optional<ModelSpec> sound;
     bool interrupted = false;  // whether a drain or stop has ended the latest load
@@ -238,7 +251,10 @@ class ModelTable {
   // Sets a group's place when its load has ended with `status`.
   void SettlePlace(const std::string& name, Entry& entry, int group, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call it when all groups have ended a load. Returns the outcome of the load.
+  // Call it when all groups have ended a load. If some groups have got other LoRAs and one has kept
+  // the former ones, makes these the model's again, and returns the groups that must load them.
+  std::vector<int> BeginUndo(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Call it when all groups have ended a load and nothing is undone. Returns the load's outcome.
   absl::Status SettleLoad(const std::string& name, Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Call it when the model was unloaded or could not be loaded: puts it into `idle_`.

@@ -1,10 +1,9 @@
 // The life of models, through the service that owns their table.
 #include <filesystem>
-#include <memory>
+#include <fstream>
 #include <string>
 #include <vector>
 
-#include "absl/synchronization/notification.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -12,6 +11,7 @@
 #include "server/conversion/errors.h"
 #include "server/jobs/model_operations.h"
 #include "server/jobs/model_spec.h"
+#include "tests/server/jobs/model_answer.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -27,29 +27,6 @@ using wan::v1::MODEL_STATE_UNLOADED;
 
 constexpr char kPath[] = "synthetic:ti2v-5b";
 
-// The answer to a call with a `done`, waited for when it is read.
-class Answer {
- public:
-  ModelOperations::Done Take() {
-    return [shared = shared_](absl::StatusOr<wan::v1::Model> model) {
-      shared->model = std::move(model);
-      shared->done.Notify();
-    };
-  }
-  absl::StatusOr<wan::v1::Model> Wait() {
-    shared_->done.WaitForNotification();
-    return shared_->model;
-  }
-  bool there() const { return shared_->done.HasBeenNotified(); }
-
- private:
-  struct Shared {
-    absl::Notification done;
-    absl::StatusOr<wan::v1::Model> model;
-  };
-  const std::shared_ptr<Shared> shared_ = std::make_shared<Shared>();
-};
-
 class ModelsTest : public ServiceTest {
  protected:
   ModelsTest() { Open(/*load=*/false); }
@@ -58,17 +35,17 @@ class ModelsTest : public ServiceTest {
   ModelOperations& model_operations() { return service_->model_operations(); }
 
   absl::StatusOr<wan::v1::Model> Load(const std::string& name, const std::string& path = kPath) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Load({name, path}, answer.Take());
     return answer.Wait();
   }
   absl::StatusOr<wan::v1::Model> Unload(const std::string& name) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Unload(name, answer.Take());
     return answer.Wait();
   }
   absl::StatusOr<wan::v1::Model> Warmup(const std::string& name, std::vector<VideoShape> shapes) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Warmup(name, std::move(shapes), answer.Take());
     return answer.Wait();
   }
@@ -117,7 +94,7 @@ TEST_F(ModelsTest, LoadingWhatIsLoadedDoesNothing) {
 
 TEST_F(ModelsTest, LorasBelongToWhatIsLoaded) {
   const auto load = [&](const std::string& path, std::vector<LoraSource> loras) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Load({"m", path, std::move(loras)}, answer.Take());
     return answer.Wait().status();
   };
@@ -167,8 +144,8 @@ TEST_F(ModelsTest, LorasAndPathsHaveLimits) {
 
 TEST_F(ModelsTest, LoadsOnTheirWayAreWaitedFor) {
   engine_->Hold("Model_Initialization");
-  Answer first;
-  Answer second;
+  ModelAnswer first;
+  ModelAnswer second;
   model_operations().Load({"m", kPath}, first.Take());
   engine_->AwaitHeld("Model_Initialization");
   model_operations().Load({"m", ""}, second.Take());
@@ -238,7 +215,7 @@ TEST_F(ModelsTest, ANameThatWasNeverLoadedLeavesNoEntry) {
 
 TEST_F(ModelsTest, ALoadedModelGetsOtherLoras) {
   const auto load = [&](std::vector<LoraSource> loras) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Load({"m", kPath, std::move(loras)}, answer.Take());
     return answer.Wait();
   };
@@ -278,17 +255,17 @@ TEST_F(ModelsTest, LorasAreAddedWhileJobsNeedTheModel) {
   const LoraSource style = {"style", std::nullopt, "/style"};
   const LoraSource light = {"light", std::nullopt, "/light"};
   const auto edit = [&](const LoraEdits& edits) {
-    Answer answer;
+    ModelAnswer answer;
     model_operations().Load({"m", ""}, answer.Take(), edits);
     return answer;
   };
-  Answer loaded;
+  ModelAnswer loaded;
   model_operations().Load({"m", kPath, {style}}, loaded.Take());
   ASSERT_TRUE(loaded.Wait().ok());
   engine_->Hold("T5_Encoding");
   const std::string running = Create();
   engine_->AwaitHeld("T5_Encoding");
-  Answer added = edit({{light}, {}});
+  ModelAnswer added = edit({{light}, {}});
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_READY);
   const std::string waiting = Create();
   EXPECT_FALSE(added.there());
@@ -305,11 +282,44 @@ TEST_F(ModelsTest, LorasAreAddedWhileJobsNeedTheModel) {
   EXPECT_EQ(unknown[0].field, "removed_loras[0]");
 }
 
+// Somebody has linked the path to other weights since. They are not what jobs were planned for.
+TEST_F(ModelsTest, OtherLorasLeaveTheModelWhereverItsPathLeadsSince) {
+  const std::filesystem::path roots = folder_.path() / "roots";
+  for (const char* const version : {"one", "two"}) {
+    std::filesystem::create_directories(roots / version);
+  }
+  std::ofstream(roots / "style") << "a LoRA";
+  const std::filesystem::path link = roots / "current";
+  std::filesystem::create_directory_symlink("one", link);
+  Close();
+  options_.model_roots = ModelRoots({roots.string()});
+  Open(/*load=*/false);
+  ASSERT_TRUE(Load("m", link).ok());
+  const std::string one = engine_->Loaded().back().path;
+  EXPECT_THAT(one, testing::EndsWith("/one"));
+  const auto add = [&](const std::string& name) {
+    ModelAnswer answer;
+    model_operations().Load({"m", ""}, answer.Take(),
+                            {{{name, std::nullopt, roots / "style"}}, {}});
+    return answer.Wait().status();
+  };
+  std::filesystem::remove(link);
+  EXPECT_TRUE(add("first").ok()) << "the folder need not even be there";
+  EXPECT_EQ(engine_->Loaded().back().path, one);
+  std::filesystem::create_directory_symlink("two", link);
+  EXPECT_TRUE(add("second").ok());
+  EXPECT_EQ(engine_->Loaded().back().path, one);
+  EXPECT_THAT(engine_->Loaded().back().loras, testing::SizeIs(2));
+  ASSERT_TRUE(Unload("m").ok());
+  ASSERT_TRUE(Load("m", link).ok());
+  EXPECT_THAT(engine_->Loaded().back().path, testing::EndsWith("/two"));
+}
+
 // What replaces it cannot be warmed up: then there is no model any more, and that is shown.
 TEST_F(ModelsTest, AReplacementThatCannotRunLeavesNoModel) {
   ASSERT_TRUE(Load("m").ok());
   engine_->FailAt("Warmup", absl::ResourceExhaustedError("out of memory"));
-  Answer answer;
+  ModelAnswer answer;
   model_operations().Load({"m", kPath, {{"style", std::nullopt, "/style"}}}, answer.Take());
   EXPECT_EQ(answer.Wait().status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(models().Get("m")->state(), MODEL_STATE_FAILED);
@@ -413,7 +423,7 @@ TEST_F(ModelsTest, WarmupRunsBetweenJobsAndAddsShapes) {
   const std::string running = Create();
   engine_->AwaitHeld("T5_Encoding");
   const std::string waiting = Create();
-  Answer answer;
+  ModelAnswer answer;
   model_operations().Warmup("m", {{64, 64, 9}}, answer.Take());
   EXPECT_FALSE(answer.there());
   engine_->Hold("TI2V_Preprocess");
@@ -433,8 +443,8 @@ TEST_F(ModelsTest, StoppingServerDropsTasks) {
   engine_->Hold("T5_Encoding");
   Create();
   engine_->AwaitHeld("T5_Encoding");
-  Answer load;
-  Answer warmup;
+  ModelAnswer load;
+  ModelAnswer warmup;
   model_operations().Load({"n", kPath}, load.Take());
   model_operations().Warmup("m", {}, warmup.Take());
   service_->Stop(StopMode::kRequeue, absl::ZeroDuration());

@@ -83,16 +83,22 @@ class SyntheticWeights final : public NamedTensors {
   const uint64_t seed_;
 };
 
-StoredTensors IndexByName(const TensorFiles& files, Naming naming) {
+// Adds a problem for each name that several tensors have, because a prefix or a program's own name
+// was replaced.
+StoredTensors IndexByName(const TensorFiles& files, Naming naming,
+                          std::vector<absl::Status>& problems) {
   StoredTensors stored;
   for (const TensorFile& file : files.files) {
     for (const StoredTensor& tensor : file.tensors) {
-      stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor});
+      const bool is_new =
+          stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor}).second;
+      if (is_new) continue;
+      problems.push_back(Damaged(file.path, absl::StrCat("has tensor ", Printable(tensor.name),
+                                                         " under two names; must have it once")));
     }
   }
   if (naming == Naming::kDiffusers) {
-    // The encoder of transformers has two names for the token embedding; a file may contain one or
-    // both.
+    // The name that the token embedding also has in the transformers library.
     if (auto tied = stored.extract("encoder.embed_tokens.weight"); !tied.empty()) {
       tied.key() = "shared.weight";
       stored.insert(std::move(tied));
@@ -139,7 +145,7 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems) {
-  StoredTensors stored = IndexByName(files, naming);
+  StoredTensors stored = IndexByName(files, naming, problems);
   const bool scaled = TakeMarks(stored);
   std::vector<TensorInfo> tensors;
   FileWeights::Contents contents;

@@ -106,6 +106,12 @@ TEST_F(WeightTablesTest, EveryProblemIsReported) {
   EXPECT_THAT(Texts(), ElementsAre("w.bin: tensor a has shape [1, 1], expected [1]"));
 }
 
+// Else it would depend on the order of the file which of them is the model's.
+TEST_F(WeightTablesTest, ATensorUnderTwoNamesIsRefused) {
+  Make({Stored("a", 4), Stored("b"), Stored("a", 8)});
+  EXPECT_THAT(Texts(), ElementsAre("w.bin: has tensor a under two names; must have it once"));
+}
+
 TEST_F(WeightTablesTest, TheTokenTableHasTwoNamesInDiffusers) {
   const auto tied =
       Make({Stored("x"), Stored("encoder.embed_tokens.weight", 12)}, Naming::kDiffusers);

@@ -1,6 +1,7 @@
 // Checkpoint files, as the operator's disk may hold them.
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstddef>
 #include <cstdint>
@@ -9,9 +10,13 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "engine/checkpoint/expected_tensors.h"
+#include "engine/checkpoint/weight_source.h"
+#include "engine/checkpoint/weight_tables.h"
 #include "engine/formats/dtype.h"
 #include "engine/formats/gguf.h"
 #include "engine/formats/json_text.h"
@@ -119,6 +124,36 @@ void FuzzGguf(FuzzInput input) {
   const absl::StatusOr<TensorFile> read = ReadGguf(file.path());
   RequireCode(read.status(), {kOk, kDataLoss, kUnimplemented});
   if (read.ok()) ReadTensors(*read);
+}
+
+// A component's file with matrices in 8 bits, their scales and the marks of programs.
+void FuzzScaledWeights(FuzzInput input) {
+  const MemoryFile file(input);
+  absl::StatusOr<TensorFile> read = ReadSafetensors(file.path());
+  RequireCode(read.status(), {kOk, kDataLoss});
+  if (!read.ok()) return;
+  std::vector<TensorSpec> specs;  // of a model that has just these weights
+  for (const StoredTensor& tensor : read->tensors) {
+    if (!tensor.name.ends_with(".weight") && !tensor.name.ends_with(".bias")) continue;
+    specs.push_back({.name = tensor.name, .diffusers_name = tensor.name, .shape = tensor.shape});
+  }
+  TensorFiles files;
+  files.files.push_back(*std::move(read));
+  std::vector<absl::Status> problems;
+  const auto weights = MakeFileWeights(files, specs, Naming::kUpstream, file.path(), problems);
+  for (const absl::Status& problem : problems) RequireCode(problem, {kDataLoss, kUnimplemented});
+  for (const TensorInfo& info : weights->Tensors()) {
+    const absl::StatusOr<TensorBytes> bytes = weights->Read(info);
+    RequireCode(bytes.status(), {kOk});
+    Require(bytes->size() == info.bytes, "a tensor has the bytes that its description states");
+    std::vector<std::byte> whole(info.bytes);
+    RequireCode(bytes->Read(0, whole), {kOk});
+    const size_t begin = whole.size() / 3;
+    std::vector<std::byte> part(whole.size() - begin);
+    RequireCode(bytes->Part(begin, part.size()).Read(0, part), {kOk});
+    Require(std::equal(part.begin(), part.end(), whole.begin() + static_cast<ptrdiff_t>(begin)),
+            "a part of a tensor's bytes is the same alone");
+  }
 }
 
 void FuzzPickle(FuzzInput input) {

@@ -28,6 +28,7 @@ std::span<const FuzzTarget> FuzzTargets() {
       {"safetensors", FuzzSafetensors},
       {"safetensors_index", FuzzSafetensorsIndex},
       {"savepoint", FuzzSavepoint},
+      {"scaled_weights", FuzzScaledWeights},
       {"store", FuzzStore},
       {"token_file", FuzzTokenFile},
       {"torch_archive", FuzzTorchArchive},

@@ -26,9 +26,9 @@ struct FuzzTarget {
 std::span<const FuzzTarget> FuzzTargets();
 
 // The targets, by who writes what they read. A checkpoint's publisher: Safetensors,
-// SafetensorsIndex, TorchArchive, Pickle, Json. Callers: Image, Exif, Prompt, Request, JobFilter,
-// PageToken, HttpForm, Http2. The server itself: Store (a row of the database: a job, an event, a
-// report), Savepoint. The operator: Config, TokenFile.
+// SafetensorsIndex, ScaledWeights, Gguf, TorchArchive, Pickle, Json. Callers: Image, Exif, Prompt,
+// Request, JobFilter, PageToken, HttpForm, Http2. The server itself: Store (a row of the database:
+// a job, an event, a report), Savepoint. The operator: Config, TokenFile.
 void FuzzConfig(FuzzInput input);
 void FuzzExif(FuzzInput input);
 void FuzzGguf(FuzzInput input);
@@ -44,6 +44,7 @@ void FuzzRequest(FuzzInput input);
 void FuzzSafetensors(FuzzInput input);
 void FuzzSafetensorsIndex(FuzzInput input);
 void FuzzSavepoint(FuzzInput input);
+void FuzzScaledWeights(FuzzInput input);
 void FuzzStore(FuzzInput input);
 void FuzzTokenFile(FuzzInput input);
 void FuzzTorchArchive(FuzzInput input);

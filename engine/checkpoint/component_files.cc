@@ -163,8 +163,12 @@ absl::StatusOr<TensorFile> ReadByContent(const std::string& path) {
   if (!beginning.ok()) return beginning.status();
   const std::string_view text(reinterpret_cast<const char*>(beginning->data()), beginning->size());
   if (text.starts_with("GGUF")) return ReadGguf(path);
-  const bool is_torch = path.ends_with(".pth") || path.ends_with(".pt");
-  if (is_torch || text.starts_with("PK\x03\x04")) return ReadTorchArchive(path);
+  if (text.starts_with("PK\x03\x04")) return ReadTorchArchive(path);
+  // A damaged archive is still called one; the header of safetensors follows its length.
+  const bool is_named_torch = path.ends_with(".pth") || path.ends_with(".pt");
+  constexpr size_t kHeaderAt = 8;
+  const bool has_header = text.size() > kHeaderAt && text[kHeaderAt] == '{';
+  if (is_named_torch && !has_header) return ReadTorchArchive(path);
   return ReadSafetensors(path);
 }
 

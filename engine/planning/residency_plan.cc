@@ -176,6 +176,7 @@ class Sums {
     if (job_.image != ImageRole::kNone) {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
     }
+    uint64_t reading = job_.latents_reading_bytes;  // by the first expert that works
     for (size_t expert = 1; expert < vae; ++expert) {
       if (job_.expert_steps[expert - 1] == 0) {
         choice.steps.emplace_back();  // the expert does not work
@@ -191,7 +192,7 @@ class Sums {
         const StageMemory preview = Stage(in_use, activations.preview, vae);
         if (preview.total() > step.total()) step = preview;
       }
-      step.host += SavepointBytes(job_) + job_.latents_reading_bytes;
+      step.host += SavepointBytes(job_) + std::exchange(reading, 0);
       choice.steps.push_back(step);
     }
     if (job_.decodes) {

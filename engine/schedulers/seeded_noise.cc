@@ -18,8 +18,9 @@ at::Tensor NoiseDraws::Draw(at::IntArrayRef shape, int index) {
   if (index < made_) Begin();
   const at::TensorOptions options = at::TensorOptions().device(device_).dtype(at::kFloat);
   for (; made_ < index; ++made_) at::randn(shape, generator_, options);
+  at::Tensor noise = at::randn(shape, generator_, options);
   ++made_;
-  return at::randn(shape, generator_, options);
+  return noise;
 }
 
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device) {

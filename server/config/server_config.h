@@ -142,7 +142,7 @@ struct ServerConfig {
   // 75.
   double device_lost_grace_seconds = 10;
   LogLevel log_level = LogLevel::kInfo;
-  LogFormat log_format = LogFormat::kJson;
+  LogFormat log_format = LogFormat::kAuto;
 };
 
 // Returns the device groups that the settings define, at least one.

@@ -256,9 +256,11 @@ std::vector<Setting> JobSettings() {
                                          {"info", LogLevel::kInfo},
                                          {"warning", LogLevel::kWarning},
                                          {"error", LogLevel::kError}})),
-      Reloading(ChoiceSetting<LogFormat>("log_format", "json|text", "format of the log's lines",
-                                         Setting::Form::kText, &C::log_format,
-                                         {{"json", LogFormat::kJson}, {"text", LogFormat::kText}})),
+      Reloading(ChoiceSetting<LogFormat>(
+          "log_format", "auto|json|text",
+          "format of the log's lines; auto: text on a terminal, otherwise json",
+          Setting::Form::kText, &C::log_format,
+          {{"auto", LogFormat::kAuto}, {"json", LogFormat::kJson}, {"text", LogFormat::kText}})),
   };
 }
 

@@ -64,14 +64,19 @@ std::string TextLine(const std::string& time, LogLevel level, std::string_view m
   return line + '\n';
 }
 
+LogFormat Chosen(LogFormat format) {
+  if (format != LogFormat::kAuto) return format;
+  return isatty(STDERR_FILENO) != 0 ? LogFormat::kText : LogFormat::kJson;
+}
+
 }  // namespace
 
 Logger::Logger(LogLevel level, LogFormat format, const Clock& clock, Writer writer)
-    : level_(level), format_(format), clock_(clock), writer_(std::move(writer)) {}
+    : level_(level), format_(Chosen(format)), clock_(clock), writer_(std::move(writer)) {}
 
 Logger::Logger(LogLevel level, LogFormat format, const Clock& clock,
                std::unique_ptr<LineQueue> queue)
-    : level_(level), format_(format), clock_(clock), queue_(std::move(queue)) {
+    : level_(level), format_(Chosen(format)), clock_(clock), queue_(std::move(queue)) {
   queue_->Start([this](int64_t dropped) {
     return LineOf(LogLevel::kWarning, "log lines were dropped", {{"count", dropped}});
   });
@@ -95,6 +100,8 @@ void Logger::Log(LogLevel level, std::string_view message, std::initializer_list
   absl::MutexLock lock(&mutex_);
   writer_(line);
 }
+
+void Logger::SetFormat(LogFormat format) { format_ = Chosen(format); }
 
 void Logger::Flush(absl::Duration most) {
   if (queue_ != nullptr) queue_->Flush(most);

@@ -19,7 +19,8 @@
 namespace wan::server {
 
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
-enum class LogFormat { kJson, kText };
+// kAuto is kText if standard error is a terminal, otherwise kJson.
+enum class LogFormat { kAuto, kJson, kText };
 
 // A named value in a log entry. In a text, bytes that are not valid UTF-8 are replaced.
 struct LogField {
@@ -73,14 +74,14 @@ class Logger {
 
   // SetLevel and SetFormat take effect with the next entry. Any thread may call them.
   void SetLevel(LogLevel level) { level_ = level; }
-  void SetFormat(LogFormat format) { format_ = format; }
+  void SetFormat(LogFormat format);
 
  private:
   std::string LineOf(LogLevel level, std::string_view message,
                      std::initializer_list<LogField> fields) const;
 
   std::atomic<LogLevel> level_;
-  std::atomic<LogFormat> format_;
+  std::atomic<LogFormat> format_;  // never kAuto
   const Clock& clock_;
   const Writer writer_;                     // null if the logger has a queue
   absl::Mutex mutex_;                       // lets only one thread at a time call the writer

@@ -302,7 +302,7 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"shutdown_grace_seconds: nan", "must be a number of seconds"},
       {"shutdown_grace_seconds: 2d", "shutdown_grace_seconds is '2d'"},
       {"log_level: trace", "log_level is 'trace'; must be debug, info, warning or error"},
-      {"log_format: xml", "log_format is 'xml'; must be json or text"},
+      {"log_format: xml", "log_format is 'xml'; must be auto, json or text"},
       {"log_level: info\nlog_level: debug", "wan.yaml:2: log_level is set twice"},
       {"- listen", "wan.yaml:1: the file is a list; must be a mapping of settings"},
       {"listen", "wan.yaml:1: the file is 'listen'; must be a mapping"},

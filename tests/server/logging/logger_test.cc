@@ -1,8 +1,11 @@
 #include "server/logging/logger.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -55,6 +58,46 @@ TEST_F(LoggerTest, TextIsOneLineToo) {
   Logger logger(LogLevel::kInfo, LogFormat::kText, clock_, Writer());
   logger.Log(LogLevel::kInfo, "two\nlines", {{"path", "/a b"}, {"n", 3}});
   EXPECT_THAT(lines_, ElementsAre("2026-01-01T00:00:00.000Z INFO two\\nlines path=\"/a b\" n=3\n"));
+}
+
+// Makes standard error another descriptor, which it closes, as long as this object lives.
+class StandardErrorIs {
+ public:
+  explicit StandardErrorIs(int descriptor) : before_(dup(STDERR_FILENO)) {
+    EXPECT_GE(descriptor, 0);
+    dup2(descriptor, STDERR_FILENO);
+    close(descriptor);
+  }
+  StandardErrorIs(const StandardErrorIs&) = delete;
+  StandardErrorIs& operator=(const StandardErrorIs&) = delete;
+  ~StandardErrorIs() {
+    dup2(before_, STDERR_FILENO);
+    close(before_);
+  }
+
+ private:
+  const int before_;
+};
+
+TEST_F(LoggerTest, WritesTextToATerminalAndJsonElsewhere) {
+  Logger logger(LogLevel::kInfo, LogFormat::kJson, clock_, Writer());
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  ASSERT_EQ(grantpt(terminal), 0);
+  ASSERT_EQ(unlockpt(terminal), 0);
+  {
+    const StandardErrorIs standard_error(open(ptsname(terminal), O_RDWR | O_NOCTTY));
+    logger.SetFormat(LogFormat::kAuto);
+    logger.Log(LogLevel::kInfo, "a person reads it");
+    Logger(LogLevel::kInfo, LogFormat::kJson, clock_, Writer()).Log(LogLevel::kInfo, "asked for");
+  }
+  {
+    const StandardErrorIs standard_error(open("/dev/null", O_WRONLY));
+    Logger(LogLevel::kInfo, LogFormat::kAuto, clock_, Writer()).Log(LogLevel::kInfo, "a program");
+  }
+  close(terminal);
+  EXPECT_THAT(lines_, ElementsAre("2026-01-01T00:00:00.000Z INFO a person reads it\n",
+                                  HasSubstr("\"message\":\"asked for\""),
+                                  HasSubstr("\"message\":\"a program\"")));
 }
 
 TEST_F(LoggerTest, EntriesBelowTheLevelAreDropped) {

@@ -10,6 +10,7 @@
 #include "absl/strings/str_join.h"
 #include "client/reports/bottlenecks.h"
 #include "client/reports/comparison.h"
+#include "client/reports/published.h"
 #include "client/reports/sections.h"
 #include "client/reports/step_changes.h"
 #include "client/reports/verdict.h"
@@ -137,7 +138,7 @@ Section Analysis(const Run& run, const Ceilings* ceilings, const std::vector<Run
 
 // The part of a row that tables of single runs and of cases share.
 struct Figures {
-  Cell frames, steps, step_seconds, peak, process, sm, load;
+  Cell frames, steps, step_seconds, peak, process, sm, tensor, load;
 };
 
 Figures FiguresOf(const JobReport& report) {
@@ -151,6 +152,7 @@ Figures FiguresOf(const JobReport& report) {
   figures.peak = CellOf(PeakBytes(report), 2, 1 / kGibibyte);
   figures.process = CellOf(ProcessPeak(report), 2, 1 / kGibibyte);
   figures.sm = CellOf(MeanSmActivity(report), 1);
+  figures.tensor = CellOf(MeanTensorActivity(report), 1);
   figures.load = CellOf(TotalLoad(report), 0);
   return figures;
 }
@@ -173,9 +175,11 @@ Table CaseTable(const std::vector<Run>& runs) {
                    {"Runs", "runs"},
                    {"Time(s)", "seconds"},
                    {"Cold(s)", "cold_seconds"},
+                   {"Published(s)", "published_seconds"},
                    {"s/step", "step_seconds"},
                    {"Mem(GiB)", "gpu_memory_gib"},
                    {"SM(%)", "sm_percent"},
+                   {"Tensor(%)", "tensor_percent"},
                    {"Load", "load"}};
   const bool one_model = std::all_of(runs.begin(), runs.end(), [&runs](const Run& run) {
     return run.report.model() == runs.front().report.model();
@@ -195,8 +199,8 @@ Table CaseTable(const std::vector<Run>& runs) {
           {run->variant.empty() ? run->name : absl::StrCat(run->name, " (", run->variant, ")"),
            one_model ? Cell() : TextCell(report.model()), TextCell(Resolution(report)),
            figures.frames, figures.steps, TextCell(Offload(report)), RunsText(measured),
-           Number{measured.median(), 2}, cold, figures.step_seconds, figures.peak, figures.sm,
-           figures.load});
+           Number{measured.median(), 2}, cold, TextCell(PublishedSeconds(*run)),
+           figures.step_seconds, figures.peak, figures.sm, figures.tensor, figures.load});
     }
   }
   DropEmptyColumns(table);
@@ -206,8 +210,9 @@ Table CaseTable(const std::vector<Run>& runs) {
   if (Shows(table, "cold_seconds")) {
     table.note += " Cold adds the loading of the model, which happened before.";
   }
+  if (Shows(table, "published_seconds")) absl::StrAppend(&table.note, " ", kPublishedNote);
   table.note += " The other figures are those of the median run";
-  table.note += Shows(table, "load") ? "; SM and Load count each moment once." : ".";
+  table.note += Shows(table, "load") ? "; SM, Tensor and Load count each moment once." : ".";
   return table;
 }
 
@@ -232,6 +237,15 @@ std::optional<List> Savings(const std::vector<Run>& runs, const std::vector<Ceil
   }
   if (list.items.empty()) return std::nullopt;
   return list;
+}
+
+// Adds the frames of each case: those of its first run without a variant that has some.
+void AddFrames(const std::vector<Run>& runs, std::vector<Block>& blocks) {
+  std::set<std::string> shown;
+  for (const Run& run : runs) {
+    if (run.frames.empty() || !run.variant.empty() || !shown.insert(run.name).second) continue;
+    blocks.emplace_back(Pictures{absl::StrCat("Frames of ", run.name), run.frames});
+  }
 }
 
 }  // namespace
@@ -318,6 +332,7 @@ Section BenchmarkReport(const std::vector<Run>& runs, const std::vector<Ceilings
         Paragraph{"The largest saving of each case, estimated unless runs measured it:"});
     section.blocks.push_back(*std::move(savings));
   }
+  AddFrames(runs, section.blocks);
   if (runs.size() > 1) {
     BarChart bars;
     bars.unit = "seconds";

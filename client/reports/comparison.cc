@@ -241,7 +241,10 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
 std::string FramesText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.same_video, b.same_video);
   if (!same) return "frames: not compared";
-  return *same ? "frames: same bits" : "frames: other bits";
+  if (*same) return "frames: same bits";
+  const ResultDifference& difference = a.same_video.value_or(false) ? b : a;
+  if (!difference.psnr) return "frames: other bits";
+  return absl::StrFormat("frames: PSNR %.1f dB", *difference.psnr);
 }
 
 }  // namespace

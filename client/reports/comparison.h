@@ -34,14 +34,14 @@ std::string TextAfter(const Difference& difference);
 // ones), in the order of `runs`. The runs without a variant count as one variant.
 std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::string& name);
 
-// Says whether two runs of the case had the same result: "latents: same bits; frames: other bits",
-// or how much the latents differ. The benchmark has compared the first run of each variant with the
-// run without a variant.
+// Says whether two runs of the case had the same result: "latents: same bits; frames: PSNR 52.1
+// dB", or how much the latents differ. The benchmark has compared the first run of each variant
+// with the run without a variant.
 std::string ResultText(const Run& before, const Run& after, const std::vector<Run>& runs);
 
 // The note that is printed below tables with ResultText.
 inline constexpr char kResultNote[] =
-    "Frames are compared by the bytes of the MP4 files, which another preset or version of the "
-    "encoder changes as well.";
+    "Frames are those of the MP4 files, which another preset or version of the encoder changes as "
+    "well; PSNR is the mean over the frames, of RGB.";
 
 }  // namespace wan::client::reports

@@ -4,7 +4,6 @@
 
 #include <cstdint>
 #include <string>
-#include <utility>
 #include <variant>
 #include <vector>
 
@@ -56,7 +55,14 @@ struct List {
   bool ordered = false;
 };
 
-using Block = std::variant<Paragraph, Facts, List, Table, Chart>;
+// Frames of a video, which only HTML shows.
+struct Pictures {
+  std::string title;
+  // JPEG files, from the first frame to the last.
+  std::vector<std::string> jpegs;
+};
+
+using Block = std::variant<Paragraph, Facts, List, Table, Chart, Pictures>;
 
 struct Section {
   std::string title;

@@ -33,19 +33,6 @@ void KeepGreatest(uint64_t bytes, std::optional<double>& greatest) {
   greatest = std::max(greatest.value_or(0), static_cast<double>(bytes));
 }
 
-// Returns the weights of the components whose names begin with `prefix`: "vae: 2.63 GiB fp32,
-// resident".
-std::string WeightsText(const JobReport& report, const char* prefix) {
-  std::vector<std::string> texts;
-  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
-    if (!absl::StartsWith(component.name(), prefix)) continue;
-    texts.push_back(absl::StrCat(component.name(), ": ",
-                                 MemoryText(static_cast<double>(component.weight_bytes())), " ",
-                                 component.dtype(), ", ", component.residency()));
-  }
-  return absl::StrJoin(texts, "; ");
-}
-
 // Collects the rows of a sum. What has no bytes has no row.
 class Sum {
  public:
@@ -91,6 +78,29 @@ std::optional<double> ResidentWeights(const JobReport& report) {
   return sum;
 }
 
+// Whether the sum of the device's memory has a row for the weights of each component.
+bool HasRowsOfComponents(const JobReport& report) {
+  const StageReport* const peak = PeakStage(report);
+  const std::optional<double> resident = ResidentWeights(report);
+  return peak != nullptr && resident && peak->has_gpu_weights_peak_bytes() &&
+         *resident <= static_cast<double>(peak->gpu_weights_peak_bytes());
+}
+
+// Returns the weights of the components whose names begin with `prefix`: "vae: 2.63 GiB fp32,
+// resident". Leaves out a size that the sum has.
+std::string WeightsText(const JobReport& report, const char* prefix) {
+  const bool in_sum = HasRowsOfComponents(report);
+  std::vector<std::string> texts;
+  for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+    if (!absl::StartsWith(component.name(), prefix)) continue;
+    const std::string size =
+        in_sum ? "" : absl::StrCat(MemoryText(static_cast<double>(component.weight_bytes())), " ");
+    texts.push_back(
+        absl::StrCat(component.name(), ": ", size, component.dtype(), ", ", component.residency()));
+  }
+  return absl::StrJoin(texts, "; ");
+}
+
 Table DeviceSum(const JobReport& report, const StageReport& stage) {
   Sum sum(absl::StrCat("GPU memory in ", stage.stage()));
   const double peak = static_cast<double>(stage.gpu_memory_peak_bytes());
@@ -99,8 +109,16 @@ Table DeviceSum(const JobReport& report, const StageReport& stage) {
   if (!weights) {
     sum.Add("Weights, activations and workspace", peak);
   } else {
-    const double own = std::min(ResidentWeights(report).value_or(*weights), *weights);
-    sum.Add("Weights", own);
+    double own = *weights;
+    if (HasRowsOfComponents(report)) {
+      own = *ResidentWeights(report);
+      for (const wan::v1::ComponentPlan& component : report.plan().components()) {
+        sum.Add(absl::StrCat("Weights of ", component.name()),
+                static_cast<double>(component.weight_bytes()));
+      }
+    } else {
+      sum.Add("Weights", own);
+    }
     sum.Add("Weights of other models", *weights - own);
     const wan::v1::StagePlan* plan = PlanOf(report, stage.stage());
     const double workspace =

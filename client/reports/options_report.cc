@@ -341,7 +341,7 @@ Cell PlanFor(const Card& card, const Need& need) {
 // both cards' rates. An empty cell if its weights do not all fit there.
 Cell ExpectedOn(const Card& card, const Card& here, const Need& need, const JobReport& report) {
   if (need.resident > card.gibibytes * kGibibyte) return {};
-  return absl::StrFormat("%.2f", TotalSeconds(report) * here.bf16_flops / card.bf16_flops);
+  return absl::StrFormat("~%.2f", TotalSeconds(report) * here.bf16_flops / card.bf16_flops);
 }
 
 Section Planned(const std::vector<Run>& runs) {
@@ -382,7 +382,8 @@ Section Planned(const std::vector<Run>& runs) {
         "means that this size does not fit. The memory is the plan's.";
     if (expected) {
       table.note +=
-          " 'expected' is an estimate: what the job took here, at the ratio of the cards' rates.";
+          " 'expected' with '~' is an estimate: what the job took here, at the ratio of the cards' "
+          "rates.";
     }
     section.blocks.push_back(std::move(table));
   } else if (small) {

@@ -2,6 +2,7 @@
 // a newline.
 #pragma once
 
+#include <cstddef>
 #include <functional>
 #include <string>
 #include <string_view>
@@ -9,21 +10,24 @@
 
 #include "absl/status/statusor.h"
 #include "client/reports/document.h"
+#include "client/reports/lines.h"
 #include "client/reports/run.h"
 
 namespace wan::client::reports {
 
-// Returns plain text with aligned tables, for a terminal or a file. Charts are left out.
-std::string RenderText(const Document& document);
+// Returns plain text with aligned tables, for a terminal or a file. Charts and pictures are left
+// out. No line is longer than `columns`, or than kWidestLine, unless one word is; a table that does
+// not fit becomes records with a line for each cell.
+std::string RenderText(const Document& document, size_t columns = kWidestLine);
 
-// Returns GitHub's Markdown. `chart_path` returns the path of a chart's picture, relative to the
-// file; if it is empty, charts are left out.
+// Returns GitHub's Markdown without the frames of videos. `chart_path` returns the path of a
+// chart's picture, relative to the file; if it is empty, charts are left out.
 std::string RenderMarkdown(const Document& document,
                            const std::function<std::string(const Chart&)>& chart_path = {});
 
 // Returns a JSON object with the tree and, under "runs", the runs from which it was made, each with
-// its JobReport in protobuf's JSON mapping. Charts, and cells without a value, are left out;
-// numbers have all digits.
+// its JobReport in protobuf's JSON mapping and its frames in base64. Charts, and cells without a
+// value, are left out; numbers have all digits.
 std::string RenderJson(const Document& document, const std::vector<Run>& runs);
 
 // Parses the runs in a text that RenderJson has made. Fails with INVALID_ARGUMENT if the text has

@@ -1,7 +1,9 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "client/reports/lines.h"
 #include "client/reports/render.h"
 #include "client/reports/svg.h"
 
@@ -27,6 +29,9 @@ th,td{padding:4px 10px;border-bottom:1px solid var(--line)}td.n,th.n{text-align:
 .wide td:not(.n){min-width:9ch}.wide td:not(.n):last-child{min-width:18ch}
 tbody tr:hover{background:var(--band)}
 .note{color:var(--dim);font-size:13px}
+.frames{display:grid;grid-template-columns:repeat(6,1fr);gap:6px}.frames img{display:block;width:100%;height:auto}
+@media (max-width:700px){body{padding:12px 14px 40px}.frames{grid-template-columns:repeat(3,1fr)}
+td,.wide th.n{white-space:nowrap}td.l{white-space:normal;min-width:26ch}figure{overflow-x:auto}figure>svg{min-width:680px}}
 figure{margin:16px 0}figcaption{font-weight:600;font-size:13px;margin-bottom:6px}
 details>summary{cursor:pointer;color:var(--dim);font-size:13px;margin:8px 0}
 @media print{:root{--ink:#000;--dim:#444;--line:#bbb;--paper:#fff;--band:#f2f2f2;--link:#000;color-scheme:light}
@@ -40,6 +45,8 @@ details::details-content{content-visibility:visible;block-size:auto}}
 // Tables with more rows than this are folded on the screen; a click unfolds them, and in print they
 // are unfolded.
 constexpr size_t kLongTable = 40;
+// Cells with longer texts are broken into lines on a phone, whose tables scroll.
+constexpr size_t kLongCell = 30;
 // Tables with at most this many rows stay on one page.
 constexpr size_t kShortTable = 18;
 // Tables with more columns than this get a smaller font and headers of several lines.
@@ -89,8 +96,11 @@ class Writer {
     for (const auto& row : table.rows) {
       out += "<tr>";
       for (size_t c = 0; c < row.size(); ++c) {
-        absl::StrAppend(&out, numeric[c] ? "<td class=\"n\">" : "<td>",
-                        EscapeMarkup(CellText(row[c])), "</td>");
+        const std::string text = CellText(row[c]);
+        const char* const cell = numeric[c]                ? "<td class=\"n\">"
+                                 : Width(text) > kLongCell ? "<td class=\"l\">"
+                                                           : "<td>";
+        absl::StrAppend(&out, cell, EscapeMarkup(text), "</td>");
       }
       out += "</tr>\n";
     }
@@ -103,6 +113,17 @@ class Writer {
   void operator()(const Chart& chart) {
     absl::StrAppend(&out, "<figure><figcaption>", EscapeMarkup(chart.title), "</figcaption>\n",
                     SvgElement(chart), "</figure>\n");
+  }
+
+  void operator()(const Pictures& pictures) {
+    absl::StrAppend(&out, "<figure><figcaption>", EscapeMarkup(pictures.title),
+                    "</figcaption>\n<div class=\"frames\">\n");
+    for (size_t i = 0; i < pictures.jpegs.size(); ++i) {
+      absl::StrAppend(&out, "<img src=\"data:image/jpeg;base64,",
+                      absl::Base64Escape(pictures.jpegs[i]), "\" alt=\"frame ", i + 1, " of ",
+                      pictures.jpegs.size(), "\">\n");
+    }
+    out += "</div></figure>\n";
   }
 
   void Add(const Section& section, int depth) {

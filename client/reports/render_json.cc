@@ -6,6 +6,7 @@
 #include <string>
 #include <variant>
 
+#include "absl/strings/escaping.h"
 #include "client/reports/render.h"
 
 namespace wan::client::reports {
@@ -50,6 +51,9 @@ Json Of(const Table& table) {
 
 Json Of(const Chart&) { return nullptr; }
 
+// The frames are those of the runs.
+Json Of(const Pictures&) { return nullptr; }
+
 Json Of(const Section& section) {
   Json blocks = Json::array(), sections = Json::array();
   for (const Block& block : section.blocks) {
@@ -79,6 +83,10 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
       if (run.difference->same_video) {
         json["difference"]["same_video"] = *run.difference->same_video;
       }
+      if (run.difference->psnr) json["difference"]["psnr_db"] = *run.difference->psnr;
+    }
+    for (const std::string& jpeg : run.frames) {
+      json["frames"].push_back(absl::Base64Escape(jpeg));
     }
     json["report"] = Json::parse(text, nullptr, /*allow_exceptions=*/false);
     list.push_back(std::move(json));
@@ -115,6 +123,12 @@ absl::StatusOr<std::vector<Run>> ParseRuns(std::string_view json, const std::str
         if (difference.contains("relative")) run.difference->relative = difference["relative"];
         if (difference.contains("same_video")) {
           run.difference->same_video = difference["same_video"].get<bool>();
+        }
+        if (difference.contains("psnr_db")) run.difference->psnr = difference["psnr_db"];
+      }
+      for (const Json& frame : entry.value("frames", Json::array())) {
+        if (!absl::Base64Unescape(frame.get<std::string>(), &run.frames.emplace_back())) {
+          return refused("a frame of '" + run.name + "' is not base64");
         }
       }
       const auto status = google::protobuf::util::JsonStringToMessage(entry.at("report").dump(),

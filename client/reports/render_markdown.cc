@@ -71,6 +71,7 @@ class Writer {
     if (!chart_path_) return;
     absl::StrAppend(&out, "![", Escaped(chart.title), "](", chart_path_(chart), ")\n\n");
   }
+  void operator()(const Pictures&) {}
 
   void Add(const Section& section, int depth) {
     absl::StrAppend(&out, std::string(static_cast<size_t>(std::min(depth + 1, 6)), '#'), " ",

@@ -14,6 +14,8 @@ namespace {
 constexpr size_t kLine = 80;
 // Between two columns of a table.
 constexpr size_t kGap = 2;
+// A table with a higher row is shown as records, which are easier to read.
+constexpr size_t kHighestRow = 8;
 
 std::string Padded(const std::string& text, size_t width, bool right) {
   const std::string space(width - std::min(width, Width(text)), ' ');
@@ -29,10 +31,10 @@ size_t Sum(const std::vector<size_t>& widths) {
   return sum;
 }
 
-// Makes the widest columns narrower, but none narrower than its least width, until a line is short
-// enough.
-void Narrow(std::vector<size_t>& widths, const std::vector<size_t>& least) {
-  while (Sum(widths) > kWidestLine) {
+// Makes the widest columns narrower, but none narrower than its least width, until a line has at
+// most `line` columns.
+void Narrow(std::vector<size_t>& widths, const std::vector<size_t>& least, size_t line) {
+  while (Sum(widths) > line) {
     size_t widest = widths.size();
     for (size_t c = 0; c < widths.size(); ++c) {
       if (widths[c] <= least[c]) continue;
@@ -43,10 +45,10 @@ void Narrow(std::vector<size_t>& widths, const std::vector<size_t>& least) {
   }
 }
 
-// Returns the widths of the columns, with which a line has at most kWidestLine. Numbers are never
-// broken; words are if nothing else helps.
+// Returns the widths of the columns, with which a line has at most `line` of a terminal. Numbers
+// are never broken; words are if a line would have more than kWidestLine.
 std::vector<size_t> WidthsOf(const TextRow& titles, const std::vector<TextRow>& rows,
-                             const std::vector<bool>& numbers) {
+                             const std::vector<bool>& numbers, size_t line) {
   const size_t columns = titles.size();
   std::vector<size_t> widths(columns), words(columns), pieces(columns), least(columns, 1);
   for (size_t c = 0; c < columns; ++c) {
@@ -61,18 +63,21 @@ std::vector<size_t> WidthsOf(const TextRow& titles, const std::vector<TextRow>& 
       if (numbers[c]) least[c] = std::max(least[c], width);
     }
   }
-  Narrow(widths, words);
-  Narrow(widths, pieces);
-  Narrow(widths, least);
+  Narrow(widths, words, line);
+  Narrow(widths, pieces, line);
+  Narrow(widths, least, kWidestLine);
   return widths;
 }
 
 class Writer {
  public:
+  explicit Writer(size_t columns)
+      : line_(std::min(columns, kWidestLine)), text_line_(std::min(columns, kLine)) {}
+
   std::string out;
 
   void operator()(const Paragraph& paragraph) {
-    absl::StrAppend(&out, Wrapped(paragraph.text, "", "", kLine), "\n");
+    absl::StrAppend(&out, Wrapped(paragraph.text, "", "", text_line_), "\n");
   }
   void operator()(const Facts& facts) {
     size_t width = 0;
@@ -81,15 +86,14 @@ class Writer {
       const bool measured = !std::holds_alternative<std::monostate>(fact.value);
       out += Wrapped(absl::StrCat(CellText(fact.value), measured && !fact.unit.empty() ? " " : "",
                                   measured ? fact.unit : ""),
-                     Padded(fact.name + ":", width + 2, false), std::string(width + 2, ' '),
-                     kWidestLine);
+                     Padded(fact.name + ":", width + 2, false), std::string(width + 2, ' '), line_);
     }
     out += "\n";
   }
   void operator()(const List& list) {
     for (size_t i = 0; i < list.items.size(); ++i) {
       const std::string mark = list.ordered ? absl::StrCat(i + 1, ". ") : "- ";
-      out += Wrapped(list.items[i], mark, std::string(mark.size(), ' '), kLine);
+      out += Wrapped(list.items[i], mark, std::string(mark.size(), ' '), text_line_);
     }
     out += "\n";
   }
@@ -105,20 +109,28 @@ class Writer {
         numbers[c] = numbers[c] || std::holds_alternative<Number>(cells[c]);
       }
     }
-    const std::vector<size_t> widths = WidthsOf(titles, rows, numbers);
-    AddRow(titles, widths, numbers);
-    absl::StrAppend(&out, std::string(Sum(widths), '-'), "\n");
-    for (const TextRow& row : rows) AddRow(row, widths, numbers);
-    if (!table.note.empty()) out += Wrapped(table.note, "", "", kLine);
+    const std::vector<size_t> widths = WidthsOf(titles, rows, numbers, line_);
+    const bool high = std::any_of(rows.begin(), rows.end(), [&](const TextRow& row) {
+      return HeightOf(row, widths) > kHighestRow;
+    });
+    if (high || Sum(widths) > line_) {
+      for (size_t i = 0; i < rows.size(); ++i) AddRecord(titles, rows[i], table.rows[i]);
+    } else {
+      AddRow(titles, widths, numbers);
+      absl::StrAppend(&out, std::string(Sum(widths), '-'), "\n");
+      for (const TextRow& row : rows) AddRow(row, widths, numbers);
+    }
+    if (!table.note.empty()) out += Wrapped(table.note, "", "", text_line_);
     out += "\n";
   }
   void operator()(const Chart&) {}
+  void operator()(const Pictures&) {}
 
   void Add(const Section& section, int depth) {
     if (section.title.empty()) {
       // there are only blocks here, without a title
     } else if (depth == 0 || depth == 1) {
-      const std::string line(kLine, '=');
+      const std::string line(text_line_, '=');
       absl::StrAppend(&out, line, "\n", section.title, "\n", line, "\n\n");
     } else if (depth == 2) {
       absl::StrAppend(&out, section.title, "\n", std::string(Width(section.title), '='), "\n\n");
@@ -130,6 +142,26 @@ class Writer {
   }
 
  private:
+  static size_t HeightOf(const TextRow& row, const std::vector<size_t>& widths) {
+    size_t height = 0;
+    for (size_t c = 0; c < row.size(); ++c) {
+      height = std::max(height, CellLines(row[c], std::max<size_t>(1, widths[c])).size());
+    }
+    return height;
+  }
+
+  // Adds a row as its first cell and a line "Title: value" for each other cell that has a value.
+  void AddRecord(const TextRow& titles, const TextRow& row, const std::vector<Cell>& cells) {
+    size_t width = 0;
+    for (const std::string& title : titles) width = std::max(width, Width(title));
+    out += Wrapped(row.front(), "", "", line_);
+    for (size_t c = 1; c < row.size(); ++c) {
+      if (std::holds_alternative<std::monostate>(cells[c])) continue;
+      out += Wrapped(row[c], absl::StrCat("  ", Padded(titles[c] + ":", width + 2, false)),
+                     std::string(width + 4, ' '), line_);
+    }
+  }
+
   // Adds a row, of as many lines as its longest cell has.
   void AddRow(const TextRow& row, const std::vector<size_t>& widths,
               const std::vector<bool>& numbers) {
@@ -150,6 +182,9 @@ class Writer {
       absl::StrAppend(&out, line, "\n");
     }
   }
+
+  const size_t line_;
+  const size_t text_line_;
 };
 
 // Removes control characters, including U+0080 to U+009F, so that text from a server cannot control
@@ -175,8 +210,8 @@ void Collect(const Section& section, std::vector<const Chart*>& charts) {
 
 }  // namespace
 
-std::string RenderText(const Document& document) {
-  Writer writer;
+std::string RenderText(const Document& document, size_t columns) {
+  Writer writer(columns);
   writer.Add(document, 0);
   while (writer.out.ends_with("\n\n")) writer.out.pop_back();
   return WithoutControls(writer.out);

@@ -225,6 +225,11 @@ std::optional<double> MeanSmActivity(const JobReport& report) {
   return *load / seconds;
 }
 
+std::optional<double> MeanTensorActivity(const JobReport& report) {
+  const StageReport* total = FindStage(report, StageKind::kTotal);
+  return total == nullptr ? std::nullopt : TensorActivity(*total);
+}
+
 std::optional<double> TotalLoad(const JobReport& report) {
   if (const StageReport* total = FindStage(report, StageKind::kTotal)) {
     if (const std::optional<double> load = Load(*total)) return load;

@@ -19,6 +19,9 @@ struct ResultDifference {
   // Whether the MP4 files are equal; absent if they were not compared. They may differ although the
   // latents are equal, if the autoencoder computes differently.
   std::optional<bool> same_video = std::nullopt;
+  // The mean PSNR of the MP4 files' frames in dB; absent if the files are equal or were not
+  // compared.
+  std::optional<double> psnr = std::nullopt;
 };
 
 struct Run {
@@ -33,6 +36,9 @@ struct Run {
   // How the result differs from that of the run with the same name and no variant; absent if they
   // were not compared.
   std::optional<ResultDifference> difference;
+  // JPEG files of a few frames of the video, from the first to the last; empty: the report shows
+  // none.
+  std::vector<std::string> frames = {};
 };
 
 // Returns a run whose name, variant and number come from the labels of `wanctl bench`; without
@@ -125,6 +131,9 @@ std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages
 // Returns the mean SM activity of the job: that of Total_Execution, otherwise the mean of its
 // stages.
 std::optional<double> MeanSmActivity(const wan::v1::JobReport& report);
+// Returns the share of the job's time in which the tensor cores computed, in percent; absent
+// without Total_Execution.
+std::optional<double> MeanTensorActivity(const wan::v1::JobReport& report);
 // Returns the sum of seconds times SM activity in percent; each moment of the job counts once
 // although stages overlap.
 std::optional<double> TotalLoad(const wan::v1::JobReport& report);

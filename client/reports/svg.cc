@@ -112,13 +112,17 @@ std::string Box(double x, double y, double width, double height, int colour,
                       "\" rx=\"1.5\"><title>", EscapeMarkup(title), "</title></rect>\n");
 }
 
-// Cuts a text so that it fits the width; a character is about seven units wide.
+// Takes the middle out of a text so that it fits the width; a character is about seven units wide.
+// Its end stays, because names of runs differ there.
 std::string Fitted(const std::string& text, double width) {
   const size_t most = static_cast<size_t>(std::max(4.0, width / 6.6));
   if (text.size() <= most) return text;
-  size_t end = most - 1;
-  while (end > 0 && (text[end] & 0xC0) == 0x80) --end;
-  return text.substr(0, end) + "…";
+  const auto within = [&text](size_t at) { return (text[at] & 0xC0) == 0x80; };
+  size_t last = text.size() - most / 3;
+  while (last < text.size() && within(last)) ++last;
+  size_t end = most - 1 - most / 3;
+  while (end > 0 && within(end)) --end;
+  return absl::StrCat(text.substr(0, end), "…", text.substr(last));
 }
 
 // Draws a row of names with their colours. Returns the height of the row.

@@ -14,7 +14,8 @@ struct BenchVariant {
   // "original", or the name of the option.
   std::string name;
   wan::v1::GenerationRequest request;
-  // Whether the request runs once, before the rest of the case and without a warm-up.
+  // Whether the request runs before the rest of the case and without warm-ups; the model is loaded
+  // again between its runs.
   bool cold = false;
 };
 

@@ -11,16 +11,21 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "client/compare/frame_strip.h"
+#include "client/compare/video_comparison.h"
 #include "client/error.h"
+#include "client/model_client.h"
 #include "client/reports/render.h"
 #include "client/reports/report.h"
 #include "client/reports/sections.h"
 #include "client/telemetry_client.h"
 #include "client/wanctl/bench_cases.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/job_video.h"
 #include "client/wanctl/latents.h"
 #include "client/wanctl/report_files.h"
 #include "client/wanctl/request.h"
+#include "client/wanctl/scratch_folder.h"
 #include "client/wanctl/text.h"
 
 namespace wan::client {
@@ -78,13 +83,19 @@ absl::StatusOr<std::vector<BenchCase>> CasesOf(const BenchCommand& command) {
   return cases;
 }
 
+// A server on which variants run.
+struct Server {
+  const Connection* connection = nullptr;
+  const VideoClient* videos = nullptr;
+};
+
 // A request, and the server on which it runs.
 struct Variant {
   // The variant's name; empty: the case itself.
   std::string name;
   GenerationRequest request;
-  const VideoClient* videos = nullptr;
-  // Whether it runs once, before the server has run the case.
+  Server server;
+  // Whether it runs before the server has run the case since it loaded the model.
   bool cold = false;
 };
 
@@ -94,6 +105,8 @@ struct Result {
   std::string latents;
   // The digest of the MP4 file; empty if the run has made none.
   std::string video_sha256;
+  // The path of the MP4 file; empty if there is none, or it could not be downloaded.
+  std::string video;
 };
 
 // The results with which the runs of a case are compared.
@@ -127,17 +140,24 @@ class Bench {
   // Runs a case with all of its variants. Returns false if the user has stopped the benchmark.
   bool RunCase(const BenchCase& one) {
     CaseResults results;
-    std::set<const VideoClient*> warm;
+    std::set<const VideoClient*> warm, used;
     for (const Variant& variant : VariantsOf(one)) {
-      const int last = variant.cold ? 1 : command_.num_runs;
+      const VideoClient* const videos = variant.server.videos;
+      const int last = command_.num_runs;
       for (int run = variant.cold ? 1 : 1 - command_.warm_up; run <= last; ++run) {
         const std::string name = absl::StrCat(
             one.name, variant.name.empty() ? "" : absl::StrCat(" (", variant.name, ")"),
             run < 1 ? ", warm-up" : absl::StrCat(", run ", run, " of ", last));
         std::string warmth;
-        if (variant.cold) warmth = "no";
-        if (warm.contains(variant.videos)) warmth = "yes";
-        const absl::Status status = RunOnce(one, variant, run, {name, warmth, last}, results);
+        if (variant.cold) {
+          warmth = "no";
+        } else if (warm.contains(videos)) {
+          warmth = "yes";
+        }
+        absl::Status status;
+        if (variant.cold && used.contains(videos)) status = LoadAgain(variant);
+        used.insert(videos);
+        if (status.ok()) status = RunOnce(one, variant, run, {name, warmth, last}, results);
         if (session_.stop().stop_requested()) return false;
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
@@ -145,7 +165,7 @@ class Bench {
           // More runs would fail as well.
           break;
         }
-        if (run < 1 || variant.cold) warm.insert(variant.videos);
+        if (run < 1 || variant.cold) warm.insert(videos);
       }
     }
     return true;
@@ -155,21 +175,24 @@ class Bench {
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
-  struct Server {
+  // A server that the command line names beside --server.
+  struct OtherServer {
     std::unique_ptr<Connection> connection;
     std::unique_ptr<VideoClient> videos;
+
+    Server server() const { return {connection.get(), videos.get()}; }
   };
 
-  Server Open(const std::string& address) {
+  OtherServer Open(const std::string& address) {
     ConnectionOptions options = session_.connection().options();
     options.server = address;
-    Server server;
+    OtherServer server;
     server.connection = std::make_unique<Connection>(std::move(options));
     server.videos = std::make_unique<VideoClient>(*server.connection);
     return server;
   }
 
-  absl::Status Ask(const Server& server, const std::string& flag) const {
+  absl::Status Ask(const OtherServer& server, const std::string& flag) const {
     absl::Status status =
         TelemetryClient(*server.connection).GetServerInfo(session_.stop()).status();
     if (status.ok()) return status;
@@ -180,18 +203,19 @@ class Bench {
 
   std::vector<Variant> VariantsOf(const BenchCase& one) const {
     std::vector<Variant> variants;
+    const Server own{&session_.connection(), &videos_};
     if (command_.mode != BenchMode::kOriginal) {
-      variants.push_back({"", one.request, &videos_, false});
+      variants.push_back({"", one.request, own, false});
       for (const BenchVariant& option : one.options) {
-        variants.push_back({option.name, option.request, &videos_, option.cold});
+        variants.push_back({option.name, option.request, own, option.cold});
       }
       for (const auto& [name, server] : options_) {
-        variants.push_back({name, one.request, server.videos.get(), name == "warm_up: false"});
+        variants.push_back({name, one.request, server.server(), name == "warm_up: false"});
       }
     }
     if (command_.mode != BenchMode::kOptimized) {
       variants.push_back({one.original.name, one.original.request,
-                          original_.videos != nullptr ? original_.videos.get() : &videos_,
+                          original_.videos != nullptr ? original_.server() : own,
                           one.original.cold});
     }
     std::stable_partition(variants.begin(), variants.end(),
@@ -208,11 +232,33 @@ class Bench {
     int runs;
   };
 
+  std::string ModelOf(const Variant& variant) const {
+    return command_.model.empty() ? variant.request.model() : command_.model;
+  }
+
+  // Makes the model's next run a cold one: unloads the model and loads it.
+  absl::Status LoadAgain(const Variant& variant) {
+    const ModelClient models(*variant.server.connection);
+    wan::v1::UnloadModelRequest unload;
+    unload.set_name(ModelOf(variant));
+    absl::Status status = models.UnloadModel(unload, session_.stop()).status();
+    if (status.ok()) {
+      wan::v1::LoadModelRequest load;
+      load.set_name(ModelOf(variant));
+      load.set_wait(true);
+      status = models.LoadModel(load, session_.stop()).status();
+    }
+    if (status.ok()) return status;
+    return absl::Status(
+        status.code(),
+        absl::StrCat("a cold run needs its model loaded again, which failed: ", status.message()));
+  }
+
   // Runs a variant once; a `run` below 1 is a warm-up.
   absl::Status RunOnce(const BenchCase& one, const Variant& variant, int run, const RunTitle& title,
                        CaseResults& results) {
     RequestFlags flags{.request = variant.request, .image_path = one.image_path};
-    if (!command_.model.empty()) flags.request.set_model(command_.model);
+    flags.request.set_model(ModelOf(variant));
     auto& labels = *flags.request.mutable_labels();
     for (const auto& [key, value] : command_.labels) labels[key] = value;
     labels[reports::kCaseLabel] = one.name;
@@ -225,15 +271,15 @@ class Bench {
     absl::StatusOr<GenerationRequest> request = CompleteRequest(flags, session_.Now());
     if (!request.ok()) return request.status();
 
+    const VideoClient& videos = *variant.server.videos;
     absl::StatusOr<wan::v1::Job> job =
-        session_.OnceLoaded([&] { return variant.videos->CreateJob(*request, session_.stop()); });
+        session_.OnceLoaded([&] { return videos.CreateJob(*request, session_.stop()); });
     if (!job.ok()) return job.status();
-    const absl::StatusOr<wan::v1::Event> end = variant.videos->WatchJob(
+    const absl::StatusOr<wan::v1::Event> end = videos.WatchJob(
         job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());
     if (!end.ok()) {
       // If the user has stopped the benchmark, cancel its job.
-      if (session_.stop().stop_requested())
-        variant.videos->CancelJob(job->name()).status().IgnoreError();
+      if (session_.stop().stop_requested()) videos.CancelJob(job->name()).status().IgnoreError();
       return end.status();
     }
     if (end->has_failed()) return FromProto(end->failed().status());
@@ -243,27 +289,31 @@ class Bench {
     }
     session_.Say(absl::StrFormat("%s: %.2f s", title.name, end->completed().seconds()));
     if (run < 1) return absl::OkStatus();
-    absl::StatusOr<wan::v1::JobReport> report =
-        variant.videos->GetReport(job->name(), session_.stop());
+    absl::StatusOr<wan::v1::JobReport> report = videos.GetReport(job->name(), session_.stop());
     if (!report.ok()) return report.status();
     reports::Run measured = reports::RunOf(*std::move(report));
     measured.name = one.name;
     measured.variant = variant.name;
     measured.number = run;
     if (run == 1) {
-      absl::Status compared = Compare(*variant.videos, *end, variant.name, results, measured);
+      absl::Status compared = Compare(videos, *end, variant.name, results, measured);
       if (!compared.ok()) return compared;
     }
     runs_.push_back(std::move(measured));
     return absl::OkStatus();
   }
 
-  // Stores the result if it is the case's own; otherwise compares it with the case's own.
-  // `measured` will become the next entry of runs_.
+  // Stores the result if it is the case's own, of which the report shows frames; otherwise compares
+  // it with the case's own. `measured` will become the next entry of runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
                        const std::string& variant, CaseResults& results, reports::Run& measured) {
     absl::StatusOr<Result> result = ReadResult(videos, end);
     if (!result.ok()) return result.status();
+    if (variant.empty() && !result->video.empty()) {
+      absl::StatusOr<std::vector<std::string>> frames =
+          FrameStrip(result->video, measured.report.request().num_frames(), session_.stop());
+      if (frames.ok()) measured.frames = *std::move(frames);
+    }
     if (result->latents.empty()) return absl::OkStatus();
     if (variant.empty()) {
       results.own = *std::move(result);
@@ -282,7 +332,16 @@ class Bench {
   absl::StatusOr<Result> ReadResult(const VideoClient& videos, const wan::v1::Event& end) {
     Result result;
     for (const wan::v1::Artifact& artifact : end.completed().artifacts()) {
-      if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) result.video_sha256 = artifact.sha256();
+      if (artifact.kind() == wan::v1::OUTPUT_KIND_MP4) {
+        result.video_sha256 = artifact.sha256();
+        absl::StatusOr<std::string> path = FetchVideo(session_, videos, artifact, scratch_);
+        if (path.ok()) {
+          result.video = *std::move(path);
+        } else {
+          session_.Say(absl::StrCat("no frames of ", Printable(end.job()), ": ",
+                                    FormatError(path.status())));
+        }
+      }
       if (artifact.kind() != wan::v1::OUTPUT_KIND_LATENTS) continue;
       absl::Status read = videos.ReadArtifact(
           artifact.name(), 0,
@@ -298,13 +357,18 @@ class Bench {
 
   // Compares two results; returns nullopt if the videos have different sizes, which their settings
   // show.
-  static std::optional<reports::ResultDifference> Difference(const Result& own,
-                                                             const Result& other) {
+  std::optional<reports::ResultDifference> Difference(const Result& own,
+                                                      const Result& other) const {
     absl::StatusOr<reports::ResultDifference> difference =
         CompareLatents(own.latents, other.latents);
     if (!difference.ok()) return std::nullopt;
     if (!own.video_sha256.empty() && !other.video_sha256.empty()) {
       difference->same_video = own.video_sha256 == other.video_sha256;
+    }
+    if (difference->same_video == false && !own.video.empty() && !other.video.empty()) {
+      const absl::StatusOr<VideoComparison> frames =
+          CompareVideos(own.video, other.video, nullptr, session_.stop());
+      if (frames.ok()) difference->psnr = Summarize(*frames, &FrameMetrics::psnr).mean;
     }
     return *difference;
   }
@@ -312,8 +376,9 @@ class Bench {
   Session& session_;
   const BenchCommand& command_;
   const VideoClient videos_;
-  Server original_;
-  std::vector<std::pair<std::string, Server>> options_;
+  ScratchFolder scratch_;
+  OtherServer original_;
+  std::vector<std::pair<std::string, OtherServer>> options_;
   std::vector<reports::Run> runs_;
   std::vector<std::string> failures_;
 };
@@ -352,8 +417,8 @@ ExitCode Run(Session& session, const BenchCommand& command) {
   const absl::Status written = WriteReports(command.output, document, bench.runs());
   if (!written.ok()) return session.RefuseUsage(written);
   if (!bench.runs().empty()) {
-    session.console().out << reports::RenderText(
-                                 {"", "", {reports::SummaryTable(bench.runs())}, {}})
+    session.console().out << Rendered({"", "", {reports::SummaryTable(bench.runs())}, {}}, {},
+                                      ReportFormat::kText, session.console().out_columns)
                           << std::flush;
   }
   session.console().out << command.output << "/report.html\n" << std::flush;

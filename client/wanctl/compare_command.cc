@@ -1,6 +1,4 @@
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
@@ -20,6 +18,7 @@
 #include "client/wanctl/display.h"
 #include "client/wanctl/receipt_comparison.h"
 #include "client/wanctl/report_files.h"
+#include "client/wanctl/scratch_folder.h"
 #include "client/wanctl/text.h"
 #include "proto/enum_words.h"
 
@@ -27,35 +26,6 @@ namespace wan::client {
 namespace {
 
 namespace fs = std::filesystem;
-
-// A folder for downloads, which goes with this object.
-class ScratchFolder {
- public:
-  ScratchFolder() = default;
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  ~ScratchFolder() {
-    std::error_code ignored;
-    if (!path_.empty()) fs::remove_all(path_, ignored);
-  }
-
-  // Creates the folder. INTERNAL, naming it, if that fails.
-  absl::Status Create() {
-    std::error_code error;
-    std::string name = (fs::temp_directory_path(error) / "wanctl-compare.XXXXXX").string();
-    if (error || mkdtemp(name.data()) == nullptr) {
-      return absl::InternalError(
-          absl::StrCat("cannot create a folder for downloads in $TMPDIR, ", name, ": ",
-                       error ? error.message() : std::generic_category().message(errno)));
-    }
-    path_ = name;
-    return absl::OkStatus();
-  }
-  fs::path File(const std::string& name) const { return path_ / name; }
-
- private:
-  fs::path path_;
-};
 
 // One of the two videos.
 struct Side {

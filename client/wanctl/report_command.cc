@@ -1,14 +1,41 @@
+#include <iterator>
+#include <optional>
+#include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/str_cat.h"
+#include "client/error.h"
 #include "client/reports/render.h"
 #include "client/reports/report.h"
 #include "client/video_client.h"
 #include "client/wanctl/commands.h"
+#include "client/wanctl/job_video.h"
 #include "client/wanctl/report_files.h"
+#include "client/wanctl/scratch_folder.h"
+#include "client/wanctl/text.h"
 
 namespace wan::client {
+namespace {
+
+// Adds the frames of jobs that have a video. A report without them is still one, so failures are
+// only said.
+void AddFrames(Session& session, std::span<reports::Run> runs) {
+  ScratchFolder scratch;
+  for (reports::Run& run : runs) {
+    absl::StatusOr<std::vector<std::string>> frames = FetchFrames(session, run.report, scratch);
+    if (frames.ok()) {
+      run.frames = *std::move(frames);
+    } else {
+      session.Say(absl::StrCat("the report has no frames of ", Printable(run.report.job()), ": ",
+                               FormatError(frames.status())));
+    }
+  }
+}
+
+}  // namespace
 
 ExitCode Run(Session& session, const ReportCommand& command) {
   // Read the files that the command line names before calling the server.
@@ -32,6 +59,12 @@ ExitCode Run(Session& session, const ReportCommand& command) {
     if (session.json()) session.Show(*report, "");
     runs.push_back(reports::RunOf(*report));
   }
+  const ReportFormat format = command.flags.format.value_or(
+      FormatOfPath(command.flags.output).value_or(ReportFormat::kTable));
+  if (IsFolder(command.flags.output) || format == ReportFormat::kHtml ||
+      format == ReportFormat::kJson) {
+    AddFrames(session, std::span(runs).last(command.jobs.size()));
+  }
   if (command.flags.ceilings.empty()) {
     *ceilings = KeptCeilings(session.data_home(), runs,
                              [&](const std::string& message) { session.Say(message); });
@@ -44,18 +77,16 @@ ExitCode Run(Session& session, const ReportCommand& command) {
         command.flags.output, reports::BuildReport(runs, *ceilings, command.flags.parts), runs);
     return written.ok() ? kExitDone : session.RefuseUsage(written);
   }
-  const ReportFormat format = command.flags.format.value_or(
-      FormatOfPath(command.flags.output).value_or(ReportFormat::kTable));
   const reports::Document document =
       format == ReportFormat::kTable && command.flags.parts.empty()
           ? reports::BuildTables(runs)
           : reports::BuildReport(runs, *ceilings, command.flags.parts);
-  const std::string text = Rendered(document, runs, format);
   if (command.flags.output.empty()) {
-    session.console().out << text << std::flush;
+    session.console().out << Rendered(document, runs, format, session.console().out_columns)
+                          << std::flush;
     return kExitDone;
   }
-  const absl::Status written = WriteFile(command.flags.output, text);
+  const absl::Status written = WriteFile(command.flags.output, Rendered(document, runs, format));
   return written.ok() ? kExitDone : session.RefuseUsage(written);
 }
 

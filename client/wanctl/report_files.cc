@@ -50,7 +50,7 @@ std::optional<ReportFormat> FormatOfPath(const std::string& path) {
 }
 
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
-                     ReportFormat format) {
+                     ReportFormat format, int columns) {
   switch (format) {
     case ReportFormat::kMarkdown:
       return reports::RenderMarkdown(document);
@@ -62,7 +62,8 @@ std::string Rendered(const reports::Document& document, const std::vector<report
     case ReportFormat::kText:
       break;
   }
-  return reports::RenderText(document);
+  return columns > 0 ? reports::RenderText(document, static_cast<size_t>(columns))
+                     : reports::RenderText(document);
 }
 
 absl::Status WritePages(const std::string& folder, const std::string& name,

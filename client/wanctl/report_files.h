@@ -24,9 +24,9 @@ bool IsFolder(const std::string& path);
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 
 // Renders a document in one format. In Markdown it has no pictures, because each picture would be a
-// file of its own.
+// file of its own. `columns` is the width of the terminal for which a text is; 0: none.
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
-                     ReportFormat format);
+                     ReportFormat format, int columns = 0);
 
 // Writes NAME.md, NAME.html, and plots/CHART.svg for NAME.md. Creates the folder if needed.
 // INVALID_ARGUMENT if something cannot be written.

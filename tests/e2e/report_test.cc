@@ -11,6 +11,7 @@
 namespace wan::e2e {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -49,13 +50,19 @@ TEST_F(ReportTest, BenchAndReport) {
   EXPECT_THAT(markdown, HasSubstr("\n| VAE\\_Decoding | 0."));
   EXPECT_THAT(markdown, HasSubstr("| feed\\_forward\\_out | feed\\_forward |"));
   EXPECT_THAT(markdown, HasSubstr("measured in Step\\_1\\_Inference, forward, block"));
-  EXPECT_THAT(ReadWholeFile(out + "/report.html"), HasSubstr("</svg>"));
+  EXPECT_THAT(
+      ReadWholeFile(out + "/report.html"),
+      AllOf(HasSubstr("</svg>"), HasSubstr("Frames of two"), HasSubstr("alt=\"frame 5 of 5\"")));
 
   const wan::v1::Job job = server_.Await(server_.Submit(TinyRequest(2)).name());
   const ProcessResult table = Wanctl({"report", job.name()});
   ASSERT_EQ(table.exit_code, 0) << table.err;
   EXPECT_THAT(table.out, HasSubstr("Step_1_Inference"));
   EXPECT_THAT(table.out, Not(HasSubstr("GPU Mem"))) << "there is no GPU";
+  const ProcessResult html = Wanctl({"report", job.name(), "--format", "html"});
+  ASSERT_EQ(html.exit_code, 0) << html.err;
+  EXPECT_THAT(html.out, HasSubstr("<img src=\"data:image/jpeg;base64,"));
+  EXPECT_EQ(html.err, "");
   const ProcessResult text = Wanctl({"report", job.name(), "--format", "text"});
   ASSERT_EQ(text.exit_code, 0) << text.err;
   EXPECT_THAT(text.out, HasSubstr("[Execution Trace Analysis]"));

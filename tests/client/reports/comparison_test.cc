@@ -112,7 +112,9 @@ TEST(ComparisonTest, ResultsOfTwoVariants) {
                                          variant("third", ResultDifference{false, 0.5, false}),
                                          variant("unknown", std::nullopt),
                                          variant("fp32", ResultDifference{true, 0.0, false}),
-                                         variant("old", ResultDifference{true, 0.0})};
+                                         variant("old", ResultDifference{true, 0.0}),
+                                         variant("near", ResultDifference{true, 0.0, false, 52.14}),
+                                         variant("far", ResultDifference{true, 0.0, false, 20})};
   EXPECT_EQ(ResultText(runs[0], runs[1], runs), "latents: same bits; frames: same bits");
   EXPECT_EQ(ResultText(runs[2], runs[0], runs),
             "latents differ by 0.25 (relative); frames: other bits");
@@ -123,6 +125,9 @@ TEST(ComparisonTest, ResultsOfTwoVariants) {
   EXPECT_EQ(ResultText(runs[0], runs[4], runs), "not compared");
   // Two precisions of the autoencoder.
   EXPECT_EQ(ResultText(runs[0], runs[5], runs), "latents: same bits; frames: other bits");
+  EXPECT_EQ(ResultText(runs[7], runs[0], runs), "latents: same bits; frames: PSNR 52.1 dB");
+  EXPECT_EQ(ResultText(runs[1], runs[7], runs), "latents: same bits; frames: PSNR 52.1 dB");
+  EXPECT_EQ(ResultText(runs[7], runs[8], runs), "latents: same bits; frames: not compared");
   // What an older wanctl wrote.
   EXPECT_EQ(ResultText(runs[0], runs[6], runs), "latents: same bits; frames: not compared");
 }

@@ -68,6 +68,28 @@ TEST(RenderTest, NoLineOfATextIsWiderThanAScreen) {
   EXPECT_THAT(RenderText(Document{"d", "d", {table}, {}}), HasSubstr("1234.50"));
 }
 
+TEST(RenderTest, ATextFitsItsTerminal) {
+  const std::vector<MeasuredRun> runs = Twice({{"short", "", 1, GpuReport(), {}}});
+  EXPECT_LE(LongestLine(RenderText(BuildTables(runs), 80)), 80u);
+  Table table{{{"Case", "case"}, {"Verdict", "verdict"}}, {}, ""};
+  std::string verdict;
+  for (int i = 0; i < 30; ++i) verdict += "words ";
+  table.rows = {{"a", verdict}};
+  const Document document{"d", "d", {table, Paragraph{verdict}}, {}};
+  EXPECT_LE(LongestLine(RenderText(document, 60)), 60u);
+  EXPECT_THAT(RenderText(document, 60), HasSubstr("Case  Verdict\n"));
+  EXPECT_LE(LongestLine(RenderText(document, 1000)), kWidestLine);
+}
+
+TEST(RenderTest, ATableThatDoesNotFitBecomesRecords) {
+  Table table{{{"Case", "case"}, {"A number", "number"}, {"Text", "text"}}, {}, "A note."};
+  table.rows = {{"a", Number{1.5, 2}, "one two three"}, {"b", Cell(), "x"}};
+  EXPECT_EQ(RenderText(Document{"", "d", {table}, {}}, 18),
+            "a\n  A number: 1.50\n  Text:     one\n            two\n            three\n"
+            "b\n  Text:     x\nA note.\n");
+  EXPECT_THAT(RenderText(Document{"", "d", {table}, {}}, 19), HasSubstr("Case       A  Text\n"));
+}
+
 TEST(RenderTest, CellsBreakBetweenWordsAndAfterMarks) {
   EXPECT_THAT(CellLines("one two three", 7), ElementsAre("one two", "three"));
   EXPECT_THAT(CellLines("04_14B_Speed_Preview", 8), ElementsAre("04_14B_", "Speed_", "Preview"));
@@ -105,18 +127,39 @@ TEST(RenderTest, Json) {
 }
 
 TEST(RenderTest, RunsComeBackFromJson) {
-  MeasuredRun run{"case", "original", 2, GpuReport(), ResultDifference{false, 0.25}};
+  MeasuredRun run{"case", "original", 2, GpuReport(), ResultDifference{false, 0.25, false, 40.5}};
+  run.frames = {std::string("\xff\xd8\0", 3), "second"};
   const std::string text = RenderJson(Small(), {run});
   const absl::StatusOr<std::vector<MeasuredRun>> read = ParseRuns(text, "r.json");
   ASSERT_TRUE(read.ok()) << read.status();
   ASSERT_EQ(read->size(), 1u);
   EXPECT_EQ(FullName(read->front()), "case (original, run 2)");
   EXPECT_EQ(read->front().difference->relative, 0.25);
+  EXPECT_EQ(read->front().difference->psnr, 40.5);
+  EXPECT_EQ(read->front().frames, run.frames);
   EXPECT_EQ(read->front().report.SerializeAsString(), run.report.SerializeAsString());
   EXPECT_THAT(std::string(ParseRuns("{}", "r.json").status().message()),
               HasSubstr("r.json has no runs: it is not a JSON object with a list 'runs'"));
   EXPECT_THAT(std::string(ParseRuns(R"({"runs": [{"name": 1}]})", "r.json").status().message()),
               HasSubstr("run 1 lacks a field"));
+  EXPECT_THAT(
+      std::string(ParseRuns(R"({"runs": [{"name": "a", "variant": "", "number": 1, "frames": ["*"],
+                                       "report": {}}]})",
+                            "r.json")
+                      .status()
+                      .message()),
+      HasSubstr("a frame of 'a' is not base64"));
+}
+
+TEST(RenderTest, OnlyHtmlShowsFrames) {
+  const Document document{"d", "d", {Pictures{"Frames of <a>", {"one", "two"}}}, {}};
+  const std::string html = RenderHtml(document);
+  EXPECT_THAT(html, HasSubstr("<figcaption>Frames of &lt;a&gt;</figcaption>"));
+  EXPECT_THAT(html, HasSubstr("<img src=\"data:image/jpeg;base64,b25l\" alt=\"frame 1 of 2\">"));
+  for (const std::string& text :
+       {RenderText(document), RenderMarkdown(document), RenderJson(document, {})}) {
+    EXPECT_THAT(text, Not(HasSubstr("Frames of")));
+  }
 }
 
 TEST(DocumentTest, SmallFiguresKeepTheirDigits) {

@@ -6,12 +6,14 @@
 #include <filesystem>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
 
 #include "client/wanctl/bench_cases.h"
 #include "client/wanctl/latents.h"
+#include "tests/client/compare/test_video.h"
 #include "tests/client/wanctl/wanctl_fixture.h"
 
 namespace wan::client {
@@ -156,6 +158,9 @@ class BenchTest : public WanctlTest {
       wan::v1::Artifact video;
       video.set_kind(wan::v1::OUTPUT_KIND_MP4);
       video.set_sha256(wan::v1::VaePrecision_Name(requests_.back().vae_precision()));
+      if (videos_.contains(requests_.back().vae_precision())) {
+        video = videos_.at(requests_.back().vae_precision());
+      }
       if (requests_.back().steps() == fails_ || requests_.size() == fails_from_) {
         wan::v1::Event failed;
         failed.set_sequence(1);
@@ -189,6 +194,8 @@ class BenchTest : public WanctlTest {
   int fails_ = -1;
   // So does the one with this number, from 1.
   size_t fails_from_ = 0;
+  // The MP4 files of jobs by the autoencoder's precision; others cannot be downloaded.
+  std::map<wan::v1::VaePrecision, wan::v1::Artifact> videos_;
 };
 
 TEST_F(BenchTest, RunsEveryCaseAndWritesTheReports) {
@@ -240,6 +247,28 @@ TEST_F(BenchTest, FramesAreComparedAsWellAsLatents) {
   EXPECT_THAT(out_, HasSubstr("latents: same bits; frames: other bits |"));
 }
 
+TEST_F(BenchTest, FramesAreShownAndTheirPsnrIsBesideTheLatents) {
+  const auto serve = [this](wan::v1::VaePrecision precision, const fakes::TestVideo& video) {
+    const std::string name = wan::v1::VaePrecision_Name(precision) + ".mp4";
+    fakes::WriteTestVideo(folder_ / name, video);
+    videos_[precision] = Serve(wan::v1::OUTPUT_KIND_MP4, name, fakes::ReadFile(folder_ / name));
+  };
+  serve(wan::v1::VAE_PRECISION_UNSPECIFIED, {.frames = 9});
+  serve(wan::v1::VAE_PRECISION_FP32, {.frames = 9, .grain = 10});
+  std::ofstream(cases_, std::ios::app)
+      << "  - {name: third, frames: 9, original: {vae_precision: fp32}}\n";
+  ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "third", "--mode", "both"}), 0)
+      << err_;
+  const std::filesystem::path folder = Folder();
+  EXPECT_THAT(Content(folder / "report.md"),
+              testing::ContainsRegex("latents: same bits; frames: PSNR [23][0-9].[0-9] dB"));
+  const std::string html = Content(folder / "report.html");
+  EXPECT_THAT(html, HasSubstr("Frames of third"));
+  EXPECT_THAT(html, HasSubstr("alt=\"frame 6 of 6\""));
+  ASSERT_EQ(RunAt({"report", "--from", (folder / "report.json").string(), "--format", "html"}), 0);
+  EXPECT_EQ(out_, html);
+}
+
 TEST_F(BenchTest, FewerRunsThanAskedForAreSaid) {
   fails_from_ = 2;
   EXPECT_NE(Run({"bench", cases_, "--output", Folder(), "--only", "first", "--mode", "both",
@@ -251,8 +280,18 @@ TEST_F(BenchTest, FewerRunsThanAskedForAreSaid) {
   EXPECT_THAT(markdown, HasSubstr("| 1 of 3 | 10.00 |")) << "in the summary as well";
 }
 
-// What has no warm-up runs first, once, and is compared with what comes after it.
+// What has no warm-up runs first, each time with its model loaded again, and is compared with what
+// comes after it.
 TEST_F(BenchTest, AColdVariantRunsBeforeTheCase) {
+  std::vector<std::string> calls;
+  server_.scripts.unload_model = [&](const wan::v1::UnloadModelRequest& request, auto*) {
+    calls.push_back("unload " + request.name() + " after " + std::to_string(requests_.size()));
+    return grpc::Status::OK;
+  };
+  server_.scripts.load_model = [&](const wan::v1::LoadModelRequest& request, auto*) {
+    calls.push_back("load " + request.name() + (request.wait() ? " and wait" : ""));
+    return grpc::Status::OK;
+  };
   std::ofstream(cases_, std::ios::app)
       << "  - {name: third, steps: 3, original: {warm_up: false}, options: {few: {steps: 2}}}\n";
   ASSERT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "third", "--mode", "both",
@@ -265,16 +304,29 @@ TEST_F(BenchTest, AColdVariantRunsBeforeTheCase) {
     runs.push_back((labels.contains("bench_variant") ? labels.at("bench_variant") : "case") + " " +
                    labels.at("bench_run") + " " + labels.at("bench_warm_up"));
   }
-  EXPECT_THAT(runs, testing::ElementsAre("original 1 no", "case 1 yes", "case 2 yes", "few 1 yes",
-                                         "few 2 yes"));
+  EXPECT_THAT(runs, testing::ElementsAre("original 1 no", "original 2 no", "case 1 yes",
+                                         "case 2 yes", "few 1 yes", "few 2 yes"));
+  EXPECT_THAT(calls, testing::ElementsAre("unload m after 1", "load m and wait"));
   const std::string markdown = Content(std::filesystem::path(Folder()) / "report.md");
-  EXPECT_THAT(markdown,
-              HasSubstr("| third | original | warm\\_up no | warm\\_up yes | 10.00 | 1 | 10.00 | "
-                        "2: 10.00 to 10.00 s | not told apart from noise: 1 and 2 measurements "
-                        "are too few to know their spread | latents: same bits; frames: same "
-                        "bits |"));
+  EXPECT_THAT(
+      markdown,
+      HasSubstr("| third | original | warm\\_up no | warm\\_up yes | 10.00 | 2: 10.00 to 10.00 s | "
+                "10.00 | 2: 10.00 to 10.00 s | not told apart from noise: the two sides "
+                "overlap | latents: same bits; frames: same bits |"));
   EXPECT_THAT(markdown, HasSubstr("| Warm-up | warm\\_up, warm\\_up\\_shapes | after a warm-up | "
                                   "not told apart from noise |"));
+}
+
+TEST_F(BenchTest, AModelThatCannotBeLoadedAgainHasOneColdRun) {
+  server_.scripts.unload_model = [](const auto&, auto*) {
+    return grpc::Status(grpc::StatusCode::PERMISSION_DENIED, "you may not");
+  };
+  std::ofstream(cases_, std::ios::app) << "  - {name: third, options: {cold: {warm_up: false}}}\n";
+  EXPECT_EQ(Run({"bench", cases_, "--output", Folder(), "--only", "third", "--num-runs", "2"}), 4);
+  EXPECT_EQ(requests_.size(), 3u);
+  EXPECT_THAT(err_, HasSubstr("third (cold), run 2 of 2: PERMISSION_DENIED: a cold run needs its "
+                              "model loaded again, which failed: you may not"));
+  EXPECT_THAT(Content(std::filesystem::path(Folder()) / "report.md"), HasSubstr("| 1 of 2 |"));
 }
 
 TEST_F(BenchTest, AfterAWarmUpRunsAreWarm) {

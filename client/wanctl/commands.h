@@ -34,6 +34,7 @@ ExitCode Run(Session& session, const CompareCommand& command);
 // Defined in server_commands.cc.
 ExitCode Run(Session& session, const ListModelsCommand& command);
 ExitCode Run(Session& session, const LoadModelCommand& command);
+ExitCode Run(Session& session, const DownloadModelCommand& command);
 ExitCode Run(Session& session, const UnloadModelCommand& command);
 ExitCode Run(Session& session, const WarmupModelCommand& command);
 ExitCode Run(Session& session, const DevicesCommand& command);

@@ -2,9 +2,11 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <system_error>
 #include <vector>
 
 #include "client/reports/ceilings_folder.h"
@@ -35,6 +37,11 @@ std::string EnvironmentOr(const char* name, const char* otherwise) {
   return value != nullptr && *value != '\0' ? value : otherwise;
 }
 
+std::filesystem::path ProgramFolder() {
+  std::error_code ignored;
+  return std::filesystem::read_symlink("/proc/self/exe", ignored).parent_path();
+}
+
 }  // namespace
 
 int main(int argc, char** argv) {
@@ -52,6 +59,7 @@ int main(int argc, char** argv) {
                                 .traceparent = EnvironmentOr("TRACEPARENT", ""),
                                 .tracestate = EnvironmentOr("TRACESTATE", ""),
                                 .data_home = reports::DataHome(),
+                                .program_folder = ProgramFolder(),
                                 .stop = interrupt.stop(),
                                 .open_screen = OpenTerminalScreen};
   return RunWanctl(std::vector<std::string>(argv + 1, argv + argc), environment);

@@ -170,6 +170,14 @@ struct LoadModelCommand {
   // Names and schedules for LoRAs of the request.
   std::vector<wan::v1::LoraSource> schedules;
 };
+struct DownloadModelCommand {
+  // The name of a list.
+  std::string name;
+  // Where the checkpoint goes; empty: the user's data folder.
+  std::string folder;
+  // The address of the repositories; empty: the publisher's.
+  std::string base;
+};
 struct UnloadModelCommand {
   wan::v1::UnloadModelRequest request;
 };
@@ -197,12 +205,13 @@ struct DrainCommand {
 };
 struct UndrainCommand {};
 
-using Command = std::variant<GenerateCommand, SubmitCommand, QuoteCommand, CalibrateCommand,
-                             WatchCommand, GetCommand, ListCommand, CancelCommand, DeleteCommand,
-                             DownloadCommand, ReportCommand, BenchCommand, ReceiptCommand,
-                             ReplayCommand, CompareCommand, ListModelsCommand, LoadModelCommand,
-                             UnloadModelCommand, WarmupModelCommand, DevicesCommand, InfoCommand,
-                             TopCommand, HealthCommand, UsageCommand, DrainCommand, UndrainCommand>;
+using Command =
+    std::variant<GenerateCommand, SubmitCommand, QuoteCommand, CalibrateCommand, WatchCommand,
+                 GetCommand, ListCommand, CancelCommand, DeleteCommand, DownloadCommand,
+                 ReportCommand, BenchCommand, ReceiptCommand, ReplayCommand, CompareCommand,
+                 ListModelsCommand, LoadModelCommand, DownloadModelCommand, UnloadModelCommand,
+                 WarmupModelCommand, DevicesCommand, InfoCommand, TopCommand, HealthCommand,
+                 UsageCommand, DrainCommand, UndrainCommand>;
 
 struct Options {
   GlobalFlags global;

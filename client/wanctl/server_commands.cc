@@ -1,16 +1,20 @@
 #include <google/protobuf/repeated_ptr_field.h>
 #include <google/protobuf/struct.pb.h>
 
+#include <algorithm>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "client/administration_client.h"
 #include "client/health_client.h"
 #include "client/model_client.h"
 #include "client/telemetry_client.h"
 #include "client/wanctl/commands.h"
 #include "client/wanctl/listings.h"
+#include "client/wanctl/model_download.h"
 
 namespace wan::client {
 namespace {
@@ -56,6 +60,33 @@ ExitCode Run(Session& session, const LoadModelCommand& command) {
                      "'; must name a LoRA of --lora or --add-lora of this command")));
   }
   return ShowModel(session, ModelClient(session.connection()).LoadModel(request, session.stop()));
+}
+
+ExitCode Run(Session& session, const DownloadModelCommand& command) {
+  const absl::StatusOr<ModelLists> lists = FindModelLists(session.program_folder());
+  if (!lists.ok()) return session.RefuseUsage(lists.status());
+  const std::vector<std::string> names = lists->names();
+  if (std::find(names.begin(), names.end(), command.name) == names.end()) {
+    return session.RefuseUsage(absl::InvalidArgumentError(absl::StrCat(
+        "NAME: is '", command.name, "'; must be one of ", absl::StrJoin(names, ", "))));
+  }
+  std::string folder = command.folder;
+  if (folder.empty()) {
+    if (session.data_home().empty()) {
+      return session.RefuseUsage(absl::InvalidArgumentError(
+          "FOLDER: is not given; must be, because neither $XDG_DATA_HOME nor $HOME is set"));
+    }
+    folder = absl::StrCat(session.data_home(), "/wanserve/models/", command.name);
+  }
+  const absl::Status status =
+      DownloadModel(*lists, command.name, folder, command.base, session.stop());
+  if (!status.ok()) {
+    session.Say(std::string(status.message()));
+    return absl::IsCancelled(status) ? kExitCancelled : kExitFailed;
+  }
+  session.console().out << folder << '\n' << std::flush;
+  session.Say(absl::StrCat("serve it with: wanserve --model ", command.name, "=", folder));
+  return kExitDone;
 }
 
 ExitCode Run(Session& session, const UnloadModelCommand& command) {

@@ -11,9 +11,14 @@ namespace {
 
 constexpr char kModelsFooter[] = R"(Examples:
   wanctl models
+  wanctl models download ti2v-5b              34 GB, verified; goes on where it was interrupted
   wanctl models load 5b /checkpoints/Wan2.2-TI2V-5B --lora style=/loras/style.safetensors
   wanctl models warmup 5b 1280x704x121 704x1280x121
   wanctl models unload 5b)";
+
+constexpr char kDownloadFooter[] =
+    R"(Runs wanserve-fetch-model, which needs curl, and prints the folder. No server is called. A file appears under
+its name only when its size and digest are right, and another run goes on where this one stopped.)";
 
 constexpr char kHealthFooter[] =
     R"(The exit code is 0 only if the answer is SERVING, so that the command serves as a check of containers:
@@ -59,6 +64,20 @@ void RegisterModels(CommandRegistry& registry) {
       ParseLoraSchedule, [&schedules = load.command.schedules](wan::v1::LoraSource named) {
         schedules.push_back(std::move(named));
       }));
+
+  const auto download = registry.Add<DownloadModelCommand>(
+      models, {"download", "Download a published checkpoint to this machine, and verify it",
+               kDownloadFooter});
+  AddValue<std::string>(download.app, "NAME", "", "ti2v-5b, for example; a wrong name lists all",
+                        ParseNotEmpty, download.command.name)
+      ->required();
+  AddValue<std::string>(download.app, "FOLDER", "",
+                        "Folder for the files; default: wanserve/models/NAME in the user's data "
+                        "folder",
+                        ParseNotEmpty, download.command.folder);
+  AddValue<std::string>(download.app, "--base", "URL",
+                        "Mirror of the repositories instead of huggingface.co", ParseNotEmpty,
+                        download.command.base);
 
   const auto unload =
       registry.Add<UnloadModelCommand>(models, {"unload", "Unload a model and free its memory"});

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/error.h"
 #include "client/wanctl/json_line.h"
@@ -59,6 +60,10 @@ ExitCode Session::Fail(const absl::Status& status, bool accepted, std::string_vi
   const ExitCode code = ExitCodeOf(status, accepted);
   if (absl::IsCancelled(status) && stop().stop_requested()) {
     Say("interrupted");
+  } else if (code == kExitUnreachable && !accepted &&
+             absl::StrContains(status.message(), "Connection refused")) {
+    Say(absl::StrCat("nothing listens on ", flags_.server,
+                     "; start wanserve there, or name another server with --server or WAN_SERVER"));
   } else if (code == kExitUnreachable) {
     Say(absl::StrCat(accepted ? "lost the connection to " : "cannot reach ", flags_.server, ": ",
                      Printable({status.message().data(), status.message().size()}),

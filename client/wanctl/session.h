@@ -1,6 +1,7 @@
 // What all commands use: output streams, the connection to the server, and error messages.
 #pragma once
 
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <ostream>
@@ -45,6 +46,8 @@ struct Environment {
   std::string tracestate = {};
   // The data folder of the user, in which the ceilings are; empty: none.
   std::string data_home = {};
+  // The folder of the program wanctl, from which the files that belong to it are found.
+  std::filesystem::path program_folder = {};
   // Ctrl-C requests this stop.
   std::stop_token stop = {};
   // The clock by which retries wait.
@@ -64,6 +67,7 @@ class Session {
   const std::stop_token& stop() const { return environment_.stop; }
   absl::Time Now() const { return environment_.now(); }
   const std::string& data_home() const { return environment_.data_home; }
+  const std::filesystem::path& program_folder() const { return environment_.program_folder; }
   bool json() const { return flags_.json; }
   bool out_colours() const { return environment_.console.out_colours; }
   std::unique_ptr<Screen> OpenScreen() { return environment_.open_screen(); }

@@ -28,7 +28,7 @@ using ::testing::HasSubstr;
 TEST_F(WanctlTest, NobodyThere) {
   // Port 1 of this machine: nobody listens there.
   EXPECT_EQ(RunAt({"--server", "127.0.0.1:1", "list"}), 6);
-  EXPECT_THAT(err_, HasSubstr("wanctl: cannot reach 127.0.0.1:1: "));
+  EXPECT_THAT(err_, HasSubstr("wanctl: nothing listens on 127.0.0.1:1; start wanserve there"));
   EXPECT_THAT(err_, HasSubstr("name another server with --server"));
 }
 

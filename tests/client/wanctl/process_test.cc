@@ -172,7 +172,7 @@ TEST_F(WanctlProcessTest, SignalsCancelGenerate) {
 TEST_F(WanctlProcessTest, UsageAndNobodyThere) {
   EXPECT_EQ(Wait(Start({"frobnicate"})), 2);
   EXPECT_EQ(Wait(Start({"--server", "127.0.0.1:1", "info"})), 6);
-  EXPECT_THAT(Err(), MatchesRegex("wanctl: cannot reach 127.0.0.1:1: [^\n]*\n"));
+  EXPECT_THAT(Err(), MatchesRegex("wanctl: nothing listens on 127.0.0.1:1; [^\n]*\n"));
   // gRPC logs this one; its log is not shown.
   EXPECT_EQ(Wait(Start({"--server", "[zz]:5", "info"})), 6);
   EXPECT_THAT(Err(), MatchesRegex("wanctl: cannot reach .zz.:5: [^\n]*\n"));

@@ -46,6 +46,7 @@ class WanctlTest : public testing::Test {
     std::ostringstream out, err;
     const int code = RunWanctl(args, {.console = {out, err, 0, err_columns_, out_colours_},
                                       .data_home = (folder_ / "data").string(),
+                                      .program_folder = folder_ / "bin",
                                       .stop = stop_.get_token(),
                                       .clock = clock_,
                                       .now = [this] { return now_; }});

@@ -170,8 +170,12 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
               {"dtype", config.engine.dtype}});
   PrintListening(**server);
   if (isatty(STDERR_FILENO) != 0) {
-    std::cerr << NextSteps({(*server)->grpc_address(), (*server)->http_address(), config.http_page,
-                            !config.tls_cert.empty()});
+    // std::cerr would make entries of the log (RouteLibraryLogs).
+    logger.Flush(kLastLines);
+    std::fputs(NextSteps({(*server)->grpc_address(), (*server)->http_address(), config.http_page,
+                          !config.tls_cert.empty()})
+                   .c_str(),
+               stderr);
   }
   TellReady("gRPC on " + ToString((*server)->grpc_address()));
 

@@ -199,8 +199,8 @@ Table CaseTable(const std::vector<Run>& runs) {
           {run->variant.empty() ? run->name : absl::StrCat(run->name, " (", run->variant, ")"),
            one_model ? Cell() : TextCell(report.model()), TextCell(Resolution(report)),
            figures.frames, figures.steps, TextCell(Offload(report)), RunsText(measured),
-           Number{measured.median(), 2}, cold, TextCell(PublishedSeconds(*run)),
-           figures.step_seconds, figures.peak, figures.sm, figures.tensor, figures.load});
+           Number{measured.median(), 2}, cold, CellOf(PublishedSeconds(*run)), figures.step_seconds,
+           figures.peak, figures.sm, figures.tensor, figures.load});
     }
   }
   DropEmptyColumns(table);

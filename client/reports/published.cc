@@ -2,8 +2,6 @@
 
 #include <string_view>
 
-#include "absl/strings/str_cat.h"
-
 namespace wan::client::reports {
 namespace {
 
@@ -13,8 +11,7 @@ struct Published {
   int height;
   int frames;
   int steps;
-  const char* seconds;
-  const char* card;  // empty: the report does not name it
+  double seconds;
 };
 
 // The first ten are "Total Duration" of two reports with the title "Wan2.2 Benchmark Report", made
@@ -23,31 +20,31 @@ struct Published {
 // 2.2 T2V Optimization - Complete Map". Case 04_14B_Speed_Preview_480p of the second report is left
 // out: the report does not say its size, and 36.5 s a step are those of 1280x720.
 constexpr Published kPublished[] = {
-    {"01_Speed_Preview_704p", 1280, 704, 161, 5, "344.73", ""},
-    {"02_Efficiency_Quality_704p", 1280, 704, 161, 30, "593.45", "L40S"},
-    {"03_Max_Quality_704p", 1280, 704, 161, 50, "707.29", ""},
-    {"04_15s_50steps_720p", 1280, 704, 361, 50, "2197.13", ""},
-    {"01_5B_Speed_Preview_704p", 1280, 704, 81, 5, "143.25", ""},
-    {"01_Speed_Preview_480p", 1280, 704, 81, 5, "114.94", ""},
-    {"02_5B_Efficiency_Mode_704p", 1280, 704, 81, 10, "151.58", ""},
-    {"02_Efficiency_Mode_720p", 1280, 704, 81, 10, "147.19", ""},
-    {"03_5B_Performance_Mode_704p", 1280, 704, 81, 10, "146.27", ""},
-    {"03_Performance_Mode_720p", 1280, 704, 81, 10, "149.29", ""},
-    {"05_14B_Map_720p", 1280, 720, 81, 40, "300", "H100"},
+    {"01_Speed_Preview_704p", 1280, 704, 161, 5, 344.73},
+    {"02_Efficiency_Quality_704p", 1280, 704, 161, 30, 593.45},
+    {"03_Max_Quality_704p", 1280, 704, 161, 50, 707.29},
+    {"04_15s_50steps_720p", 1280, 704, 361, 50, 2197.13},
+    {"01_5B_Speed_Preview_704p", 1280, 704, 81, 5, 143.25},
+    {"01_Speed_Preview_480p", 1280, 704, 81, 5, 114.94},
+    {"02_5B_Efficiency_Mode_704p", 1280, 704, 81, 10, 151.58},
+    {"02_Efficiency_Mode_720p", 1280, 704, 81, 10, 147.19},
+    {"03_5B_Performance_Mode_704p", 1280, 704, 81, 10, 146.27},
+    {"03_Performance_Mode_720p", 1280, 704, 81, 10, 149.29},
+    {"05_14B_Map_720p", 1280, 720, 81, 40, 300},
 };
 
 }  // namespace
 
-std::string PublishedSeconds(const Run& run) {
+std::optional<double> PublishedSeconds(const Run& run) {
   const wan::v1::GenerationRequest& request = run.report.request();
   for (const Published& one : kPublished) {
     if (run.name != one.name || request.width() != one.width || request.height() != one.height ||
         request.num_frames() != one.frames || request.steps() != one.steps) {
       continue;
     }
-    return *one.card == '\0' ? one.seconds : absl::StrCat(one.seconds, " (", one.card, ")");
+    return one.seconds;
   }
-  return "";
+  return std::nullopt;
 }
 
 }  // namespace wan::client::reports

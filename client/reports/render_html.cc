@@ -14,7 +14,7 @@ constexpr char kPageStyle[] = R"(
 :root{color-scheme:light dark;--ink:#1c2430;--dim:#5d6878;--line:#dde2e9;--paper:#ffffff;--band:#f5f7fa;--link:#2f6fb3}
 @media (prefers-color-scheme:dark){:root{--ink:#e4e9f0;--dim:#9aa6b6;--line:#333d4a;--paper:#161b22;--band:#1d242d;--link:#6aa9ec}}
 *{box-sizing:border-box}
-body{margin:0 auto;max-width:1120px;padding:24px 28px 60px;background:var(--paper);color:var(--ink);
+body{margin:0 auto;max-width:1240px;padding:24px 28px 60px;background:var(--paper);color:var(--ink);
 font:15px/1.5 system-ui,"Segoe UI","DejaVu Sans",sans-serif}
 h1{font-size:26px;margin:8px 0 16px}h2{font-size:21px;margin:44px 0 12px;padding-bottom:6px;border-bottom:2px solid var(--line)}
 h3{font-size:17px;margin:30px 0 8px}h4{font-size:15px;margin:22px 0 6px}
@@ -25,7 +25,7 @@ dl{display:grid;grid-template-columns:max-content 1fr;gap:2px 18px;margin:10px 0
 table{border-collapse:collapse;font-size:13px;font-variant-numeric:tabular-nums}
 th{text-align:left;background:var(--band);font-weight:600;vertical-align:bottom}
 th,td{padding:4px 10px;border-bottom:1px solid var(--line)}td.n,th.n{text-align:right;white-space:nowrap}
-.wide table{font-size:12px}.wide th,.wide td{padding:3px 7px}.wide th.n{white-space:normal}
+.wide table{font-size:12px}.wide th,.wide td{padding:3px 6px}.wide th.n{white-space:normal}
 .wide td:not(.n){min-width:9ch}.wide td:not(.n):last-child{min-width:18ch}
 tbody tr:hover{background:var(--band)}
 .note{color:var(--dim);font-size:13px}

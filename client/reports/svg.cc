@@ -115,7 +115,7 @@ std::string Box(double x, double y, double width, double height, int colour,
 // Takes the middle out of a text so that it fits the width; a character is about seven units wide.
 // Its end stays, because names of runs differ there.
 std::string Fitted(const std::string& text, double width) {
-  const size_t most = static_cast<size_t>(std::max(4.0, width / 6.6));
+  const size_t most = static_cast<size_t>(std::max(4.0, width / 7));
   if (text.size() <= most) return text;
   const auto within = [&text](size_t at) { return (text[at] & 0xC0) == 0x80; };
   size_t last = text.size() - most / 3;

@@ -14,7 +14,7 @@ std::optional<double> PublishedSeconds(const Run& run);
 // The note that is printed below tables with PublishedSeconds.
 inline constexpr char kPublishedNote[] =
     "Published is what the report with this case has for Wan's generate.py, with the loading of "
-    "the "
-    "model, on the card that it names; compare it with Cold.";
+    "the model; compare it with Cold. Its card is known of 02_Efficiency_Quality_704p (L40S) and "
+    "of 05_14B_Map_720p (H100).";
 
 }  // namespace wan::client::reports

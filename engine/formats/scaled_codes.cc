@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,16 @@ std::string NameOfForm(DType dtype, const CodeScales& scales) {
   return absl::StrCat(std::string(DTypeName(dtype)), scales.values.empty() ? "" : " scaled");
 }
 
+// Returns the scales of rows; nullopt if tiles have scales, or if the codes are in a dtype that no
+// product takes.
+std::optional<ScaledRows> RowsOf(DType dtype, size_t columns, const CodeScales& scales) {
+  if (dtype != DType::kFloat8E4M3 && dtype != DType::kInt8) return std::nullopt;
+  if (scales.values.empty()) return ScaledRows{dtype, {1}};
+  const bool whole_rows = scales.columns >= columns;
+  if (!whole_rows || (scales.rows != 1 && scales.values.size() != 1)) return std::nullopt;
+  return ScaledRows{dtype, scales.values};
+}
+
 // Without scales, a whole row is widened at a time.
 CodeScales WithExtent(CodeScales scales, size_t columns) {
   if (scales.values.empty()) scales.columns = columns;
@@ -41,11 +52,15 @@ class CodeDecoder final : public TensorDecoder {
   CodeDecoder(DType dtype, size_t columns, CodeScales scales)
       : name_(NameOfForm(dtype, scales)),
         values_(MakeValues(dtype)),
+        scaled_rows_(RowsOf(dtype, std::max<size_t>(columns, 1), scales)),
         columns_(std::max<size_t>(columns, 1)),
         scales_(WithExtent(std::move(scales), columns_)),
         scales_per_row_((columns_ + scales_.columns - 1) / scales_.columns) {}
 
   std::string_view name() const override { return name_; }
+  const ScaledRows* scaled_rows() const override {
+    return scaled_rows_.has_value() ? &*scaled_rows_ : nullptr;
+  }
   size_t block_elements() const override { return 1; }
   size_t block_bytes() const override { return 1; }
 
@@ -70,6 +85,7 @@ class CodeDecoder final : public TensorDecoder {
  private:
   const std::string name_;
   const CodeValues values_;
+  const std::optional<ScaledRows> scaled_rows_;
   const size_t columns_;
   const CodeScales scales_;
   const size_t scales_per_row_;

@@ -6,8 +6,17 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
+
+#include "engine/formats/dtype.h"
 
 namespace wan {
+
+// Codes of 8 bits whose rows have one scale each: a value is its code times the row's scale.
+struct ScaledRows {
+  DType code = DType::kFloat8E4M3;  // or kInt8
+  std::vector<float> scales;        // one for each row, or one for all
+};
 
 // Immutable and thread-safe. The values are computed in fp32 and rounded to bf16.
 class TensorDecoder {
@@ -25,6 +34,9 @@ class TensorDecoder {
   // codes may be any bytes, because files are not trusted.
   virtual void Decode(size_t first, std::span<const std::byte> codes,
                       std::span<uint16_t> out) const = 0;
+
+  // Returns the form of the codes if products can take them as they are; null otherwise.
+  virtual const ScaledRows* scaled_rows() const { return nullptr; }
 };
 
 }  // namespace wan

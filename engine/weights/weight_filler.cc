@@ -142,6 +142,7 @@ void WeightFiller::FillRows(const TensorInfo& info, int64_t first, const at::Ten
 
 void WeightFiller::FillRounded(const TensorInfo& info, at::ScalarType dtype,
                                const RoundedRows& out) {
+  if (CopyCodes(info, out)) return;
   const int64_t rows = out.codes.size(0);
   const int64_t columns = out.codes.size(1);
   const auto rows_of = [columns](int64_t elements) {
@@ -164,6 +165,27 @@ void WeightFiller::FillRounded(const TensorInfo& info, at::ScalarType dtype,
     });
     Stage(part);
   }
+}
+
+bool WeightFiller::CopyCodes(const TensorInfo& info, const RoundedRows& out) {
+  if (source_.IsSynthetic() || !status_.ok()) return false;
+  if (stop_.stop_requested()) {
+    status_.Update(StoppedError());
+    return true;
+  }
+  absl::StatusOr<TensorBytes> bytes = source_.Read(info);
+  // The caller reports the error.
+  if (!bytes.ok() || bytes->decoder == nullptr) return false;
+  const ScaledRows* const form = bytes->decoder->scaled_rows();
+  if (form == nullptr || ToScalarType(form->code) != out.codes.scalar_type()) return false;
+  const at::Tensor scales =
+      at::empty({static_cast<int64_t>(form->scales.size())}, at::TensorOptions().dtype(at::kFloat));
+  std::copy(form->scales.begin(), form->scales.end(), scales.mutable_data_ptr<float>());
+  Change([scales, to = out.scales] { to.copy_(scales); });  // one scale goes to all rows
+  // Without the decoder the bytes are the codes.
+  bytes->decoder = nullptr;
+  Write(*std::move(bytes), out.codes.scalar_type(), out.codes);
+  return true;
 }
 
 void WeightFiller::Write(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out) {

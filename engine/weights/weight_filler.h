@@ -43,9 +43,10 @@ class WeightFiller {
   // Writes the rows from `first` on of the source's matrix `info` to `out`, as many as that has.
   void FillRows(const TensorInfo& info, int64_t first, const at::Tensor& out);
 
-  // Writes the source's matrix `info` to `out`: converted to `dtype` and then rounded, so that the
-  // bits are those of rounding a matrix that was filled in `dtype`. Only a few rows at a time wait
-  // in `dtype`.
+  // Writes the source's matrix `info` to `out`. If the file has it as codes of out's dtype with a
+  // scale for each row, or one for all, `out` gets these codes and scales. Otherwise the matrix is
+  // converted to `dtype` and then rounded, so that the bits are those of rounding a matrix that was
+  // filled in `dtype`; only a few rows at a time wait in `dtype`.
   void FillRounded(const TensorInfo& info, at::ScalarType dtype, const RoundedRows& out);
 
   // Calls `change` once the values of all tensors that were filled before have arrived. `change`
@@ -59,6 +60,9 @@ class WeightFiller {
   const absl::Status& status() const { return status_; }
 
  private:
+  // Copies codes with the scales of their rows to `out`. Returns false, and copies nothing, if the
+  // file does not have them in that form.
+  bool CopyCodes(const TensorInfo& info, const RoundedRows& out);
   // Writes `bytes`, which hold a tensor of out's shape in the dtype `stored`, to `out`.
   void Write(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);
   void Upload(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);

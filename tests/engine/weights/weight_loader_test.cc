@@ -1,21 +1,32 @@
 #include "engine/weights/weight_loader.h"
 
+#include <ATen/ops/arange.h>
+#include <ATen/ops/cat.h>
 #include <ATen/ops/equal.h>
+#include <ATen/ops/full.h>
 #include <ATen/ops/ones.h>
+#include <ATen/ops/tensor.h>
 #include <c10/util/Exception.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <memory>
+#include <span>
 #include <stop_token>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/checkpoint/weight_tables.h"
 #include "engine/device/torch_errors.h"
 #include "engine/formats/safetensors.h"
+#include "engine/formats/scaled_codes.h"
 #include "tests/engine/formats/files.h"
 #include "tests/engine/in_memory_weights.h"
 #include "tests/engine/weights/slow_mover.h"
@@ -280,6 +291,96 @@ TEST(WeightLoaderTest, RoundsToTheCodesThatAreAskedFor) {
   ASSERT_TRUE(loader.status().ok()) << loader.status();
   EXPECT_EQ(got.codes.scalar_type(), at::kChar);
   ExpectEqual({got}, {expected});
+}
+
+// Matrices of codes with scales; in memory.
+class CodedWeights final : public WeightSource {
+ public:
+  void Put(const std::string& name, const at::Tensor& codes, DType code, CodeScales scales) {
+    const auto columns = static_cast<size_t>(codes.size(1));
+    TensorBytes bytes{
+        .bytes = std::span(static_cast<const std::byte*>(codes.const_data_ptr()), codes.nbytes()),
+        .owner = std::make_shared<at::Tensor>(codes),
+        .decoder = MakeCodeDecoder(code, columns, std::move(scales))};
+    bytes.end = 2 * codes.nbytes();
+    infos_.push_back({.name = name,
+                      .dtype = DType::kBFloat16,
+                      .shape = codes.sizes().vec(),
+                      .bytes = bytes.end,
+                      .file = "codes"});
+    contents_[name] = std::move(bytes);
+  }
+
+  const std::vector<TensorInfo>& Tensors() const override { return infos_; }
+  const TensorInfo* Find(std::string_view name) const override {
+    const auto found = std::find_if(infos_.begin(), infos_.end(),
+                                    [&](const TensorInfo& info) { return info.name == name; });
+    return found == infos_.end() ? nullptr : &*found;
+  }
+  absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
+    return contents_.at(tensor.name);
+  }
+
+ private:
+  std::vector<TensorInfo> infos_;
+  std::map<std::string, TensorBytes> contents_;
+};
+
+// A file's codes with the scales of their rows are taken as they are: on a CPU, by way of a second
+// queue, and read again after they were dropped.
+TEST(WeightLoaderTest, TakesTheFilesCodesAndScales) {
+  constexpr int64_t kRows = 6;
+  constexpr int64_t kColumns = 5;
+  const std::vector<int64_t> shape = {kRows, kColumns};
+  const at::Tensor codes = at::arange(1, 1 + kRows * kColumns).to(at::kByte).view(shape);
+  const std::vector<float> of_rows = {0.5F, 1, 2, 3, 4.25F, -1};
+  const auto source = std::make_shared<CodedWeights>();
+  source->Put("rows", codes, DType::kFloat8E4M3, {1, kColumns, of_rows});
+  source->Put("one", codes, DType::kFloat8E4M3, {kRows, kColumns, {0.03F}});
+  source->Put("plain", codes, DType::kFloat8E4M3, {});
+  source->Put("whole", codes, DType::kInt8, {1, kColumns, of_rows});
+  const at::Tensor e4m3 = codes.view(at::kFloat8_e4m3fn);
+  const at::Tensor scales = at::tensor(of_rows);
+  const std::vector<RoundedRows> expected = {
+      {at::cat({codes, codes}).view(at::kFloat8_e4m3fn),
+       at::cat({scales, at::full({kRows}, 0.03F, at::kFloat)})},
+      {e4m3, at::ones({kRows}, at::kFloat)},
+      {codes.view(at::kChar), scales}};
+  const std::vector<std::string> stacked = {"rows", "one"};
+  for (const bool slow : {false, true}) {
+    const auto weights =
+        std::make_shared<ComponentWeights>(MoverOf(slow), ComponentWeights::Home::kDisk, source);
+    WeightLoader loader(*source, at::kCPU, at::kBFloat16, weights);
+    const std::vector<RoundedRows> got = {loader.GetRoundedStacked(stacked, shape),
+                                          loader.GetRounded("plain", shape),
+                                          loader.GetRounded("whole", shape, at::kChar)};
+    loader.Finish();
+    ASSERT_TRUE(loader.status().ok()) << loader.status();
+    for (int round = 0; round < 2; ++round) {
+      weights->BringUp();
+      weights->UseAll();
+      ExpectEqual(got, expected);
+      weights->Drop();
+    }
+  }
+}
+
+// Codes of tiles, and those of another dtype than the weights are kept in, are widened and rounded.
+TEST(WeightLoaderTest, RoundsOtherCodesAgain) {
+  constexpr int64_t kRows = 130;
+  constexpr int64_t kColumns = 140;
+  const std::vector<int64_t> shape = {kRows, kColumns};
+  const at::Tensor codes = at::arange(kRows * kColumns).remainder(120).to(at::kByte).view(shape);
+  CodedWeights source;
+  source.Put("tiles", codes, DType::kFloat8E4M3, {128, 128, {1, 2, 3, 4}});
+  source.Put("whole", codes, DType::kInt8, {kRows, kColumns, {0.5F}});
+  source.Put("e5m2", codes, DType::kFloat8E5M2, {kRows, kColumns, {0.5F}});
+  for (const std::string name : {"tiles", "whole", "e5m2"}) {
+    WeightLoader plain(source, at::kCPU, at::kBFloat16);
+    const RoundedRows expected = Rounded(plain.Get(name, shape));
+    WeightLoader loader(source, at::kCPU, at::kBFloat16);
+    ExpectEqual({loader.GetRounded(name, shape)}, {expected});
+  }
 }
 
 // The plan counts on 32 MiB for reading weights on a CPU.

@@ -14,6 +14,7 @@
 #include "benchmarks/benched_transformer.h"
 #include "benchmarks/commands.h"
 #include "benchmarks/forward_compare.h"
+#include "engine/api/exact_blocks.h"
 
 namespace wan {
 namespace {
@@ -31,6 +32,7 @@ struct ForwardSettings {
   std::string residency = "resident";
   std::string compare;
   std::string quality = "exact";
+  std::string exact_blocks;  // of those that compute with 8 bits otherwise
 };
 
 // Moves weights from host memory to the device, and prints how long that takes.
@@ -63,6 +65,9 @@ std::string NameOf(const ForwardSettings& settings) {
   if (settings.batch != 1) absl::StrAppend(&name, ", batch ", settings.batch);
   if (settings.first_frame) name += ", first frame given";
   if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
+  if (!settings.exact_blocks.empty()) {
+    absl::StrAppend(&name, ", exact blocks ", settings.exact_blocks);
+  }
   if (settings.residency != "resident") absl::StrAppend(&name, ", ", settings.residency);
   return name;
 }
@@ -86,8 +91,14 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   if (!loaded.ok()) return loaded.status();
   const BenchedTransformer& benched = *loaded;
   const std::string name = NameOf(settings);
+  const absl::StatusOr<ExactBlocks> blocks = ExactBlocks::Parse(settings.exact_blocks);
+  if (!blocks.ok()) return blocks.status();
+  const ForwardPolicy rounded{
+      .eight_bits = true,
+      .exact_blocks = blocks->In(static_cast<int>(benched.transformer->config().num_layers))};
   if (!settings.compare.empty()) {
-    return CompareForwards(settings.compare, name, benched, settings.repetition.repeats, session);
+    return CompareForwards({settings.compare, name, rounded}, benched, settings.repetition.repeats,
+                           session);
   }
   if (!is_resident) {
     const bool stream = settings.residency == "stream";
@@ -100,7 +111,7 @@ absl::StatusOr<bool> Run(const ForwardSettings& settings, Session& session) {
   const auto forward = [&] {
     return benched.transformer
         ->Forward(benched.latents, benched.timestep, **text, {},
-                  {.eight_bits = settings.quality == "high"})
+                  settings.quality == "high" ? rounded : ForwardPolicy())
         .status();
   };
   const int64_t resident = CurrentBytes(*device);
@@ -141,6 +152,8 @@ BenchCommand AddForward(CLI::App& app) {
   app.add_option("--quality", settings->quality, "high computes with 8 bits")
       ->check(CLI::IsMember({"exact", "high"}))
       ->capture_default_str();
+  app.add_option("--exact-blocks", settings->exact_blocks,
+                 "blocks that stay exact with 8 bits, for example 0,4-5,last");
   app.add_flag("--first-frame", settings->first_frame,
                "treat the first frame as given: its tokens have timestep 0");
   app.add_flag("--trace", settings->trace, "also the device's time in each operator");

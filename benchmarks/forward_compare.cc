@@ -71,7 +71,7 @@ class Comparison {
     return SameBits("a gate changes the results");
   }
 
-  absl::Status Quality(const std::string& name) {
+  absl::Status Quality(const std::string& name, const ForwardPolicy& policy) {
     benched_.weights->BringUp();
     const absl::StatusOr<Text> text = benched_.PrepareTexts(1, kTextRows);
     if (!text.ok()) return text.status();
@@ -80,7 +80,7 @@ class Comparison {
       at::Tensor rounded;
       const auto first = Time(**text, 1, {}, exact);
       if (!first.ok()) return first.status();
-      const auto second = Time(**text, 1, {}, rounded, {.eight_bits = true});
+      const auto second = Time(**text, 1, {}, rounded, policy);
       if (!second.ok()) return second.status();
       if (round == 0) continue;  // the first call selects kernels
       first_.push_back(*first);
@@ -89,10 +89,14 @@ class Comparison {
     }
     const int blocks = static_cast<int>(benched_.transformer->config().num_layers);
     for (int block = 0; block < blocks; ++block) {
+      if (!policy.Rounds(block)) continue;
       at::Tensor rounded;
+      std::vector<int> others;
+      for (int other = 0; other < blocks; ++other) {
+        if (other != block) others.push_back(other);
+      }
       const auto seconds =
-          Time(**text, 1, {}, rounded,
-               {.eight_bits = true, .first_rounded = block, .end_rounded = block + 1});
+          Time(**text, 1, {}, rounded, {.eight_bits = true, .exact_blocks = std::move(others)});
       if (!seconds.ok()) return seconds.status();
       BenchRow row{.name = absl::StrCat(name, ", 8 bits in block ", block, " alone")};
       row.figures = {{"apart_by", Distance(exact, rounded)}};
@@ -190,13 +194,14 @@ class Comparison {
 
 }  // namespace
 
-absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,
+absl::StatusOr<bool> CompareForwards(const ForwardComparison& compared,
                                      const BenchedTransformer& benched, int rounds,
                                      Session& session) {
+  const auto& [what, name, rounded] = compared;
   Comparison comparison(benched, rounds, session);
   absl::Status status = what == "streaming" ? comparison.Streaming()
                         : what == "gate"    ? comparison.Gate()
-                        : what == "quality" ? comparison.Quality(name)
+                        : what == "quality" ? comparison.Quality(name, rounded)
                                             : comparison.Guidance();
   if (!status.ok()) return status;
   status = session.Add(comparison.Row(absl::StrCat(name, ", ", what)));

@@ -17,7 +17,12 @@ namespace wan {
 //              error that 8 bits in this block alone cause
 // Adds a row for the second way: its time, the time of the first, the difference in per cent, and
 // how far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
-absl::StatusOr<bool> CompareForwards(const std::string& what, const std::string& name,
+struct ForwardComparison {
+  std::string what;
+  std::string name;       // of the rows
+  ForwardPolicy rounded;  // of the forwards of 8 bits
+};
+absl::StatusOr<bool> CompareForwards(const ForwardComparison& compared,
                                      const BenchedTransformer& benched, int rounds,
                                      Session& session);
 

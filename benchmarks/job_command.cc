@@ -22,7 +22,9 @@
 #include "benchmarks/commands.h"
 #include "benchmarks/engine_job.h"
 #include "benchmarks/sampler_load.h"
+#include "engine/api/decoder.h"
 #include "engine/api/engine_factory.h"
+#include "engine/api/exact_blocks.h"
 #include "engine/checkpoint/checkpoint.h"
 #include "engine/costs/wan/transformer_cost.h"
 
@@ -36,6 +38,8 @@ struct JobSettings {
   int steps = 0;      // 0: the model's default number
   double guidance = 0;
   std::string vae_precision;  // empty: the engine's default precision
+  std::string decoder = "full";
+  std::string exact_blocks;  // EngineOptions::quality_exact_blocks
   std::string quality = "exact";
   int repeats = 5;
   int warmup = 1;
@@ -91,6 +95,7 @@ absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const
   if (settings.guidance > 0) request->guidance_scale = {settings.guidance};
   if (settings.latents_only) request->outputs = {OutputKind::kLatents};
   request->vae_precision = ParseVaePrecision(settings.vae_precision);
+  request->decoder = ParseDecoder(settings.decoder);
   request->quality = ParseQuality(settings.quality);
   return request;
 }
@@ -121,7 +126,10 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   const auto checkpoint = Checkpoint::Open(settings.model);
   if (!checkpoint.ok()) return checkpoint.status();
   const TransformerConfig config = (*checkpoint)->transformer_config();
-  const absl::StatusOr<std::unique_ptr<Engine>> engine = MakeWanEngine(settings.devices, {});
+  const absl::StatusOr<ExactBlocks> exact_blocks = ExactBlocks::Parse(settings.exact_blocks);
+  if (!exact_blocks.ok()) return exact_blocks.status();
+  const absl::StatusOr<std::unique_ptr<Engine>> engine =
+      MakeWanEngine(settings.devices, {.quality_exact_blocks = *exact_blocks});
   if (!engine.ok()) return engine.status();
   Recorder unheard(SystemClock(), (*engine)->Monitor(), {});
   if (absl::Status status = (*engine)->LoadModel({"m", settings.model}, unheard); !status.ok()) {
@@ -180,6 +188,10 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
   if (settings.latents_only) name += ", latents only";
   if (!settings.vae_precision.empty()) absl::StrAppend(&name, ", VAE ", settings.vae_precision);
+  if (settings.decoder != "full") absl::StrAppend(&name, ", ", settings.decoder, " decoder");
+  if (!settings.exact_blocks.empty()) {
+    absl::StrAppend(&name, ", exact blocks ", settings.exact_blocks);
+  }
   if (settings.devices.size() > 1)
     absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
   BenchRow whole_job{
@@ -227,6 +239,11 @@ BenchCommand AddJob(CLI::App& app) {
   app.add_option("--vae-precision", settings->vae_precision,
                  "fp32, tf32, fp16 or bf16; without it the engine's default")
       ->check(CLI::IsMember({"fp32", "tf32", "fp16", "bf16"}));
+  app.add_option("--decoder", settings->decoder, "tiny: the model's tiny decoder")
+      ->check(CLI::IsMember({"full", "tiny"}))
+      ->capture_default_str();
+  app.add_option("--exact-blocks", settings->exact_blocks,
+                 "blocks that high and fast compute exactly, for example 0,4-5,last");
   app.add_option("--quality", settings->quality, "high computes with 8 bits, fast reuses steps too")
       ->check(CLI::IsMember({"exact", "high", "fast"}))
       ->capture_default_str();

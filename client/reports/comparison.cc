@@ -43,6 +43,10 @@ void AddRequest(const JobReport& report, Settings& settings) {
   settings["quality"] = QualityOf(report);
   settings["vae_precision"] = VaePrecision(report);
   if (VaePrecision(report).empty()) settings["vae_precision"] = "default";
+  if (request.decoder() == wan::v1::DECODER_TINY) settings["decoder"] = "tiny";
+  if (report.plan().exact_blocks_size() > 0) {
+    settings["exact_blocks"] = absl::StrJoin(report.plan().exact_blocks(), ",");
+  }
   settings["loras"] = absl::StrJoin(
       request.loras(), ",",
       [](std::string* out, const wan::v1::LoraScale& lora) { out->append(lora.name()); });

@@ -68,6 +68,11 @@ std::string Settings(const JobReport& report) {
     settings.push_back(absl::StrCat("Quality=", QualityOf(report)));
   }
   if (report.plan().eight_bits()) settings.emplace_back("Products and self-attention=8 bits");
+  if (report.plan().exact_blocks_size() > 0) {
+    settings.push_back(
+        absl::StrCat("Exact blocks=", absl::StrJoin(report.plan().exact_blocks(), ",")));
+  }
+  if (report.request().decoder() == wan::v1::DECODER_TINY) settings.emplace_back("Decoder=tiny");
   if (const int reused = report.plan().reused_steps_size(); reused > 0) {
     settings.push_back(absl::StrCat("Planned steps that reuse blocks=", reused, " of ",
                                     report.request().steps() - report.plan().first_step()));

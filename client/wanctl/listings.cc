@@ -1,5 +1,7 @@
 #include "client/wanctl/listings.h"
 
+#include <google/protobuf/repeated_field.h>
+
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -126,8 +128,13 @@ class Lines {
   void Add(const char* name, const std::string& text) {
     if (!text.empty()) absl::StrAppendFormat(&lines_, "%-12s %s\n", absl::StrCat(name, ":"), text);
   }
+  void AddExactBlocks(const google::protobuf::RepeatedField<int32_t>& blocks) {
+    if (!blocks.empty()) Add("Exact", absl::StrCat("blocks ", absl::StrJoin(blocks, ", ")));
+  }
+  // Adds what is not as usual of the quality and the decoder.
   void AddQuality(const GenerationRequest& request) {
     if (QualityName(request) != kExact) Add("Quality", QualityName(request));
+    if (request.decoder() == wan::v1::DECODER_TINY) Add("Decoder", "tiny");
   }
   std::string Take() { return std::move(lines_); }
 
@@ -153,6 +160,7 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   }
   lines.Add("On the CPU", Printable(absl::StrJoin(provenance.cpu_components(), ", ")));
   lines.Add("In 8 bits", Printable(absl::StrJoin(provenance.eight_bit_weights(), ", ")));
+  lines.AddExactBlocks(provenance.exact_blocks());
   lines.Add("Server", Printable(provenance.server_version()));
 }
 
@@ -328,6 +336,9 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
       absl::StrAppend(&recognised, Printable(model.name()), ": recognised as ",
                       Printable(model.distillation()), "\n");
     }
+    if (model.tiny_decoder()) {
+      absl::StrAppend(&recognised, Printable(model.name()), ": has a tiny decoder\n");
+    }
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),
@@ -478,6 +489,7 @@ std::string QuoteText(const wan::v1::QuoteResponse& quote) {
                                   request.num_frames(), " frames, ", quote.steps(), " steps"));
   lines.AddQuality(request);
   if (quote.eight_bits()) lines.Add("In 8 bits", "products and self-attention of the transformers");
+  lines.AddExactBlocks(quote.exact_blocks());
   if (quote.reused_steps_size() > 0) {
     lines.Add("Reused", absl::StrCat("blocks in ", quote.reused_steps_size(), " of ", quote.steps(),
                                      " steps: ", absl::StrJoin(quote.reused_steps(), ", ")));

@@ -55,6 +55,8 @@ const std::map<std::string, FieldSetter>& RequestFields() {
                                                    [](wan::v1::VaePrecision value, Request& r) {
                                                      r.set_vae_precision(value);
                                                    })},
+      {"decoder", Set<wan::v1::Decoder>(ParseDecoder, [](wan::v1::Decoder value,
+                                                         Request& r) { r.set_decoder(value); })},
       {"background",
        Set<std::string>(ParseColor,
                         [](std::string value, Request& r) { r.set_background(std::move(value)); })},

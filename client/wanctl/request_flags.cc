@@ -179,6 +179,11 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
       app, "--vae-precision", Alternatives<wan::v1::VaePrecision>(),
       "Precision of the video autoencoder", ParseVaePrecision,
       [&](wan::v1::VaePrecision value) { request.set_vae_precision(value); });
+  AddValue<wan::v1::Decoder>(app, "--decoder", Alternatives<wan::v1::Decoder>(),
+                             "full; tiny: a small network, if the model has one, that decodes in "
+                             "a fraction of the time (default: full)",
+                             ParseDecoder,
+                             [&](wan::v1::Decoder value) { request.set_decoder(value); });
   AddValue<int64_t>(app, "--seed", "N",
                     "Seed of the noise (default, and if negative: the server draws one)",
                     ParseInt64, [&](int64_t value) { request.set_seed(value); });

@@ -63,7 +63,9 @@ struct ModelDescription {
   bool accepts_image = false;
   int spatial_stride = 0;   // width and height must be multiples of this
   int temporal_stride = 0;  // num_frames must be a multiple of this, plus 1
-  int experts = 1;          // number of transformers that share the steps: 1 or 2
+  // Whether requests may ask for Decoder::kTiny.
+  bool has_tiny_decoder = false;
+  int experts = 1;  // number of transformers that share the steps: 1 or 2
 };
 
 struct DeviceDescription {

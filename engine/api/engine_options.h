@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/api/eight_bit_weights.h"
+#include "engine/api/exact_blocks.h"
 #include "engine/api/guidance_batching.h"
 #include "engine/api/h264.h"
 #include "engine/api/quality.h"
@@ -35,6 +36,9 @@ struct EngineOptions {
   // The quality of requests that do not set it; a model that cannot be fast takes high. Unset:
   // DefaultQuality.
   std::optional<Quality> quality;
+  // The transformers' blocks that take no inputs of 8 bits, in videos of quality high and fast.
+  // Their weights are never kept in 8 bits.
+  ExactBlocks quality_exact_blocks;
   // Fast jobs run no forward without the prompt after this share of their steps.
   double guidance_until = 1;
   // The autoencoder's precision for requests that do not set it. Unset: the result of

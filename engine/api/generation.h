@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/api/decoder.h"
 #include "engine/api/eight_bit_weights.h"
 #include "engine/api/input_image.h"
 #include "engine/api/lora.h"
@@ -61,6 +62,7 @@ struct GenerationRequest {
   std::vector<OutputKind> outputs;
   std::optional<Quality> quality;             // unset: the engine's setting
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
+  std::optional<Decoder> decoder;             // unset: full
   std::optional<int> h264_crf;   // rate factor of the MP4 file; unset: the engine's setting
   int preview_interval = 0;      // steps between previews; 0: no previews
   std::vector<LoraScale> loras;  // names of LoRAs that belong to the model; merged in this order
@@ -97,11 +99,13 @@ struct StepPlan {
   bool reuses_blocks = false;
 };
 
-// The ways in which a denoising step computes that have different times per operation.
-enum class StepMethod {
+// The ways in which a denoising step, or the decoding, computes that have different times per
+// operation.
+enum class StageMethod {
   kExact,
-  kEightBits,  // GenerationPlan::eight_bits
-  kReuse,      // StepPlan::reuses_blocks
+  kEightBits,    // GenerationPlan::eight_bits
+  kReuse,        // StepPlan::reuses_blocks
+  kTinyDecoder,  // Decoder::kTiny
 };
 
 // One stage of a job, with the work and memory that it needs.
@@ -118,7 +122,8 @@ struct StagePlan {
   // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
   // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
   uint64_t host_bytes = 0;
-  StepMethod method = StepMethod::kExact;  // of kStepInference; kExact in other stages
+  // Of kStepInference and kVaeDecoding; kExact in other stages.
+  StageMethod method = StageMethod::kExact;
 };
 
 // The tokens of a request's texts (engine/pipeline/prepared_request.h).
@@ -143,6 +148,9 @@ struct GenerationPlan {
   bool batched_guidance = false;
   // Whether the transformers' products and self-attention take inputs of 8 bits.
   bool eight_bits = false;
+  // The blocks, rising, that do not (EngineOptions::quality_exact_blocks); empty without
+  // eight_bits.
+  std::vector<int> exact_blocks;
   // The components that keep their weights in 8 bits.
   EightBitWeights eight_bit_weights;
   // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1 do

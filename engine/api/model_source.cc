@@ -13,7 +13,8 @@ namespace wan {
 namespace {
 
 constexpr std::array<std::string_view, kModelParts.size()> kNames = {
-    "transformer", "transformer.high", "transformer.low", "text_encoder", "vae", "tokenizer"};
+    "transformer", "transformer.high", "transformer.low", "text_encoder",
+    "vae",         "tokenizer",        "tiny_decoder"};
 constexpr std::string_view kBaseKey = "path";
 constexpr std::string_view kSynthetic = "synthetic:";
 

@@ -15,11 +15,19 @@ namespace wan {
 
 // A part of a model that can be named alone. "transformer" is for models with one expert,
 // "transformer.high" and "transformer.low" are for models with two.
-enum class ModelPart { kTransformer, kHighNoise, kLowNoise, kTextEncoder, kVae, kTokenizer };
+enum class ModelPart {
+  kTransformer,
+  kHighNoise,
+  kLowNoise,
+  kTextEncoder,
+  kVae,
+  kTokenizer,
+  kTinyDecoder,  // optional
+};
 
-inline constexpr std::array kModelParts = {ModelPart::kTransformer, ModelPart::kHighNoise,
-                                           ModelPart::kLowNoise,    ModelPart::kTextEncoder,
-                                           ModelPart::kVae,         ModelPart::kTokenizer};
+inline constexpr std::array kModelParts = {
+    ModelPart::kTransformer, ModelPart::kHighNoise, ModelPart::kLowNoise,   ModelPart::kTextEncoder,
+    ModelPart::kVae,         ModelPart::kTokenizer, ModelPart::kTinyDecoder};
 
 // Returns the part's name, for example "transformer.high".
 std::string_view NameOf(ModelPart part);

@@ -21,6 +21,7 @@ void FillEmpty(const T& value, T& field) {
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults) {
   defaults.quality = options.quality.value_or(DefaultQuality(options.eight_bit_weights));
   defaults.vae_precision = options.vae_precision.value_or(VaePrecision::kFp32);
+  defaults.decoder = Decoder::kFull;
   defaults.h264_crf = options.h264.crf;
 }
 
@@ -39,6 +40,7 @@ void FillUnset(const GenerationRequest& defaults, GenerationRequest& request) {
   FillEmpty(defaults.outputs, request.outputs);
   Fill(defaults.quality, request.quality);
   Fill(defaults.vae_precision, request.vae_precision);
+  Fill(defaults.decoder, request.decoder);
   Fill(defaults.h264_crf, request.h264_crf);
 }
 

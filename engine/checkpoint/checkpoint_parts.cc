@@ -98,6 +98,7 @@ void CompleteFiles(CheckpointParts& parts) {
   }
   AddWeights(parts, parts.text_encoder);
   AddWeights(parts, parts.vae);
+  AddWeights(parts, parts.tiny_decoder);
   std::sort(parts.files.begin(), parts.files.end(),
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
@@ -359,6 +360,7 @@ void KeepOnly(const absl::Status& problem, CheckpointParts& parts) {
   }
   parts.text_encoder.problems.clear();
   parts.vae.problems.clear();
+  parts.tiny_decoder.problems.clear();
   parts.problems = {problem};
 }
 
@@ -457,6 +459,7 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
   if (!source->base.empty()) ReadFolder(parts);
   const bool has_folder = parts.layout == Layout::kOriginal || parts.layout == Layout::kDiffusers;
   if (!source->parts.empty()) PutTogether(*source, parts);
+  AddTinyDecoder(*source, parts);
   if (has_folder) {
     const fs::path root = parts.folder;
     NoteFile(parts, root / "generation_defaults.json");
@@ -487,6 +490,7 @@ std::vector<absl::Status> AllProblems(const CheckpointParts& parts) {
   }
   append(parts.text_encoder.problems);
   append(parts.vae.problems);
+  append(parts.tiny_decoder.problems);
   return all;
 }
 

@@ -20,7 +20,7 @@ namespace wan {
 
 template <typename Config>
 struct Component {
-  std::string name;                       // "transformer", "transformer_2", "text_encoder" or "vae"
+  std::string name;                       // "transformer", "transformer_2", "text_encoder", "vae"
   std::string where;                      // path of its file, or of the index of its files
   TensorFiles files;                      // empty if the checkpoint is synthetic
   std::optional<Config> config;           // absent if the config could not be read
@@ -42,8 +42,10 @@ struct CheckpointParts {
   std::vector<ModelFile> files;  // all files that were read, sorted by name
   std::vector<Component<TransformerConfig>> transformers;  // one entry for each expert
   Component<TextEncoderConfig> text_encoder;
+  // Its weights include those of the tiny decoder, if the model has one.
   Component<VaeConfig> vae;
-  std::vector<absl::Status> problems;  // problems that concern the checkpoint as a whole
+  Component<TinyDecoderConfig> tiny_decoder;  // without files if the model has none
+  std::vector<absl::Status> problems;         // problems that concern the checkpoint as a whole
 };
 
 // Reads all parts of a checkpoint. The function never fails, because problems are part of the

@@ -151,6 +151,22 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
   return files;
 }
 
+// Whether the names are those of TAEHV, the layout of TAEW2.1 and TAEW2.2. Those of pictures have
+// no layer that makes several frames of one.
+bool IsTinyDecoder(const std::set<std::string, std::less<>>& names) {
+  constexpr std::string_view kLayers[] = {"decoder.3.conv.0.weight", "decoder.7.conv.weight",
+                                          "decoder.13.conv.weight", "decoder.22.weight"};
+  return std::all_of(std::begin(kLayers), std::end(kLayers),
+                     [&](std::string_view layer) { return names.contains(layer); });
+}
+
+void KeepDecoder(TensorFiles& files) {
+  for (TensorFile& file : files.files) {
+    std::erase_if(file.tensors,
+                  [](const StoredTensor& tensor) { return !tensor.name.starts_with("decoder."); });
+  }
+}
+
 bool HasPrefix(const std::set<std::string, std::less<>>& names, std::string_view prefix) {
   const auto found = names.lower_bound(prefix);
   return found != names.end() && found->starts_with(prefix);
@@ -175,7 +191,8 @@ absl::StatusOr<TensorFile> ReadByContent(const std::string& path) {
 }  // namespace
 
 std::string_view NameOf(ComponentKind kind) {
-  constexpr std::array<std::string_view, 3> kNames = {"transformer", "text encoder", "VAE"};
+  constexpr std::array<std::string_view, 4> kNames = {"transformer", "text encoder", "VAE",
+                                                      "tiny decoder"};
   return kNames[static_cast<size_t>(kind)];
 }
 
@@ -212,6 +229,10 @@ TensorFiles ReadComponentFiles(const std::string& path) {
 absl::StatusOr<Recognised> RecogniseComponent(const std::string& path, TensorFiles& files) {
   std::set<std::string, std::less<>> names;
   ForEachTensor(files, [&](StoredTensor& tensor) { names.insert(tensor.name); });
+  if (IsTinyDecoder(names)) {
+    KeepDecoder(files);
+    return Recognised{ComponentKind::kTinyDecoder, Naming::kDiffusers};
+  }
   if (const std::string foreign = NameForeignModel(names); !foreign.empty()) {
     return Unsupported(path, foreign);
   }

@@ -11,9 +11,9 @@
 
 namespace wan {
 
-enum class ComponentKind { kTransformer, kTextEncoder, kVae };
+enum class ComponentKind { kTransformer, kTextEncoder, kVae, kTinyDecoder };
 
-// Returns "transformer", "text encoder" or "VAE".
+// Returns "transformer", "text encoder", "VAE" or "tiny decoder".
 std::string_view NameOf(ComponentKind kind);
 
 struct Recognised {

@@ -97,6 +97,13 @@ std::vector<std::string> Contradictions(const VaeConfig& config) {
   return findings.Take();
 }
 
+std::vector<std::string> Contradictions(const TinyDecoderConfig& config) {
+  Findings findings;
+  findings.Range("z_dim", config.z_dim, kMaxWidth);
+  for (const int64_t width : config.widths) findings.Range("width", width, kMaxWidth);
+  return findings.Take();
+}
+
 std::vector<std::string> Contradictions(const FewStepConfig& config) {
   constexpr double kTrainTimesteps = 1000;
   constexpr double kMinShift = 0.01;

@@ -24,6 +24,7 @@ inline constexpr int64_t kMaxFewSteps = 1000;
 std::vector<std::string> Contradictions(const TransformerConfig& config);
 std::vector<std::string> Contradictions(const TextEncoderConfig& config);
 std::vector<std::string> Contradictions(const VaeConfig& config);
+std::vector<std::string> Contradictions(const TinyDecoderConfig& config);
 std::vector<std::string> Contradictions(const FewStepConfig& config);
 
 }  // namespace wan

@@ -43,6 +43,9 @@ std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const Tens
 std::optional<VaeConfig> ReadVaeShapes(Naming naming, const TensorFiles& files,
                                        const std::string& where,
                                        std::vector<absl::Status>& problems);
+std::optional<TinyDecoderConfig> ReadTinyDecoderShapes(const TensorFiles& files,
+                                                       const std::string& where,
+                                                       std::vector<absl::Status>& problems);
 
 // model_type stays empty, because diffusers' files do not have it.
 std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& config_path,

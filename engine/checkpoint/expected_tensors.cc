@@ -251,4 +251,33 @@ std::vector<TensorSpec> ExpectedTensors(const VaeConfig& config) {
   return VaeSpecs(config).Build();
 }
 
+std::vector<TensorSpec> ExpectedTensors(const TinyDecoderConfig& config) {
+  SpecList list;
+  // The number of a module counts those without weights as well: clamping first, an activation, and
+  // in each stage its upsampling.
+  int number = 1;
+  const auto module = [&] { return Module{"tiny_decoder", "decoder"}.Child(absl::StrCat(number)); };
+  list.WeightAndBias(module(), {config.widths[0], config.z_dim, 3, 3});
+  number += 2;
+  for (size_t stage = 0; stage + 1 < kTinyStages; ++stage) {
+    const int64_t width = config.widths[stage];
+    for (int block = 0; block < kTinyBlocks; ++block, ++number) {
+      const Module convolutions = module().Child("conv");
+      list.WeightAndBias(convolutions.Child("0"), {width, 2 * width, 3, 3});
+      list.WeightAndBias(convolutions.Child("2"), {width, width, 3, 3});
+      list.WeightAndBias(convolutions.Child("4"), {width, width, 3, 3});
+    }
+    ++number;
+    const int64_t growth = TinyDecoderConfig::Growth(stage);
+    list.Weight(module().Child("conv"), {growth * width, width, 1, 1});
+    ++number;
+    list.Weight(module(), {config.widths[stage + 1], width, 3, 3});
+    ++number;
+  }
+  ++number;
+  list.WeightAndBias(module(),
+                     {3 * config.patch_size * config.patch_size, config.widths.back(), 3, 3});
+  return list.Take();
+}
+
 }  // namespace wan

@@ -20,6 +20,10 @@ struct TensorSpec {
 // the ranges that config_limits.h gives.
 std::vector<TensorSpec> ExpectedTensors(const TransformerConfig& config);
 std::vector<TensorSpec> ExpectedTensors(const TextEncoderConfig& config);
+// Without those of its tiny decoder.
 std::vector<TensorSpec> ExpectedTensors(const VaeConfig& config);
+// The names of the files, "decoder.1.weight", are diffusers_name; the canonical ones have the
+// prefix "tiny_decoder." instead, because autoencoders have a "decoder." as well.
+std::vector<TensorSpec> ExpectedTensors(const TinyDecoderConfig& config);
 
 }  // namespace wan

@@ -65,6 +65,8 @@ constexpr Mark kMarks[] = {
     {"model.layers.0.", "is a language model", kTakeUmt5},
     {"blk.0.attn_output.", "is a language model", kTakeUmt5},
     {"decoder.up.0.block.", "is a VAE of Stable Diffusion or FLUX", kTakeVae},
+    {"decoder.1.conv.3.", "is the variant 'super' of a tiny decoder (TAEHV), which is not read",
+     "use the ordinary one, for example taew2_2.safetensors"},
     {"decoder.3.conv.0.", "is a tiny autoencoder (TAE), which is no full VAE", kTakeVae},
 };
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -46,6 +47,27 @@ struct TextEncoderConfig {
   friend bool operator==(const TextEncoderConfig&, const TextEncoderConfig&) = default;
 };
 
+// Dimensions of a tiny decoder (TAEHV), which makes frames of an autoencoder's latents. It has
+// kTinyStages stages; each but the last doubles rows and columns, and the second and third also
+// double the frames.
+inline constexpr size_t kTinyStages = 4;
+inline constexpr int kTinyBlocks = 3;  // blocks of each stage but the last, which has none
+struct TinyDecoderConfig {
+  int64_t z_dim = 0;                          // number of latent channels
+  std::array<int64_t, kTinyStages> widths{};  // channels of each stage
+  int64_t patch_size = 1;  // side of the patches of pixels that are folded into channels
+  // Whether it takes the VAE's own latents z (LightX2V's "lighttae"), rather than those of the
+  // transformer, (z - mean) / std.
+  bool denormalises = false;
+
+  int64_t stride_spatial() const { return 8 * patch_size; }
+  static constexpr int64_t kStrideTemporal = 4;
+  // Returns how many frames stage `stage` makes of each that it gets.
+  static constexpr int64_t Growth(size_t stage) { return stage == 1 || stage == 2 ? 2 : 1; }
+
+  friend bool operator==(const TinyDecoderConfig&, const TinyDecoderConfig&) = default;
+};
+
 // Dimensions of the video autoencoder.
 struct VaeConfig {
   VaeKind kind = VaeKind::kWan22;
@@ -63,6 +85,7 @@ struct VaeConfig {
   int64_t stride_temporal = 0;       // video frames for each latent frame after the first
   std::vector<double> latents_mean;  // z_dim values; the transformer's latents are (z - mean) / std
   std::vector<double> latents_std;   // z_dim values
+  std::optional<TinyDecoderConfig> tiny_decoder = {};  // nullopt: the model has none
 
   friend bool operator==(const VaeConfig&, const VaeConfig&) = default;
 };

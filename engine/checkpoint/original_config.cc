@@ -2,9 +2,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/checkpoint/config_limits.h"
 #include "engine/checkpoint/config_reader.h"
@@ -235,6 +237,25 @@ std::optional<VaeConfig> ReadVaeShapes(Naming naming, const TensorFiles& files,
                                                      " latent channels; must have 16 (Wan2.1) or "
                                                      "48 (Wan2.2)")));
   return std::nullopt;
+}
+
+std::optional<TinyDecoderConfig> ReadTinyDecoderShapes(const TensorFiles& files,
+                                                       const std::string& where,
+                                                       Problems& problems) {
+  Shapes shapes(files, where, problems);
+  TinyDecoderConfig config;
+  config.z_dim = shapes.Extent("decoder.1.weight", 4, 1);
+  config.widths[0] = shapes.Extent("decoder.1.weight", 4, 0);
+  config.widths[1] = shapes.Extent("decoder.8.weight", 4, 0);
+  config.widths[2] = shapes.Extent("decoder.14.weight", 4, 0);
+  config.widths[3] = shapes.Extent("decoder.20.weight", 4, 0);
+  const int64_t pixels = shapes.Extent("decoder.22.bias", 1, 0);
+  if (!shapes.sufficient()) return std::nullopt;
+  config.patch_size = pixels == 12 ? 2 : 1;
+  // The files do not say it; their names do.
+  config.denormalises =
+      absl::StrContains(std::filesystem::path(where).filename().string(), "lighttae");
+  return Checked(config, where, problems);
 }
 
 std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,

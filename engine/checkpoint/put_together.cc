@@ -11,9 +11,11 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/file_problem.h"
 #include "engine/checkpoint/component_assembly.h"
 #include "engine/checkpoint/component_files.h"
 #include "engine/checkpoint/config_reader.h"
+#include "engine/checkpoint/weight_tables.h"
 #include "engine/families/model_family.h"
 #include "engine/formats/file_errors.h"
 
@@ -79,6 +81,14 @@ Component<VaeConfig> MakeVae(ReadPart part) {
                               ReadVaeShapes);
 }
 
+Component<TinyDecoderConfig> ReadTinyDecoder(const std::string& path) {
+  return ReadNamed<TinyDecoderConfig>(
+      NameOf(ModelPart::kTinyDecoder), ComponentKind::kTinyDecoder, path,
+      [](Naming, const TensorFiles& files, const std::string& where, Problems& problems) {
+        return ReadTinyDecoderShapes(files, where, problems);
+      });
+}
+
 // Returns whether parts are named that go together, and all that are needed. Otherwise adds a
 // problem.
 bool CheckNamed(const ModelSource& source, CheckpointParts& parts) {
@@ -107,7 +117,9 @@ bool CheckNamed(const ModelSource& source, CheckpointParts& parts) {
   std::vector<std::string> missing;
   for (const ModelPart part : kModelParts) {
     const bool expert = part == ModelPart::kHighNoise || part == ModelPart::kLowNoise;
-    const bool needed = expert ? experts : part != ModelPart::kTransformer || !experts;
+    const bool optional = part == ModelPart::kTinyDecoder;
+    const bool needed =
+        expert ? experts : !optional && (part != ModelPart::kTransformer || !experts);
     if (needed && !named(part)) missing.emplace_back(NameOf(part));
   }
   if (missing.empty()) return true;
@@ -193,6 +205,21 @@ void SetFamily(CheckpointParts& parts) {
   parts.family = family->id;
 }
 
+// Returns the path of the tiny decoder that `source` names, or of the one in the model's folder,
+// which has its publisher's name; empty if there is none.
+std::string TinyDecoderPath(const ModelSource& source, const CheckpointParts& parts) {
+  const std::string named = source.PathOf(ModelPart::kTinyDecoder);
+  if (!named.empty() || parts.folder.empty() || !parts.vae.config.has_value()) return named;
+  const char* const version = parts.vae.config->kind == VaeKind::kWan21 ? "2_1" : "2_2";
+  for (const char* const maker : {"taew", "lighttaew"}) {
+    for (const char* const extension : {".safetensors", ".pth"}) {
+      const fs::path path = fs::path(parts.folder) / absl::StrCat(maker, version, extension);
+      if (IsGiven(path.string())) return path.string();
+    }
+  }
+  return "";
+}
+
 }  // namespace
 
 void PutTogether(const ModelSource& source, CheckpointParts& parts) {
@@ -208,6 +235,33 @@ void PutTogether(const ModelSource& source, CheckpointParts& parts) {
     parts.vae = MakeVae(ReadPart(path));
   }
   SetFamily(parts);
+}
+
+void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts) {
+  const std::string path = TinyDecoderPath(source, parts);
+  if (path.empty()) return;
+  parts.tiny_decoder = ReadTinyDecoder(path);
+  const std::optional<TinyDecoderConfig>& tiny = parts.tiny_decoder.config;
+  if (!tiny.has_value() || !parts.vae.config.has_value()) return;
+  VaeConfig& vae = *parts.vae.config;
+  if (tiny->z_dim != vae.z_dim || tiny->stride_spatial() != vae.stride_spatial ||
+      vae.stride_temporal != TinyDecoderConfig::kStrideTemporal) {
+    parts.tiny_decoder.problems.push_back(Damaged(
+        path, absl::StrCat("is a tiny decoder that makes ", tiny->stride_spatial(), "x",
+                           tiny->stride_spatial(), " pixels of ", tiny->z_dim,
+                           " channels; must make ", vae.stride_spatial, "x", vae.stride_spatial,
+                           " of ", vae.z_dim, ", as the model's VAE does")));
+    return;
+  }
+  if (parts.vae.weights == nullptr || parts.tiny_decoder.weights == nullptr) return;
+  if (parts.vae.weights->IsSynthetic()) {
+    parts.tiny_decoder.problems.push_back(Unsupported(
+        path, "is named beside a synthetic model, whose VAE has no files; name a checkpoint"));
+    return;
+  }
+  parts.vae.weights =
+      JoinWeights(std::move(parts.vae.weights), std::move(parts.tiny_decoder.weights));
+  vae.tiny_decoder = tiny;
 }
 
 std::string TokenizerPath(const ModelSource& source) {
@@ -236,6 +290,9 @@ CheckpointParts ReadComponentParts(const std::string& path) {
       break;
     case ComponentKind::kVae:
       parts.vae = MakeVae(std::move(part));
+      break;
+    case ComponentKind::kTinyDecoder:
+      parts.tiny_decoder = ReadTinyDecoder(path);
       break;
   }
   return parts;

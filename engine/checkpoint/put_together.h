@@ -13,6 +13,11 @@ namespace wan {
 // components fit. Problems are appended to the components and to the parts. Thread-safe.
 void PutTogether(const ModelSource& source, CheckpointParts& parts);
 
+// Reads the tiny decoder that `source` names, or that lies in the model's folder under its
+// publisher's name, and makes it a part of the model's autoencoder, which it must fit. Does nothing
+// if there is none. Problems are appended to the component. Thread-safe.
+void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts);
+
 // Returns the path of the tokenizer that `source` names, which may be its file or the folder with
 // the file; empty if it names none.
 std::string TokenizerPath(const ModelSource& source);

@@ -83,6 +83,28 @@ class SyntheticWeights final : public NamedTensors {
   const uint64_t seed_;
 };
 
+class JoinedWeights final : public NamedTensors {
+ public:
+  JoinedWeights(std::unique_ptr<WeightSource> first, std::unique_ptr<WeightSource> second)
+      : NamedTensors(TensorsOf(*first, *second)),
+        first_(std::move(first)),
+        second_(std::move(second)) {}
+
+  absl::StatusOr<TensorBytes> Read(const TensorInfo& tensor) const override {
+    return (first_->Find(tensor.name) != nullptr ? first_ : second_)->Read(tensor);
+  }
+
+ private:
+  static std::vector<TensorInfo> TensorsOf(const WeightSource& first, const WeightSource& second) {
+    std::vector<TensorInfo> tensors = first.Tensors();
+    tensors.insert(tensors.end(), second.Tensors().begin(), second.Tensors().end());
+    return tensors;
+  }
+
+  const std::unique_ptr<WeightSource> first_;
+  const std::unique_ptr<WeightSource> second_;
+};
+
 // Adds a problem for each name that several tensors have, because a prefix or a program's own name
 // was replaced.
 StoredTensors IndexByName(const TensorFiles& files, Naming naming,
@@ -188,6 +210,11 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                                                 " is not a part of this model")));
   }
   return std::make_unique<FileWeights>(std::move(tensors), std::move(contents));
+}
+
+std::unique_ptr<WeightSource> JoinWeights(std::unique_ptr<WeightSource> first,
+                                          std::unique_ptr<WeightSource> second) {
+  return std::make_unique<JoinedWeights>(std::move(first), std::move(second));
 }
 
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,

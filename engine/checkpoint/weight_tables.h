@@ -26,6 +26,10 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems);
 
+// Makes a source of the tensors of both, whose names must differ.
+std::unique_ptr<WeightSource> JoinWeights(std::unique_ptr<WeightSource> first,
+                                          std::unique_ptr<WeightSource> second);
+
 // Makes a synthetic source whose tensors have one dtype; in messages, `where` stands for their
 // file.
 std::unique_ptr<WeightSource> MakeSyntheticWeights(const std::vector<TensorSpec>& specs,

@@ -60,6 +60,13 @@ Json Dimensions(const VaeConfig& config) {
           {"stride_temporal", config.stride_temporal}};
 }
 
+Json Dimensions(const TinyDecoderConfig& config) {
+  return {{"z_dim", config.z_dim},
+          {"widths", config.widths},
+          {"patch_size", config.patch_size},
+          {"denormalises", config.denormalises}};
+}
+
 Json NullIfEmpty(const std::string& text) { return text.empty() ? Json(nullptr) : Json(text); }
 
 Json Describe(const FewStepConfig& config) {
@@ -241,6 +248,9 @@ Json InspectCheckpoint(const std::string& path) {
     report["components"].push_back(Describe(parts.text_encoder));
   }
   if (whole || !parts.vae.where.empty()) report["components"].push_back(Describe(parts.vae));
+  if (!parts.tiny_decoder.where.empty()) {
+    report["components"].push_back(Describe(parts.tiny_decoder));
+  }
   return report;
 }
 

@@ -23,6 +23,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "engine/api/decoder.h"
 #include "engine/api/exchange_meter.h"
 #include "engine/api/vae_precision.h"
 #include "engine/checkpoint/model_config.h"
@@ -56,6 +57,8 @@ struct VaePass {
   // On a CPU kTf32 and kFp16 mean kFp32. The model's weights, the statistics of norms and the
   // latents are always fp32; decoding in 16 bits makes 16-bit copies of the weights that it uses.
   VaePrecision precision = VaePrecision::kFp32;
+  // The network that decodes; encoding ignores it.
+  Decoder decoder = Decoder::kFull;
   // If set, called when values exceeded the range of precision `from`; decoding then goes on in
   // precision `to`.
   std::function<void(VaePrecision from, VaePrecision to)> on_fallback = {};
@@ -87,8 +90,9 @@ class VideoAutoencoder {
   // stride_temporal frames for each later one.
   //
   // An error of the sink ends the decoding and is returned unchanged. INVALID_ARGUMENT if the shape
-  // or dtype is wrong; in that case the sink is not called. CANCELLED after a stop request, because
-  // every latent frame and every layer passes `gate`.
+  // or dtype is wrong, or if the model does not have pass.decoder; in that case the sink is not
+  // called. CANCELLED after a stop request, because every latent frame and every layer passes
+  // `gate`.
   //
   // In kFp16 and kTf32, a value beyond fp16's range in any layer makes frames infinite or NaN.
   // These frames and all later ones are then decoded again in kBf16 or kFp32, from the first latent

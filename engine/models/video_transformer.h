@@ -11,11 +11,12 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstdint>
-#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/model_config.h"
@@ -58,15 +59,14 @@ struct ForwardPolicy {
   // Products of the blocks and self-attention take inputs of 8 bits (engine/ops/rounding.h,
   // rounded_attention.h).
   bool eight_bits = false;
-  // Of those, the blocks from `first_rounded` to before `end_rounded` alone.
-  int first_rounded = 0;
-  int end_rounded = std::numeric_limits<int>::max();
+  // The blocks, rising, that do not.
+  std::vector<int> exact_blocks = {};
   BlockUse blocks = BlockUse::kCompute;
 
   bool operator==(const ForwardPolicy& other) const = default;
 
   bool Rounds(int block) const {
-    return eight_bits && block >= first_rounded && block < end_rounded;
+    return eight_bits && !std::binary_search(exact_blocks.begin(), exact_blocks.end(), block);
   }
 };
 

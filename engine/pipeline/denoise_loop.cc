@@ -122,7 +122,9 @@ class GuidedFlow {
                                      BlockMarks* marks) {
     const GenerationPlan& plan = inputs_.plan;
     const StepPlan& step = plan.steps[index];
-    const ForwardPolicy policy{.eight_bits = plan.eight_bits, .blocks = UseOfBlocks(plan, index)};
+    const ForwardPolicy policy{.eight_bits = plan.eight_bits,
+                               .exact_blocks = plan.exact_blocks,
+                               .blocks = UseOfBlocks(plan, index)};
     const double flops = step.reuses_blocks ? plan.reuse_flops : plan.forward_flops;
     if (marks != nullptr) expert_->MarkBlock(marks);
     at::Tensor input = latents;

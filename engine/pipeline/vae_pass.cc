@@ -6,6 +6,7 @@ namespace wan {
 
 VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder* recorder) {
   VaePass pass(gate, *request.vae_precision);
+  pass.decoder = *request.decoder;
   if (recorder == nullptr) return pass;
   pass.on_fallback = [recorder](VaePrecision from, VaePrecision to) {
     recorder->Record({"vae_fallback",

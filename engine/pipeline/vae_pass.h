@@ -8,9 +8,10 @@
 
 namespace wan {
 
-// Returns options with the precision that the request asks for. Records the sample "vae_fallback",
-// with labels "from" and "to", whenever a value exceeds the precision's range and another precision
-// takes over. `recorder` must outlive the returned options; null: nothing is recorded.
+// Returns options with the precision and the decoder that the request asks for. Records the sample
+// "vae_fallback", with labels "from" and "to", whenever a value exceeds the precision's range and
+// another precision takes over. `recorder` must outlive the returned options; null: nothing is
+// recorded.
 VaePass MakeVaePass(const WorkGate& gate, const GenerationRequest& request, Recorder* recorder);
 
 }  // namespace wan

@@ -185,6 +185,16 @@ void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
   }
 }
 
+void CheckDecoder(const GenerationRequest& request, const PlannedModel& model,
+                  Violations& violations) {
+  if (*request.decoder == Decoder::kFull || model.vae.tiny_decoder.has_value()) return;
+  violations.Add("decoder",
+                 absl::StrCat("is tiny; must be full, because model '", request.model,
+                              "' was loaded without the file of a tiny decoder (the part "
+                              "tiny_decoder, for example taew",
+                              model.vae.kind == VaeKind::kWan21 ? "2_1" : "2_2", ".safetensors)"));
+}
+
 void CheckLoras(const GenerationRequest& request, const PlannedModel& model,
                 Violations& violations) {
   if (request.loras.size() > kMaxLorasOfRequest) {
@@ -314,6 +324,7 @@ std::optional<VideoShape> CheckRequest(const GenerationPlan& plan, const Planned
   CheckSampling(request, *model.family, violations);
   CheckProgressive(request, violations);
   CheckQuality(request, model, violations);
+  CheckDecoder(request, model, violations);
   CheckLoras(request, model, violations);
   if (model.few_step.has_value() && !only_decodes) {
     CheckFewStep(request, FewStepSampling(*model.few_step), violations);
@@ -398,12 +409,17 @@ double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
 // Tiles overlap, so they cost more work than whole frames.
 double DecodingFlopsOf(const GenerationPlan& plan, const PlannedModel& model) {
   const TileGrid& grid = plan.decode_tiles;
-  return grid.rows * grid.columns * DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid));
+  return grid.rows * grid.columns *
+         DecodingFlops(model.vae, TileOf(LatentsOf(plan), grid), *plan.request.decoder);
 }
 
-StepMethod MethodOf(const GenerationPlan& plan, const StepPlan& step) {
-  if (step.reuses_blocks) return StepMethod::kReuse;
-  return plan.eight_bits ? StepMethod::kEightBits : StepMethod::kExact;
+StageMethod MethodOf(const GenerationPlan& plan, const StepPlan& step) {
+  if (step.reuses_blocks) return StageMethod::kReuse;
+  return plan.eight_bits ? StageMethod::kEightBits : StageMethod::kExact;
+}
+
+StageMethod MethodOf(Decoder decoder) {
+  return decoder == Decoder::kTiny ? StageMethod::kTinyDecoder : StageMethod::kExact;
 }
 
 std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel& model,
@@ -436,6 +452,7 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
   }
   if (plan.decodes()) {
     stages.push_back({StageKind::kVaeDecoding, DecodingFlopsOf(plan, model)});
+    stages.back().method = MethodOf(*plan.request.decoder);
     if (memory.has_value()) SetMemory(memory->decoding, stages.back());
     stages.push_back({StageKind::kVideoEncoding, {}});
   }
@@ -476,6 +493,7 @@ absl::StatusOr<GenerationPlan> MakePlan(const GenerationRequest& resolved,
                 std::any_of(plan.request.guidance_scale.begin(), plan.request.guidance_scale.end(),
                             [](double scale) { return scale != 1; });
   plan.eight_bits = RoundsToEightBits(*plan.request.quality) && !only_decodes;
+  if (plan.eight_bits) plan.exact_blocks = model.ExactBlocks();
   plan.eight_bit_weights = model.options.eight_bit_weights;
   plan.image_to_video = plan.request.image != nullptr;
 

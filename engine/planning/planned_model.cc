@@ -51,6 +51,10 @@ GenerationRequest PlannedModel::Defaults() const {
   return defaults;
 }
 
+std::vector<int> PlannedModel::ExactBlocks() const {
+  return options.quality_exact_blocks.In(static_cast<int>(transformer.num_layers));
+}
+
 int PlannedModel::SpatialStride() const {
   return static_cast<int>(vae.stride_spatial * transformer.patch_size[1]);
 }
@@ -79,8 +83,9 @@ PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
   add(ModelComponent::kTextEncoder,
       TextEncoderWeightGroups(model.text_encoder, options.eight_bit_weights.text_encoder));
   for (int i = 0; i < checkpoint.num_experts(); ++i) {
-    add(TransformerComponent(i), TransformerWeightGroups(checkpoint.transformer_config(i),
-                                                         options.eight_bit_weights.transformers));
+    add(TransformerComponent(i),
+        TransformerWeightGroups(checkpoint.transformer_config(i),
+                                options.eight_bit_weights.transformers, model.ExactBlocks()));
   }
   add(ModelComponent::kVae, VaeWeightGroups(model.vae));
   return model;

@@ -62,6 +62,9 @@ struct PlannedModel {
   // guidance); otherwise the family's. Model, prompt and seed stay unset.
   GenerationRequest Defaults() const;
 
+  // Returns the transformers' blocks, rising, that never compute with 8 bits.
+  std::vector<int> ExactBlocks() const;
+
   // Returns how many pixels a transformer token covers along a side: the VAE's stride times the
   // patch size.
   int SpatialStride() const;

@@ -111,6 +111,7 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.accepts_image = family.image != ImageRole::kNone;
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
+  description.has_tiny_decoder = model.planned.vae.tiny_decoder.has_value();
   description.experts = static_cast<int>(family.experts.size());
   DescribeLoras(checkpoint, loras, description);
   return description;

@@ -215,7 +215,8 @@ absl::Status ModelLoading::LoadTransformer(int expert,
                           .weights = place.weights,
                           .stop = options_.stop,
                           .graphs = records ? options_.graphs : nullptr,
-                          .eight_bit_weights = options_.engine.eight_bit_weights.transformers}),
+                          .eight_bit_weights = options_.engine.eight_bit_weights.transformers,
+                          .exact_blocks = planned_.ExactBlocks()}),
       transformer);
   if (status.ok()) part_.End(NameOf(TransformerComponent(expert)), transformer->WeightBytes());
   return status;

@@ -68,7 +68,8 @@ absl::Status ReplicaLoading::Load(size_t peer, LoadedReplicas& replicas) const {
                             .dtype = options_.dtype,
                             .weights = replica.weights,
                             .stop = stop_.get_token(),
-                            .eight_bit_weights = options_.engine.eight_bit_weights.transformers});
+                            .eight_bit_weights = options_.engine.eight_bit_weights.transformers,
+                            .exact_blocks = planned_.ExactBlocks()});
     if (!loaded.ok()) return named(loaded.status());
     replica.transformer = *std::move(loaded);
   }

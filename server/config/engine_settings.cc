@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "engine/api/exact_blocks.h"
 #include "engine/api/model_source.h"
 #include "server/config/setting_kinds.h"
 
@@ -161,6 +163,19 @@ SettingValues GetEightBitWeights(const ServerConfig& config) {
   return NamesOf(config.engine.eight_bit_weights);
 }
 
+absl::Status SetExactBlocks(const SettingValues& values, ServerConfig& config) {
+  absl::StatusOr<ExactBlocks> blocks = ExactBlocks::Parse(absl::StrJoin(values, ","));
+  if (!blocks.ok()) return blocks.status();
+  config.engine.quality_exact_blocks = *std::move(blocks);
+  return absl::OkStatus();
+}
+
+SettingValues GetExactBlocks(const ServerConfig& config) {
+  const std::string text = config.engine.quality_exact_blocks.ToString();
+  if (text.empty()) return {};
+  return absl::StrSplit(text, ',');
+}
+
 absl::Status SetResidency(const SettingValues& values, ServerConfig& config) {
   std::vector<ComponentResidency> policies;
   for (const std::string& value : values) {
@@ -243,6 +258,10 @@ std::vector<Setting> EngineSettings() {
                   "dtype in which models compute; unset: fp32 on the CPU, bf16 on a GPU", &E::dtype,
                   CheckDtype),
       QualitySetting(),
+      {"quality_exact_blocks", "N|N-M|last",
+       "transformer blocks, from 0, that compute exactly in videos of quality high and fast; "
+       "'wan_bench forward --compare quality' finds the blocks that lose most",
+       Setting::Form::kTexts, SetExactBlocks, GetExactBlocks},
       RatioSetting("guidance_until",
                    "share of its steps after which a fast video runs without guidance, in half the "
                    "time a step; 1: never",

@@ -98,6 +98,7 @@ GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, Job
   result.progressive = request.progressive();
   result.quality = ParseQuality(WordOf(request.quality()));
   result.vae_precision = ParseVaePrecision(WordOf(request.vae_precision()));
+  result.decoder = ParseDecoder(WordOf(request.decoder()));
   for (const wan::v1::LoraScale& lora : request.loras()) {
     LoraScale& added = result.loras.emplace_back();
     added.name = lora.name();
@@ -153,6 +154,9 @@ wan::v1::GenerationRequest ToProto(const GenerationRequest& request) {
   if (request.vae_precision) {
     result.set_vae_precision(*ValueOf<wan::v1::VaePrecision>(NameOf(*request.vae_precision)));
   }
+  if (request.decoder) {
+    result.set_decoder(*ValueOf<wan::v1::Decoder>(NameOf(*request.decoder)));
+  }
   for (const LoraScale& lora : request.loras) {
     wan::v1::LoraScale& added = *result.add_loras();
     added.set_name(lora.name);
@@ -202,6 +206,7 @@ wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescrip
   for (std::string& name : NamesOf(plan.eight_bit_weights)) {
     provenance.add_eight_bit_weights(std::move(name));
   }
+  provenance.mutable_exact_blocks()->Add(plan.exact_blocks.begin(), plan.exact_blocks.end());
   return provenance;
 }
 
@@ -313,6 +318,7 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   model.set_family(std::string(NameOf(description.family)));
   model.set_layout(description.layout);
   model.set_distillation(ToUtf8(description.distillation));
+  model.set_tiny_decoder(description.has_tiny_decoder);
   for (const ComponentDescription& component : description.components) {
     wan::v1::ModelComponent& added = *model.add_components();
     added.set_name(std::string(NameOf(component.component)));

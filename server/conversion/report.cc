@@ -84,6 +84,7 @@ wan::v1::PlanReport ReportOf(const GenerationPlan& plan, const ModelDescription&
   report.set_batched_guidance(plan.batched_guidance);
   report.set_eight_bits(plan.eight_bits);
   for (const int step : ReusedSteps(plan)) report.add_reused_steps(step);
+  report.mutable_exact_blocks()->Add(plan.exact_blocks.begin(), plan.exact_blocks.end());
   report.set_first_step(plan.first_step);
   report.set_guided(plan.guided);
   report.set_prefetch_experts(plan.prefetch_experts);

@@ -314,6 +314,7 @@ absl::StatusOr<wan::v1::QuoteResponse> JobService::Quote(const wan::v1::QuoteReq
   for (const StagePlan& stage : plan.stages) flops += stage.flops.value_or(0);
   response.set_flops(flops);
   response.set_eight_bits(plan.eight_bits);
+  response.mutable_exact_blocks()->Add(plan.exact_blocks.begin(), plan.exact_blocks.end());
   for (const int step : ReusedSteps(plan)) response.add_reused_steps(step);
   if (plan.peak_device_bytes > 0) response.set_device_memory_bytes(plan.peak_device_bytes);
   if (plan.peak_host_bytes > 0) response.set_host_memory_bytes(plan.peak_host_bytes);

@@ -26,6 +26,10 @@ wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::span<const JobFile> f
   receipt.mutable_request()->set_exact_size(true);
   // Jobs without a quality are older than that field.
   receipt.mutable_request()->set_quality(*ValueOf<wan::v1::Quality>(QualityOf(job.request())));
+  // The same holds for the decoder.
+  if (job.request().decoder() == wan::v1::DECODER_UNSPECIFIED) {
+    receipt.mutable_request()->set_decoder(wan::v1::DECODER_FULL);
+  }
   receipt.set_image_sha256(job.image_sha256());
   if (job.has_provenance()) *receipt.mutable_provenance() = job.provenance();
   for (const JobFile& file : files) {

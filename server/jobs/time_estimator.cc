@@ -37,14 +37,15 @@ std::optional<StageKind> ParseStageKind(std::string_view name) {
   return std::nullopt;
 }
 
-// The words that follow the name of a step in the learned rates: "Step_Inference/eight_bits". A
+// The words that follow the name of a stage in the learned rates: "Step_Inference/eight_bits". A
 // server that does not know them skips their lines.
-constexpr std::array<std::pair<StepMethod, std::string_view>, 3> kMethods = {
-    {{StepMethod::kExact, ""},
-     {StepMethod::kEightBits, "/eight_bits"},
-     {StepMethod::kReuse, "/reuse"}}};
+constexpr std::array<std::pair<StageMethod, std::string_view>, 4> kMethods = {
+    {{StageMethod::kExact, ""},
+     {StageMethod::kEightBits, "/eight_bits"},
+     {StageMethod::kReuse, "/reuse"},
+     {StageMethod::kTinyDecoder, "/tiny"}}};
 
-std::string_view SuffixOf(StepMethod method) {
+std::string_view SuffixOf(StageMethod method) {
   for (const auto& [known, suffix] : kMethods) {
     if (known == method) return suffix;
   }
@@ -52,7 +53,7 @@ std::string_view SuffixOf(StepMethod method) {
 }
 
 // Inverse of the names that Learned writes.
-std::optional<std::pair<StageKind, StepMethod>> ParseRateName(std::string_view name) {
+std::optional<std::pair<StageKind, StageMethod>> ParseRateName(std::string_view name) {
   const size_t kind_ends = std::min(name.find('/'), name.size());
   const std::optional<StageKind> kind = ParseStageKind(name.substr(0, kind_ends));
   if (!kind.has_value()) return std::nullopt;
@@ -129,7 +130,7 @@ const TimeEstimator::ModelRates* TimeEstimator::LearnedOf(std::string_view model
 
 TimeEstimator::ModelRates::const_iterator TimeEstimator::StepOf(const ModelRates& rates) {
   // A step that reuses blocks says nothing about steps that compute them.
-  for (const StepMethod method : {StepMethod::kExact, StepMethod::kEightBits}) {
+  for (const StageMethod method : {StageMethod::kExact, StageMethod::kEightBits}) {
     const auto found = rates.find({StageKind::kStepInference, method});
     if (found != rates.end()) return found;
   }

@@ -30,7 +30,7 @@ class PlannedWork {
   friend class TimeEstimator;
   struct OfKind {
     StageKind kind;
-    StepMethod method = StepMethod::kExact;
+    StageMethod method = StageMethod::kExact;
     double flops = 0;
     int stages_with_flops = 0;  // number of stages whose time is estimated from their operations
     int other_stages = 0;
@@ -85,7 +85,7 @@ class TimeEstimator {
     std::optional<double> per_operation;
     std::optional<double> per_stage;
   };
-  using ModelRates = std::map<std::pair<StageKind, StepMethod>, Rates>;
+  using ModelRates = std::map<std::pair<StageKind, StageMethod>, Rates>;
 
   // Returns the rates of the most exact steps that computed their blocks; the end if there are
   // none.

@@ -27,7 +27,8 @@ TEST(EnumWordsTest, AValueHasItsWord) {
 TEST(EnumWordsTest, EachValueButTheUnsetOneHasAWordOfItsOwn) {
   for (const google::protobuf::EnumDescriptor* type :
        {v1::Solver_descriptor(), v1::Quality_descriptor(), v1::VaePrecision_descriptor(),
-        v1::OutputKind_descriptor(), v1::JobState_descriptor(), v1::ModelState_descriptor()}) {
+        v1::Decoder_descriptor(), v1::OutputKind_descriptor(), v1::JobState_descriptor(),
+        v1::ModelState_descriptor()}) {
     const std::vector<std::string> words = WordsOf(*type);
     EXPECT_EQ(words.size(), static_cast<size_t>(type->value_count()) - 1) << type->full_name();
     EXPECT_EQ(std::set<std::string>(words.begin(), words.end()).size(), words.size());

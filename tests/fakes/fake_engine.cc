@@ -341,9 +341,9 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
     plan.steps.back().reuses_blocks = plan.request.quality == Quality::kFast && step % 2 == 1;
     add({StageKind::kStepLoading, step});
     add({StageKind::kStepInference, step});
-    plan.stages.back().method = plan.steps.back().reuses_blocks ? StepMethod::kReuse
-                                : plan.eight_bits               ? StepMethod::kEightBits
-                                                                : StepMethod::kExact;
+    plan.stages.back().method = plan.steps.back().reuses_blocks ? StageMethod::kReuse
+                                : plan.eight_bits               ? StageMethod::kEightBits
+                                                                : StageMethod::kExact;
   }
   add(StageKind::kVaeDecoding);
   add(StageKind::kVideoEncoding);

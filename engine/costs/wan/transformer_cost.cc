@@ -63,7 +63,8 @@ bool IsVideoMatrix(std::string_view name) {
 
 }  // namespace
 
-WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits) {
+WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits,
+                                     const std::vector<int>& exact_blocks) {
   const auto blocks = static_cast<size_t>(config.num_layers);
   WeightGroups groups(1 + 2 * blocks);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
@@ -75,7 +76,9 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight
       continue;
     }
     const size_t group = 1 + in_block->block + (IsTextPart(in_block->name) ? 0 : blocks);
-    const WeightDtype dtype = eight_bits && IsVideoMatrix(in_block->name)
+    const bool exact = std::binary_search(exact_blocks.begin(), exact_blocks.end(),
+                                          static_cast<int>(in_block->block));
+    const WeightDtype dtype = eight_bits && !exact && IsVideoMatrix(in_block->name)
                                   ? WeightDtype::kRounded
                                   : DtypeInBlock(in_block->name);
     groups.Add(group, std::move(tensor), dtype, PackOf(in_block->name));

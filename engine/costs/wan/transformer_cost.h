@@ -16,8 +16,10 @@
 namespace wan {
 
 // Returns the groups: weights outside the blocks; per block, keys and values of the text; per
-// block, the rest. With `eight_bits` the matrices of the last are kept in 8 bits.
-WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits);
+// block, the rest. With `eight_bits` the matrices of the last are kept in 8 bits, except those of
+// `exact_blocks`, which rise.
+WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits,
+                                     const std::vector<int>& exact_blocks = {});
 
 // Returns the device memory that TextConditioning holds for `texts` texts.
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/costs/memory_walk.h"
+#include "engine/costs/wan/tiny_decoder_cost.h"
 
 namespace wan {
 namespace {
@@ -14,6 +15,7 @@ constexpr int64_t kColors = 3;
 constexpr int64_t kFp32 = 4;
 constexpr size_t kEncoder = 1;  // indexes of the weight groups
 constexpr size_t kDecoder = 2;
+constexpr size_t kTinyDecoder = 3;
 constexpr int64_t kHistory = 2;  // how many earlier frames a convolution over three frames reads
 // Has the same value as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be
 // included here.
@@ -387,7 +389,7 @@ class FlopCount {
 
 // Returns the bytes of the weights that a pass copies. The copies have 16 bits even for kTf32.
 uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArithmetic& arithmetic) {
-  const auto [precision, fused] = arithmetic;
+  const auto [precision, fused, decoder] = arithmetic;
   if (precision == VaePrecision::kFp32) return 0;
   const WeightGroups weights = VaeWeightGroups(config);
   int64_t bytes = 0;
@@ -403,7 +405,7 @@ uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArith
 }
 
 VaeWalk WalkIn(const VaeConfig& config, const VaeArithmetic& arithmetic) {
-  const auto [precision, fused] = arithmetic;
+  const auto [precision, fused, decoder] = arithmetic;
   const int64_t bytes = ElementBytes(precision);
   if (!fused || precision == VaePrecision::kFp32) return {config, bytes};
   constexpr int64_t kFp16 = 2;
@@ -412,7 +414,8 @@ VaeWalk WalkIn(const VaeConfig& config, const VaeArithmetic& arithmetic) {
 
 }  // namespace
 
-double DecodingFlops(const VaeConfig& config, const LatentSize& size) {
+double DecodingFlops(const VaeConfig& config, const LatentSize& size, Decoder decoder) {
+  if (decoder == Decoder::kTiny) return TinyDecodingFlops(*config.tiny_decoder, size);
   return FlopCount(config, size).Decode();
 }
 
@@ -421,10 +424,15 @@ double EncodingFlops(const VaeConfig& config, const LatentSize& size) {
 }
 
 WeightGroups VaeWeightGroups(const VaeConfig& config) {
-  WeightGroups groups(3);
+  WeightGroups groups(config.tiny_decoder.has_value() ? kTinyDecoder + 1 : kTinyDecoder);
   for (TensorSpec& tensor : ExpectedTensors(config)) {
     const bool encoder = tensor.name.starts_with("encoder.") || tensor.name.starts_with("conv1.");
     groups.Add(encoder ? kEncoder : kDecoder, std::move(tensor), WeightDtype::kFp32);
+  }
+  if (config.tiny_decoder.has_value()) {
+    for (TensorSpec& tensor : ExpectedTensors(*config.tiny_decoder)) {
+      groups.Add(kTinyDecoder, std::move(tensor), WeightDtype::kFp32);
+    }
   }
   return groups;
 }
@@ -443,6 +451,9 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 
 uint64_t DecodingBytes(const VaeConfig& config, const LatentSize& size,
                        const VaeArithmetic& arithmetic) {
+  if (arithmetic.decoder == Decoder::kTiny) {
+    return TinyDecodingBytes(*config.tiny_decoder, size, arithmetic.precision);
+  }
   VaeWalk walk = WalkIn(config, arithmetic);
   if (MayLeaveFp16(arithmetic.precision)) walk.CheckChunks();
   walk.Decode(size);

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 
+#include "engine/api/decoder.h"
 #include "engine/api/vae_precision.h"
 #include "engine/checkpoint/model_config.h"
 #include "engine/costs/latent_size.h"
@@ -15,7 +16,8 @@
 
 namespace wan {
 
-// Returns three groups of weights: an empty one, the encoder's, the decoder's.
+// Returns the groups of weights: an empty one, the encoder's, the decoder's, and those of the tiny
+// decoder if there is one.
 WeightGroups VaeWeightGroups(const VaeConfig& config);
 
 // Returns the device memory that VideoAutoencoder::Decode needs, including the download of frames
@@ -31,6 +33,8 @@ struct VaeArithmetic {
   // Whether it runs on a GPU that has the kernels of engine/ops/fused_convolution.h, which need
   // fewer copies of activations.
   bool fused = false;
+  // The network that decodes. Must be kFull if the autoencoder has no tiny decoder.
+  Decoder decoder = Decoder::kFull;
 };
 
 // Return the device memory of decoding or encoding in the given arithmetic, including the 16-bit
@@ -43,7 +47,8 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,
 // Return the floating-point operations of decoding or encoding a whole video with latents of
 // `size`: those of every convolution as it is defined, and those of the middle attention. After
 // upsampling, the kernels of engine/ops/fused_convolution.h compute fewer than these.
-double DecodingFlops(const VaeConfig& config, const LatentSize& size);
+double DecodingFlops(const VaeConfig& config, const LatentSize& size,
+                     Decoder decoder = Decoder::kFull);
 double EncodingFlops(const VaeConfig& config, const LatentSize& size);
 
 }  // namespace wan

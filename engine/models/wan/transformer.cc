@@ -57,13 +57,13 @@ class WanTransformer final : public RankTransformer {
  public:
   WanTransformer(const TransformerConfig& config, const AttentionLimits& attention_limits,
                  int64_t fewest_overlapped_tokens, std::shared_ptr<DeviceGraphRecorder> recorder,
-                 bool eight_bit_weights, WeightLoader& loader)
+                 const KeptBits& kept, WeightLoader& loader)
       : config_(config),
         attention_limits_(attention_limits),
         fewest_overlapped_tokens_(fewest_overlapped_tokens),
         device_(loader.device()),
         dtype_(loader.dtype()),
-        weights_(LoadTransformerWeights(loader, config, eight_bit_weights)),
+        weights_(LoadTransformerWeights(loader, config, kept)),
         weight_bytes_(loader.bytes()),
         graphs_(recorder == nullptr ? nullptr
                                     : std::make_unique<ForwardGraphs>(std::move(recorder))) {}
@@ -495,10 +495,12 @@ absl::Status WanTransformer::CheckLatents(const at::Tensor& latents) const {
 }
 
 absl::Status WanTransformer::CheckPolicy(const ForwardPolicy& policy) const {
-  const auto last = static_cast<int>(weights_.blocks.size()) - 1;
-  if (!weights_.eight_bits || (policy.Rounds(0) && policy.Rounds(last))) return absl::OkStatus();
-  return absl::InvalidArgumentError(
-      "the forward does not round all blocks, whose weights are kept in 8 bits");
+  for (size_t i = 0; i < weights_.blocks.size(); ++i) {
+    if (!weights_.blocks[i].qkv.rounded.defined() || policy.Rounds(static_cast<int>(i))) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("the forward does not round block ", i, ", whose weights are kept in 8 bits"));
+  }
+  return absl::OkStatus();
 }
 
 const at::Tensor& WanTransformer::RotaryOf(const TokenGrid& grid, TokenTables& tables) const {
@@ -544,9 +546,9 @@ absl::StatusOr<std::unique_ptr<RankTransformer>> LoadWanTransformer(
   static_assert(kCpuAttentionLimits.fewest_queries == kFewestCpuQueries);
   const AttentionLimits limits = options.attention_limits.value_or(
       options.device.is_cpu() ? kCpuAttentionLimits : AttentionLimits());
-  auto transformer =
-      std::make_unique<WanTransformer>(config, limits, options.fewest_overlapped_tokens,
-                                       options.graphs, options.eight_bit_weights, loader);
+  auto transformer = std::make_unique<WanTransformer>(
+      config, limits, options.fewest_overlapped_tokens, options.graphs,
+      KeptBits{options.eight_bit_weights, options.exact_blocks}, loader);
   if (!loader.status().ok()) return loader.status();
   return transformer;
 }

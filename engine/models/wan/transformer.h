@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <stop_token>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "engine/checkpoint/weight_source.h"
@@ -36,10 +37,13 @@ struct TransformerOptions {
   // Records forwards of small videos, whose kernels take less time than their launches; null:
   // forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
-  // Keeps the matrices that forwards multiply with in 8 bits, rounded from `dtype`. Only forwards
-  // whose blocks all compute with 8 bits (ForwardPolicy) are possible then. Their results have the
-  // same bits as with matrices that are kept in `dtype`.
+  // Keeps the matrices that forwards multiply with in 8 bits: as the file has them, or rounded from
+  // `dtype` (WeightLoader::GetRounded). These blocks must compute with 8 bits in every forward
+  // (ForwardPolicy). If the matrices were rounded, the results have the same bits as with matrices
+  // that are kept in `dtype`.
   bool eight_bit_weights = false;
+  // The blocks, rising, whose matrices stay in `dtype` nevertheless.
+  std::vector<int> exact_blocks = {};
 };
 
 // Copies the weights to options.device; `weights` is not needed afterwards. Returns the loader's

@@ -87,11 +87,10 @@ void LoadVideoPart(WeightLoader& loader, const TransformerConfig& config, const 
 }  // namespace
 
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config,
-                                          bool eight_bits) {
+                                          const KeptBits& kept) {
   const int64_t dim = config.dim;
   const auto [p, q, r] = config.patch_size;
   TransformerWeights weights;
-  weights.eight_bits = eight_bits;
   weights.patch_embedding = {
       loader.Get("patch_embedding.weight", {dim, config.in_channels, p, q, r}, at::kFloat)
           .flatten(1),
@@ -110,7 +109,7 @@ TransformerWeights LoadTransformerWeights(WeightLoader& loader, const Transforme
     LoadTextPart(loader, config, prefix(i), weights.blocks[i]);
   }
   for (int64_t i = 0; i < config.num_layers; ++i) {
-    LoadVideoPart(loader, config, prefix(i), eight_bits, weights.blocks[i]);
+    LoadVideoPart(loader, config, prefix(i), kept.Rounds(i), weights.blocks[i]);
   }
   weights.memory = loader.Finish();
   return weights;

@@ -4,7 +4,9 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -51,8 +53,6 @@ struct TransformerWeights {
   std::vector<TransformerBlockWeights> blocks;
   at::Tensor head_modulation;  // fp32, shape [2, dim]: shift, factor
   LinearWeights head;          // fp32, shape [patch * out_channels, dim]
-  // Whether the matrices of the blocks, except cross_kv, are kept in 8 bits.
-  bool eight_bits = false;
 
   // Owns the memory of all tensors above. The groups of weights are: those outside the blocks;
   // then, for each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each
@@ -62,11 +62,21 @@ struct TransformerWeights {
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
 };
 
+// Which matrices a transformer keeps in 8 bits.
+struct KeptBits {
+  bool eight_bits = false;
+  std::vector<int> exact_blocks;  // of these blocks none; rising
+
+  bool Rounds(int64_t block) const {
+    return eight_bits && !std::binary_search(exact_blocks.begin(), exact_blocks.end(), block);
+  }
+};
+
 // Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
-// With `eight_bits` those that the blocks of a forward multiply with are rounded from it
-// (engine/ops/rounding.h); cross_kv and the text projection, which run once for a text, are not.
+// With `kept.eight_bits` those that the blocks of a forward multiply with are loaded in 8 bits
+// (WeightLoader::GetRounded); cross_kv and the text projection, which run once for a text, are not.
 // Check the loader's status for errors.
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config,
-                                          bool eight_bits);
+                                          const KeptBits& kept);
 
 }  // namespace wan

@@ -7,12 +7,14 @@
 
 #include <cmath>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/finite_check.h"
 #include "engine/models/wan/chunk_outlet.h"
+#include "engine/models/wan/tiny_decoder.h"
 #include "engine/models/wan/vae_decoder.h"
 #include "engine/models/wan/vae_encoder.h"
 #include "engine/models/wan/vae_pipeline.h"
@@ -119,7 +121,7 @@ class WanVae final : public VideoAutoencoder {
         mean_(Statistics(config.latents_mean)),
         std_(Statistics(config.latents_std)) {
     LoadedVaeWeights weights(loader, tensors_);
-    // Encoder and decoder have a group each, because only one of them is in use at a time. The
+    // Encoder and decoders have a group each, because only one of them is in use at a time. The
     // first group is empty.
     loader.BeginGroup();
     VaeLayerFactory of_encoder(weights, /*allow_tf32=*/false);
@@ -127,6 +129,11 @@ class WanVae final : public VideoAutoencoder {
     loader.BeginGroup();
     VaeLayerFactory of_decoder(weights, /*allow_tf32=*/false);
     const VaeDecoder decoder(of_decoder, config);
+    if (config.tiny_decoder.has_value()) {
+      loader.BeginGroup();
+      VaeLayerFactory of_tiny(weights, /*allow_tf32=*/false);
+      const TinyDecoder tiny(of_tiny, config);
+    }
     weights_ = loader.Finish();
     weight_bytes_ = loader.bytes();
   }
@@ -153,12 +160,21 @@ class WanVae final : public VideoAutoencoder {
   absl::Status Decode(const at::Tensor& latents, const FrameSink& sink,
                       const VaePass& pass) const override {
     if (absl::Status status = CheckLatents(latents); !status.ok()) return status;
+    const bool tiny = pass.decoder == Decoder::kTiny;
+    if (tiny && !config_.tiny_decoder.has_value()) {
+      return absl::InvalidArgumentError("the autoencoder has no tiny decoder");
+    }
     const c10::InferenceMode no_autograd;
-    weights_->Use(kDecoderGroup, kDecoderGroup);
+    const size_t group = tiny ? kTinyGroup : kDecoderGroup;
+    weights_->Use(group, group);
+    const auto decode_in = [&](VaePrecision precision, int64_t first) {
+      return tiny ? DecodeAlone<TinyDecoder>(precision, latents, first, sink, pass.gate)
+                  : DecodeIn(precision, latents, first, sink, pass.gate);
+    };
     const VaePrecision precision = PrecisionOf(pass);
-    absl::StatusOr<int64_t> reached = DecodeIn(precision, latents, 0, sink, pass.gate);
+    absl::StatusOr<int64_t> reached = decode_in(precision, 0);
     if (reached.ok() && *reached < latents.size(1)) {
-      reached = DecodeIn(Widen(precision, pass), latents, *reached, sink, pass.gate);
+      reached = decode_in(Widen(precision, pass), *reached);
     }
     return reached.status();
   }
@@ -166,6 +182,7 @@ class WanVae final : public VideoAutoencoder {
  private:
   static constexpr size_t kEncoderGroup = 1;
   static constexpr size_t kDecoderGroup = 2;
+  static constexpr size_t kTinyGroup = 3;
 
   // Makes the encoder or decoder in one precision. The layers of the result keep the tensors that
   // they need.
@@ -229,19 +246,30 @@ class WanVae final : public VideoAutoencoder {
   // those before the first one that exceeded the precision's range.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
-    ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
-    if (!peers_.empty() && latents.size(1) > 1) {
-      absl::Status status = DecodeTogether(precision, latents, outlet, gate);
-      if (status.ok()) status = outlet.Finish();
-      if (!status.ok()) return status;
-      return outlet.reached();
+    if (peers_.empty() || latents.size(1) == 1) {
+      return DecodeAlone<VaeDecoder>(precision, latents, first, sink, gate);
     }
-    const auto decoder = Make<VaeDecoder>(precision);
+    ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
+    absl::Status status = DecodeTogether(precision, latents, outlet, gate);
+    if (status.ok()) status = outlet.Finish();
+    if (!status.ok()) return status;
+    return outlet.reached();
+  }
+
+  // Does the same on this device alone, with either decoder.
+  template <typename AnyDecoder>
+  absl::StatusOr<int64_t> DecodeAlone(VaePrecision precision, const at::Tensor& latents,
+                                      int64_t first, const FrameSink& sink,
+                                      const WorkGate& gate) const {
+    constexpr bool kTiny = std::is_same_v<AnyDecoder, TinyDecoder>;
+    const bool denormalises = !kTiny || config_.tiny_decoder->denormalises;
+    ChunkOutlet outlet(MayLeaveFp16(precision), first, sink);
+    const auto decoder = Make<AnyDecoder>(precision);
     FeatureCache cache = decoder.NewCache();
     for (int64_t i = 0; i < latents.size(1); ++i) {
       if (gate.RequestedStop()) return Stopped("decoding");
       absl::StatusOr<at::Tensor> decoded =
-          decoder.DecodeChunk(ChunkOf(latents, i, precision), cache, gate);
+          decoder.DecodeChunk(ChunkOf(latents, i, precision, denormalises), cache, gate);
       if (!decoded.ok()) return decoded.status();
       const absl::StatusOr<bool> go_on = outlet.Add(*std::move(decoded));
       if (!go_on.ok()) return go_on.status();
@@ -275,9 +303,12 @@ class WanVae final : public VideoAutoencoder {
     return RunVaePipeline(ranks, {latents.size(1), chunk, frames}, gate);
   }
 
-  // Returns latent frame i, scaled and in the dtype that the decoder needs.
-  at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision) const {
+  // Returns latent frame i in the dtype that the decoder needs, and as the full decoder takes it if
+  // `denormalises`, otherwise as the transformer makes it.
+  at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision,
+                     bool denormalises = true) const {
     const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);
+    if (!denormalises) return normalised.to(DTypeOf(precision));
     return normalised.mul(std_).add_(mean_).to(DTypeOf(precision));
   }
 

@@ -4,6 +4,7 @@
 #include <ATen/ops/empty.h>
 #include <ATen/ops/linear.h>
 #include <ATen/ops/scaled_dot_product_attention.h>
+#include <ATen/ops/zeros.h>
 #include <c10/util/Exception.h>
 
 #include <utility>
@@ -72,6 +73,17 @@ Convolution VaeLayerFactory::MakeConvolution(const std::string& name, int64_t ou
   shape.insert(shape.end(), kernel.begin(), kernel.end());
   return Convolution(KernelOf(name, shape), weights_.Get(name + ".bias", {out}), std::move(stride),
                      std::move(padding), allow_tf32_);
+}
+
+Convolution VaeLayerFactory::MakeUnbiased(const std::string& name, int64_t out, int64_t in,
+                                          const std::vector<int64_t>& kernel,
+                                          std::vector<int64_t> padding) {
+  std::vector<int64_t> shape{out, in};
+  shape.insert(shape.end(), kernel.begin(), kernel.end());
+  const at::Tensor weight = KernelOf(name, shape);
+  return Convolution(
+      weight, at::zeros({out}, at::TensorOptions(weight.device()).dtype(weight.scalar_type())),
+      std::vector<int64_t>(kernel.size(), 1), std::move(padding), allow_tf32_);
 }
 
 Convolution VaeLayerFactory::MakePointwise3d(const std::string& name, int64_t out, int64_t in) {

@@ -101,6 +101,9 @@ class VaeLayerFactory {
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
                               const std::vector<int64_t>& kernel, std::vector<int64_t> stride,
                               std::vector<int64_t> padding);
+  // As MakeConvolution with a stride of 1, but the layer has no bias: it adds zeros.
+  Convolution MakeUnbiased(const std::string& name, int64_t out, int64_t in,
+                           const std::vector<int64_t>& kernel, std::vector<int64_t> padding);
   // Makes a 1x1x1 convolution, for example for ResidualBlock's shortcut.
   Convolution MakePointwise3d(const std::string& name, int64_t out, int64_t in);
   CausalConv3d MakeCausalConv3d(const std::string& name, int64_t out, int64_t in,

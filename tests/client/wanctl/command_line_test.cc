@@ -135,6 +135,8 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
                                                 "high",
                                                 "--vae-precision",
                                                 "fp16",
+                                                "--decoder",
+                                                "tiny",
                                                 "--crf",
                                                 "18",
                                                 "--profile"});
@@ -145,7 +147,7 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
       solver: SOLVER_DPMPP seed: -1 background: "#102030" request_id: "r1" priority: -5
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
       preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
-      quality: QUALITY_HIGH vae_precision: VAE_PRECISION_FP16 h264_crf: 18 profile: true
+      quality: QUALITY_HIGH vae_precision: VAE_PRECISION_FP16 decoder: DECODER_TINY h264_crf: 18 profile: true
       outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
                                                             &expected));
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))

@@ -61,12 +61,15 @@ TEST(ListingsTest, AQualityIsShownWhereItIsNotExact) {
 
 TEST(ListingsTest, AQuoteSaysWhatWasDecided) {
   const auto quote = FromText<wan::v1::QuoteResponse>(R"(
-      request { width: 64 height: 32 num_frames: 5 quality: QUALITY_FAST } steps: 20 flops: 7
-      eight_bits: true reused_steps: 5 reused_steps: 7)");
+      request { width: 64 height: 32 num_frames: 5 quality: QUALITY_FAST decoder: DECODER_TINY }
+      steps: 20 flops: 7 eight_bits: true reused_steps: 5 reused_steps: 7 exact_blocks: 0
+      exact_blocks: 29)");
   EXPECT_EQ(QuoteText(quote),
             "Video:       64x32, 5 frames, 20 steps\n"
             "Quality:     fast\n"
+            "Decoder:     tiny\n"
             "In 8 bits:   products and self-attention of the transformers\n"
+            "Exact:       blocks 0, 29\n"
             "Reused:      blocks in 2 of 20 steps: 5, 7\n"
             "Operations:  7\n"
             "Jobs ahead:  0\n");

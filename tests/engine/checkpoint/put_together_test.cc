@@ -6,8 +6,10 @@
 #include <algorithm>
 #include <cctype>
 #include <cstddef>
+#include <filesystem>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -220,7 +222,64 @@ TEST(PutTogetherTest, AnUnusualWidthNeedsAConfig) {
               HasSubstr("has the width 64, which is not a multiple of the 128 of a head"));
 }
 
+// Copies a golden tiny decoder into a folder of links to the golden model's files.
+std::string FolderWith(const std::string& name, const std::string& base, const std::string& tiny) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / name;
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const auto& entry : fs::directory_iterator(base)) {
+    fs::create_symlink(entry.path(), folder / entry.path().filename());
+  }
+  fs::copy_file(WAN_GOLDEN_DIR "/tiny/" + tiny, folder / tiny);
+  return folder.string();
+}
+
+TEST(PutTogetherTest, ATinyDecoderIsNamedOrLiesInTheFolder) {
+  const std::string file = WAN_GOLDEN_DIR "/tiny/taew2_1.safetensors";
+  EXPECT_FALSE(Open(kBase)->vae_config().tiny_decoder.has_value());
+  const auto named = Open("path=" + kBase + ",tiny_decoder=" + file);
+  ASSERT_NE(named, nullptr);
+  const std::optional<TinyDecoderConfig>& config = named->vae_config().tiny_decoder;
+  ASSERT_TRUE(config.has_value());
+  EXPECT_EQ(config->z_dim, 16);
+  EXPECT_THAT(config->widths, ::testing::ElementsAre(4, 4, 2, 2));
+  EXPECT_FALSE(config->denormalises);
+  // The model's files, which receipts list, are one more.
+  EXPECT_EQ(named->files().size(), Open(kBase)->files().size() + 1);
+  const TensorInfo* const tensor = named->vae().Find("tiny_decoder.22.weight");
+  ASSERT_NE(tensor, nullptr);
+  EXPECT_EQ(tensor->file, file);
+  EXPECT_EQ(ReadAll(named->vae(), *tensor).size(), tensor->bytes);
+
+  const std::string other = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
+  const auto found = Open(FolderWith("with_tiny", other, "taew2_2.safetensors"));
+  ASSERT_NE(found, nullptr);
+  ASSERT_TRUE(found->vae_config().tiny_decoder.has_value());
+  EXPECT_EQ(found->vae_config().tiny_decoder->patch_size, 2);
+  // The tiny decoder of another autoencoder is not one of this model.
+  EXPECT_FALSE(Open(FolderWith("with_other", other, "taew2_1.safetensors"))
+                   ->vae_config()
+                   .tiny_decoder.has_value());
+}
+
+TEST(PutTogetherTest, AFileThatIsNoTinyDecoderOfTheModelIsRefused) {
+  const std::string tiny = WAN_GOLDEN_DIR "/tiny/taew2_2.safetensors";
+  EXPECT_THAT(ErrorOf("path=" + kBase + ",tiny_decoder=" + tiny),
+              AllOf(StartsWith(tiny), HasSubstr("is a tiny decoder that makes 16x16 pixels of 48 "
+                                                "channels; must make 8x8 of 16")));
+  EXPECT_THAT(ErrorOf("path=" + kBase + ",tiny_decoder=" + kBase + "/Wan2.1_VAE.pth"),
+              HasSubstr("is a VAE; must be a tiny decoder"));
+  EXPECT_THAT(ErrorOf("path=synthetic:ti2v-5b,tiny_decoder=" + tiny),
+              HasSubstr("is named beside a synthetic model"));
+  EXPECT_THAT(ErrorOf("path=" + kBase + ",vae=" + tiny),
+              HasSubstr("is a tiny decoder; must be a VAE"));
+}
+
 TEST(PutTogetherTest, AFileAloneIsReadAsAComponent) {
+  const CheckpointParts tiny = ReadComponentParts(WAN_GOLDEN_DIR "/tiny/taew2_2.safetensors");
+  EXPECT_TRUE(AllProblems(tiny).empty()) << AllProblems(tiny).front();
+  EXPECT_EQ(tiny.tiny_decoder.config->z_dim, 48);
   const CheckpointParts parts = ReadComponentParts(kPacked + "/wide/low.gguf");
   EXPECT_TRUE(AllProblems(parts).empty()) << AllProblems(parts).front();
   ASSERT_EQ(parts.transformers.size(), 1u);

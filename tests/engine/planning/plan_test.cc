@@ -177,14 +177,48 @@ TEST(PlanTest, TheQualityIsTheRequestsElseTheServers) {
 
 TEST(PlanTest, StepsOfOtherQualitiesAreToldApart) {
   GenerationRequest request = TextRequest();
-  for (const auto& [quality, method] : {std::pair(Quality::kExact, StepMethod::kExact),
-                                        std::pair(Quality::kHigh, StepMethod::kEightBits)}) {
+  for (const auto& [quality, method] : {std::pair(Quality::kExact, StageMethod::kExact),
+                                        std::pair(Quality::kHigh, StageMethod::kEightBits)}) {
     request.quality = quality;
     const auto plan = Plan(request);
     ASSERT_TRUE(plan.ok()) << plan.status();
     EXPECT_EQ(StageOf(*plan, "Step_0_Inference").method, method);
-    EXPECT_EQ(StageOf(*plan, "VAE_Decoding").method, StepMethod::kExact);
+    EXPECT_EQ(StageOf(*plan, "VAE_Decoding").method, StageMethod::kExact);
   }
+}
+
+TEST(PlanTest, TheTinyDecoderIsForModelsThatHaveOne) {
+  PlannedModel model = RealModel();
+  GenerationRequest request = TextRequest();
+  EXPECT_EQ(PlanOn(model, request)->request.decoder, Decoder::kFull);
+  request.decoder = Decoder::kTiny;
+  const auto refused = PlanOn(model, request);
+  EXPECT_THAT(FieldsOf(refused.status()), ElementsAre("decoder"));
+  EXPECT_EQ(FieldViolationsOf(refused.status()).front().description,
+            "is tiny; must be full, because model '" + request.model +
+                "' was loaded without the file of a tiny decoder (the part tiny_decoder, for "
+                "example taew2_2.safetensors)");
+  model.vae.tiny_decoder =
+      TinyDecoderConfig{.z_dim = 48, .widths = {256, 128, 64, 64}, .patch_size = 2};
+  const auto tiny = PlanOn(model, request);
+  ASSERT_TRUE(tiny.ok()) << tiny.status();
+  request.decoder = Decoder::kFull;
+  const auto full = PlanOn(model, request);
+  const StagePlan small = StageOf(*tiny, "VAE_Decoding");
+  const StagePlan large = StageOf(*full, "VAE_Decoding");
+  EXPECT_EQ(small.method, StageMethod::kTinyDecoder);
+  EXPECT_EQ(large.method, StageMethod::kExact);
+  EXPECT_LT(*small.flops, *large.flops / 10);
+  EXPECT_LE(small.activation_bytes, large.activation_bytes);
+}
+
+TEST(PlanTest, SomeBlocksStayExact) {
+  PlannedModel model = RealModel();
+  model.options.quality_exact_blocks = ExactBlocks::Parse("0,last").value();
+  EXPECT_THAT(PlanOn(model, TextRequest())->exact_blocks, testing::IsEmpty());
+  model.options.quality = Quality::kHigh;
+  const int last = static_cast<int>(model.transformer.num_layers) - 1;
+  EXPECT_THAT(PlanOn(model, TextRequest())->exact_blocks, ElementsAre(0, last));
 }
 
 TEST(PlanTest, AQualityThatTheDeviceDoesNotHaveIsRefused) {

@@ -44,7 +44,8 @@ TEST(PlannedModelTest, WeightsTakeWhatTheirLoadersAskFor) {
           std::pair(at::kBFloat16, EightBitWeights{.text_encoder = true})}) {
       const PlannedModel model =
           PlanCheckpoint(**checkpoint, static_cast<int64_t>(at::elementSize(dtype)),
-                         {.eight_bit_weights = eight_bits});
+                         {.eight_bit_weights = eight_bits,
+                          .quality_exact_blocks = ExactBlocks::Parse("last").value()});
       std::shared_ptr<ComponentWeights> weights = OnHost();
       ASSERT_TRUE(
           LoadUmt5(
@@ -54,11 +55,13 @@ TEST(PlannedModelTest, WeightsTakeWhatTheirLoadersAskFor) {
       ExpectSizes(model.components.front(), *weights);
       for (int i = 0; i < (*checkpoint)->num_experts(); ++i) {
         weights = OnHost();
-        ASSERT_TRUE(
-            LoadWanTransformer(
-                (*checkpoint)->transformer(i), (*checkpoint)->transformer_config(i),
-                {.dtype = dtype, .weights = weights, .eight_bit_weights = eight_bits.transformers})
-                .ok());
+        ASSERT_TRUE(LoadWanTransformer((*checkpoint)->transformer(i),
+                                       (*checkpoint)->transformer_config(i),
+                                       {.dtype = dtype,
+                                        .weights = weights,
+                                        .eight_bit_weights = eight_bits.transformers,
+                                        .exact_blocks = model.ExactBlocks()})
+                        .ok());
         ExpectSizes(model.components[1 + i], *weights);
       }
       weights = OnHost();

@@ -2,6 +2,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <fstream>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
@@ -27,6 +29,14 @@ class FilesEngineTest : public ResidencyTest {
     const auto latents = Latents(engine, request);
     EXPECT_TRUE(latents.ok()) << latents.status();
     return latents.ok() ? *latents : "";
+  }
+
+  // The bytes of the lossless video.
+  std::string VideoOf(Engine& engine, const GenerationRequest& request) {
+    const auto latents = Latents(engine, request);
+    EXPECT_TRUE(latents.ok()) << latents.status();
+    std::ifstream video(folder_ / "video.mkv", std::ios::binary);
+    return {std::istreambuf_iterator<char>(video), {}};
   }
 
   static std::string StoredAs(Engine& engine, ModelComponent component) {
@@ -80,17 +90,38 @@ TEST_F(FilesEngineTest, FilesAloneMakeAVideo) {
   EXPECT_TRUE(Latents(*engine, SmallRequest("m")).ok());
 }
 
-// With eight_bit_weights, codes of 8 bits are rounded to 8 bits again.
+// With eight_bit_weights, codes of 8 bits are computed with as they are; without, they are widened
+// to bf16 and rounded again, with scales for rows in place of the file's one scale.
 TEST_F(FilesEngineTest, CodesMayBeKeptInEightBits) {
+  const std::string path = kBase + ",transformer.low=" + kPacked + "/fp8/low.safetensors";
   EngineOptions options;
   options.eight_bit_weights.transformers = true;
   const auto engine = MakeEngineWith(options);
-  const std::string kept = LatentsOf(
-      *engine, kBase + ",transformer.high=" + kPacked + "/fp8/high.safetensors", Quality::kHigh);
-  EXPECT_EQ(engine->Models().at(0).components.at(1).dtype, "e4m3");
-  const auto widened = MakeEngine({});
-  EXPECT_TRUE(LatentsOf(*widened, kBase + ",transformer.high=" + kPacked + "/fp8/high.safetensors",
-                        Quality::kHigh) == kept);
+  const std::string kept = LatentsOf(*engine, path, Quality::kHigh);
+  EXPECT_EQ(engine->Models().at(0).components.at(2).dtype, "e4m3");
+  const std::string again = LatentsOf(*MakeEngine({}), path, Quality::kHigh);
+  EXPECT_EQ(again.size(), kept.size());
+  EXPECT_FALSE(again == kept);
+  // Weights that were dropped are read again with the same codes.
+  options.residency = {{ModelComponent::kTransformer, ResidencyPolicy::kDisk},
+                       {ModelComponent::kTransformer2, ResidencyPolicy::kDisk}};
+  EXPECT_TRUE(LatentsOf(*MakeEngineWith(options), path, Quality::kHigh) == kept);
+}
+
+TEST_F(FilesEngineTest, ATinyDecoderMakesTheVideo) {
+  const auto engine = MakeEngine({});
+  Load(*engine, "m", kBase + ",tiny_decoder=" WAN_GOLDEN_DIR "/tiny/taew2_1.safetensors");
+  EXPECT_TRUE(engine->Models().at(0).has_tiny_decoder);
+  GenerationRequest request = SmallRequest("m");
+  const auto plan = engine->Plan(request);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(plan->request.decoder, Decoder::kFull);
+  request.decoder = Decoder::kTiny;
+  const std::string tiny = VideoOf(*engine, request);
+  request.decoder = Decoder::kFull;
+  const std::string full = VideoOf(*engine, request);
+  EXPECT_FALSE(tiny.empty());
+  EXPECT_FALSE(tiny == full);
 }
 
 // Weights that were dropped are read, and widened, again.

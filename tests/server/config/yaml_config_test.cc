@@ -75,6 +75,7 @@ groups:
   - {device: "cuda:2,3"}
 dtype: fp32
 quality: high
+quality_exact_blocks: [0, 4-5, last]
 eight_bit_weights: [transformers, text_encoder]
 vae_precision: bf16
 record_forwards: false
@@ -273,6 +274,8 @@ TEST(YamlConfigTest, EveryErrorNamesLineKeyAndWhatIsRight) {
       {"dtype: fp16", "wan.yaml:1: dtype is 'fp16'; must be fp32 or bf16"},
       {"eight_bit_weights: vae",
        "eight_bit_weights is 'vae'; must be transformers or text_encoder"},
+      {"quality_exact_blocks: [0, first]",
+       "quality_exact_blocks is '0,first'; must be numbers of blocks, ranges of them, and last"},
       {"guidance_batching: true", "guidance_batching is 'true'; must be auto, batched or split"},
       {"cpu_threads: -1", "cpu_threads is '-1'; must be a whole number from 0 to 4096"},
       {"device_memory_limit: -1", "device_memory_limit is '-1'; must be a number of bytes"},

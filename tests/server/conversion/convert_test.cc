@@ -7,6 +7,7 @@
 
 #include "absl/status/status.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/decoder.h"
 #include "engine/api/errors.h"
 #include "engine/api/quality.h"
 #include "engine/api/vae_precision.h"
@@ -196,6 +197,18 @@ TEST(ConvertTest, EveryVaePrecisionHasItsOwnValue) {
   EXPECT_FALSE(ToEngineRequest({}).vae_precision.has_value()) << "the server's setting";
 }
 
+TEST(ConvertTest, EveryDecoderHasItsOwnValue) {
+  for (const auto& [proto, decoder] : {std::pair{wan::v1::DECODER_FULL, Decoder::kFull},
+                                       {wan::v1::DECODER_TINY, Decoder::kTiny}}) {
+    wan::v1::GenerationRequest request;
+    request.set_decoder(proto);
+    const GenerationRequest engine = ToEngineRequest(request);
+    EXPECT_EQ(engine.decoder, decoder);
+    EXPECT_EQ(ToProto(engine).decoder(), proto);
+  }
+  EXPECT_FALSE(ToEngineRequest({}).decoder.has_value());
+}
+
 TEST(ConvertTest, EveryQualityHasItsOwnValue) {
   for (const Quality quality : kQualities) {
     wan::v1::GenerationRequest request;
@@ -234,6 +247,9 @@ TEST(ConvertTest, TheContractHasAWordForWhateverTheEngineNames) {
   std::vector<std::string> precisions;
   for (const VaePrecision precision : kVaePrecisions) precisions.emplace_back(NameOf(precision));
   EXPECT_THAT(WordsOf<wan::v1::VaePrecision>(), UnorderedElementsAreArray(precisions));
+  std::vector<std::string> decoders;
+  for (const Decoder decoder : kDecoders) decoders.emplace_back(NameOf(decoder));
+  EXPECT_THAT(WordsOf<wan::v1::Decoder>(), UnorderedElementsAreArray(decoders));
 }
 
 TEST(ConvertTest, NegativeSeedIsNoSeed) {
@@ -453,6 +469,12 @@ TEST(ConvertTest, ProvenanceNamesWeightsInEightBits) {
   plan.eight_bit_weights = {.transformers = true, .text_encoder = true};
   EXPECT_THAT(ProvenanceOf(plan, {}).eight_bit_weights(),
               ElementsAre("transformers", "text_encoder"));
+}
+
+TEST(ConvertTest, ProvenanceNamesExactBlocks) {
+  GenerationPlan plan;
+  plan.exact_blocks = {0, 5};
+  EXPECT_THAT(ProvenanceOf(plan, {}).exact_blocks(), ElementsAre(0, 5));
 }
 
 }  // namespace

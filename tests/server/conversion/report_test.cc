@@ -29,6 +29,7 @@ TEST(ReportTest, ThePlanHasWhatWasDecided) {
   };
   plan.batched_guidance = true;
   plan.eight_bits = true;
+  plan.exact_blocks = {0, 5};
   plan.steps = {{.reuses_blocks = false}, {.reuses_blocks = true}, {}, {.reuses_blocks = true}};
   plan.decode_tiles = {2, 3};
   plan.tokens = 11;
@@ -48,7 +49,8 @@ TEST(ReportTest, ThePlanHasWhatWasDecided) {
             "tokens: 11 device_memory_limit_bytes: 12 peak_device_bytes: 13 blocks: 30 "
             "block_operators { name: \"elementwise\" bytes: 14 } "
             "block_operators { name: \"self_attention\" flops: 15 bytes: 16 } "
-            "eight_bits: true reused_steps: 1 reused_steps: 3");
+            "eight_bits: true reused_steps: 1 reused_steps: 3 "
+            "exact_blocks: 0 exact_blocks: 5");
 }
 
 TEST(ReportTest, TheSystemHasWhatIsKnown) {

@@ -208,6 +208,8 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TooLongId", "request_id", [](auto& r) { r.set_request_id(Repeat("x", 129)); }},
         Case{"UnknownQuality", "quality",
              [](auto& r) { r.set_quality(static_cast<wan::v1::Quality>(9)); }},
+        Case{"UnknownDecoder", "decoder",
+             [](auto& r) { r.set_decoder(static_cast<wan::v1::Decoder>(9)); }},
         Case{"UnknownVaePrecision", "vae_precision",
              [](auto& r) { r.set_vae_precision(static_cast<wan::v1::VaePrecision>(9)); }},
         Case{"UnknownSolver", "solver",

@@ -59,7 +59,7 @@ TEST(TimeEstimatorTest, AStageNeverSeenRunsAsFastAsAStep) {
   EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(kStages)), 0 + 2 + 2 + 1);
 }
 
-StagePlan Step(StepMethod method, double flops = 100) {
+StagePlan Step(StageMethod method, double flops = 100) {
   StagePlan step{{StageKind::kStepInference, 0}, flops};
   step.method = method;
   return step;
@@ -71,29 +71,29 @@ double SecondsOf(const TimeEstimator& estimator, const StagePlan& stage) {
 
 TEST(TimeEstimatorTest, EachMethodOfAStepHasItsRate) {
   TimeEstimator estimator;
-  estimator.Observe("m", Step(StepMethod::kExact), 10);
+  estimator.Observe("m", Step(StageMethod::kExact), 10);
   // Until steps of 8 bits were seen, they are as fast as exact ones, and steps that reuse blocks
   // take what their few operations take.
-  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kEightBits)), 10);
-  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kReuse, 1)), 0.1);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StageMethod::kEightBits)), 10);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StageMethod::kReuse, 1)), 0.1);
 
-  estimator.Observe("m", Step(StepMethod::kEightBits), 6);
-  estimator.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
-  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), 10);
-  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kEightBits)), 6);
-  const std::vector<StagePlan> fast = {Step(StepMethod::kEightBits),
-                                       Step(StepMethod::kReuse, 1),
-                                       Step(StepMethod::kEightBits),
-                                       Step(StepMethod::kReuse, 1),
+  estimator.Observe("m", Step(StageMethod::kEightBits), 6);
+  estimator.Observe("m", Step(StageMethod::kReuse, 1), 0.5);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StageMethod::kExact)), 10);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StageMethod::kEightBits)), 6);
+  const std::vector<StagePlan> fast = {Step(StageMethod::kEightBits),
+                                       Step(StageMethod::kReuse, 1),
+                                       Step(StageMethod::kEightBits),
+                                       Step(StageMethod::kReuse, 1),
                                        {StageKind::kVaeDecoding, 50}};
   EXPECT_DOUBLE_EQ(*estimator.Seconds("m", PlannedWork(fast)), 6 + 0.5 + 6 + 0.5 + 5);
 }
 
 TEST(TimeEstimatorTest, TheRatesOfMethodsOutliveTheProcess) {
   TimeEstimator before;
-  before.Observe("m", Step(StepMethod::kExact), 10);
-  before.Observe("m", Step(StepMethod::kEightBits), 6);
-  before.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
+  before.Observe("m", Step(StageMethod::kExact), 10);
+  before.Observe("m", Step(StageMethod::kEightBits), 6);
+  before.Observe("m", Step(StageMethod::kReuse, 1), 0.5);
   EXPECT_EQ(before.Learned(),
             "Step_Inference 0.1 10 m\nStep_Inference/eight_bits 0.06 6 m\n"
             "Step_Inference/reuse 0.5 0.5 m\n");
@@ -104,10 +104,10 @@ TEST(TimeEstimatorTest, TheRatesOfMethodsOutliveTheProcess) {
 
 TEST(TimeEstimatorTest, StepsThatReuseBlocksAreNoRateOfTheModel) {
   TimeEstimator estimator;
-  estimator.Observe("m", Step(StepMethod::kReuse, 1), 0.5);
-  EXPECT_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), -1);
-  estimator.Observe("m", Step(StepMethod::kEightBits), 6);
-  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StepMethod::kExact)), 6);
+  estimator.Observe("m", Step(StageMethod::kReuse, 1), 0.5);
+  EXPECT_EQ(SecondsOf(estimator, Step(StageMethod::kExact)), -1);
+  estimator.Observe("m", Step(StageMethod::kEightBits), 6);
+  EXPECT_DOUBLE_EQ(SecondsOf(estimator, Step(StageMethod::kExact)), 6);
 }
 
 TEST(TimeEstimatorTest, TheLatestCountsMost) {

@@ -26,6 +26,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 Solver = Union[Literal["unipc", "dpm++", "euler", "lcm"], int]
 Quality = Union[Literal["exact", "high", "fast"], int]
 VaePrecision = Union[Literal["fp32", "tf32", "fp16", "bf16"], int]
+Decoder = Union[Literal["full", "tiny"], int]
 Output = Union[Literal["mp4", "mkv", "safetensors"], int]
 
 
@@ -56,6 +57,7 @@ class RequestFields(TypedDict, total=False):
     preview_interval: Optional[int]
     loras: Union[Mapping[str, float], Iterable[Union[str, generation_pb2.LoraScale]], None]
     vae_precision: Optional[VaePrecision]
+    decoder: Optional[Decoder]
     exact_size: Optional[bool]
     webhook_url: Optional[str]
     h264_crf: Optional[int]

@@ -82,11 +82,14 @@ class TransformerCostTest : public testing::TestWithParam<Case> {
   static std::unique_ptr<VideoTransformer> Load(const TransformerConfig& config,
                                                 at::ScalarType dtype,
                                                 std::shared_ptr<ComponentWeights> weights,
-                                                bool eight_bits = false) {
+                                                bool eight_bits = false,
+                                                std::vector<int> exact_blocks = {}) {
     const SyntheticWeights source(ExpectedTensors(config));
-    return LoadWanTransformer(
-               source, config,
-               {.dtype = dtype, .weights = std::move(weights), .eight_bit_weights = eight_bits})
+    return LoadWanTransformer(source, config,
+                              {.dtype = dtype,
+                               .weights = std::move(weights),
+                               .eight_bit_weights = eight_bits,
+                               .exact_blocks = std::move(exact_blocks)})
         .value();
   }
 };
@@ -95,9 +98,12 @@ TEST_P(TransformerCostTest, LoaderEntersTheDescribedGroups) {
   const TransformerConfig& config = GetParam().config;
   for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
     for (const bool eight_bits : {false, true}) {
-      const auto weights = EmptyWeights();
-      const auto transformer = Load(config, dtype, weights, eight_bits);
-      ExpectLoadedAsDescribed(TransformerWeightGroups(config, eight_bits), *weights, dtype);
+      for (const std::vector<int>& exact_blocks : {std::vector<int>{}, std::vector<int>{0}}) {
+        const auto weights = EmptyWeights();
+        const auto transformer = Load(config, dtype, weights, eight_bits, exact_blocks);
+        ExpectLoadedAsDescribed(TransformerWeightGroups(config, eight_bits, exact_blocks), *weights,
+                                dtype);
+      }
     }
   }
 }

@@ -122,8 +122,7 @@ TEST_F(TransformerTest, EightBitsAreNearTheExactFlow) {
     EXPECT_TRUE(at::equal(forward({.eight_bits = true}), rounded));
     // Weights and memory that the forwards share stay as they were.
     EXPECT_TRUE(at::equal(forward({}), exact));
-    const double of_one =
-        RelativeError(forward({.eight_bits = true, .first_rounded = 1, .end_rounded = 2}), exact);
+    const double of_one = RelativeError(forward({.eight_bits = true, .exact_blocks = {0}}), exact);
     EXPECT_GT(of_one, 1e-4);
     EXPECT_LT(of_one, error);
   }
@@ -143,12 +142,31 @@ TEST_F(TransformerTest, WeightsKeptInEightBitsGiveTheBitsOfRoundingThemForEachFo
       EXPECT_TRUE(at::equal(forward(*kept, {.eight_bits = true}).value(),
                             forward(*whole, {.eight_bits = true}).value()));
       for (const ForwardPolicy& policy :
-           {ForwardPolicy{}, ForwardPolicy{.eight_bits = true, .first_rounded = 1},
-            ForwardPolicy{.eight_bits = true, .end_rounded = 1}}) {
+           {ForwardPolicy{}, ForwardPolicy{.eight_bits = true, .exact_blocks = {0}},
+            ForwardPolicy{.eight_bits = true, .exact_blocks = {1}}}) {
         EXPECT_EQ(forward(*kept, policy).status().code(), absl::StatusCode::kInvalidArgument);
       }
     }
   }
+}
+
+TEST_F(TransformerTest, ExactBlocksKeepTheirWeights) {
+  const Checkpoint& checkpoint = GoldenCheckpoint("ti2v-5b/original");
+  const auto mixed = LoadWanTransformer(checkpoint.transformer(), checkpoint.transformer_config(),
+                                        {.eight_bit_weights = true, .exact_blocks = {1}})
+                         .value();
+  const auto forward = [&](VideoTransformer& transformer, const ForwardPolicy& policy) {
+    const auto text = transformer.PrepareText(std::vector{Context()}).value();
+    return transformer.Forward(Latents(), Timestep(700), *text, {}, policy);
+  };
+  const ForwardPolicy policy{.eight_bits = true, .exact_blocks = {1}};
+  EXPECT_TRUE(at::equal(forward(*mixed, policy).value(), forward(*transformer_, policy).value()));
+  EXPECT_FALSE(at::equal(forward(*mixed, policy).value(),
+                         forward(*transformer_, {.eight_bits = true}).value()));
+  // A block with whole weights may round them, the other has no whole weights.
+  EXPECT_TRUE(at::equal(forward(*mixed, {.eight_bits = true}).value(),
+                        forward(*transformer_, {.eight_bits = true}).value()));
+  EXPECT_THAT(std::string(forward(*mixed, {}).status().message()), HasSubstr("block 0"));
 }
 
 TEST_F(TransformerTest, ReusesWhatTheBlocksHaveAdded) {

@@ -20,7 +20,7 @@
 namespace wan {
 namespace {
 
-// How many queries of one head the error is computed for that is printed with a time.
+// Number of queries of one head for which the printed error is computed.
 constexpr int64_t kCheckedQueries = 512;
 
 struct Shape {
@@ -56,8 +56,8 @@ struct AttentionSettings {
   bool errors = false;
 };
 
-// In the models, queries, keys and values of a self-attention are the three parts of one packed
-// product; so they are here. The autoencoders compute in fp16 by default.
+// As in the models, queries, keys and values are the three parts of one packed product. The
+// autoencoders compute in fp16 by default.
 AttentionInputs MakeInputs(const Shape& shape, at::Device device) {
   at::ScalarType dtype = shape.head_dim == kTransformerHeadDim ? at::kBFloat16 : at::kHalf;
   if (device.is_cpu()) dtype = at::kFloat;

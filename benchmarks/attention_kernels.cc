@@ -23,7 +23,7 @@
 namespace wan {
 namespace {
 
-// How many queries count for an error in docs/measured/performance.md.
+// Number of queries that count for an error in docs/measured/performance.md.
 constexpr int64_t kErrorQueries = 1500;
 constexpr int64_t kErrorHeads = 2;
 
@@ -60,7 +60,7 @@ at::Tensor WithOutliers(const at::Tensor& tensor) {
   return result;
 }
 
-// Two channels whose values are large and far from 0, as trained queries and keys have them.
+// The channels that have large values, far from 0, as in trained queries and keys.
 at::Tensor WithShiftedChannels(const at::Tensor& tensor) {
   at::Tensor result = tensor.clone();
   for (const int64_t channel : {17, 90}) result.select(3, channel).mul_(4).add_(6);
@@ -72,7 +72,8 @@ struct HardInputs {
   std::function<AttentionInputs(const AttentionInputs& normal)> make;
 };
 
-// Logits of this deviation, with and without shifted channels.
+// Scales queries and keys so that the logits have this deviation, with and without shifted
+// channels.
 std::vector<HardInputs> InputsOfWidths() {
   std::vector<HardInputs> inputs;
   for (const double width : {0.25, 0.5, 1.0, 1.5, 2.0}) {

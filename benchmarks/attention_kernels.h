@@ -24,7 +24,7 @@ struct AttentionInputs {
 
 struct NamedAttention {
   std::string name;
-  std::string error;  // the name under which a row has this kernel's error
+  std::string error;  // the name of this kernel's error in a row
   at::Tensor (*run)(const AttentionInputs& inputs);
 };
 

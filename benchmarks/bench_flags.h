@@ -1,5 +1,5 @@
 // Flags that several commands of wan_bench have. Each function adds a flag to `app`. `value` must
-// outlive `app` and holds the flag's default.
+// outlive `app`; its content is the flag's default.
 #pragma once
 
 #include <string>

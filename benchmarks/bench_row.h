@@ -1,6 +1,6 @@
-// A measured row of a wan_bench command, printed as a line of JSON or as a row of a table.
-// The JSON has the names of the members below, without those that do not apply, and
-// "least_seconds", "most_seconds", "flop_per_second", "bytes_per_second" and "ratio".
+// A measured row of a wan_bench command, printed as a line of JSON or as a row of a table. The JSON
+// has the members below that apply, under their names, and "least_seconds", "most_seconds",
+// "flop_per_second", "bytes_per_second" and "ratio".
 #pragma once
 
 #include <cstdint>
@@ -63,7 +63,7 @@ struct BenchRow {
   // Session::Add sets the following fields.
   std::string command;
   std::string device;  // for example "NVIDIA H200"; for a CPU the processor's name
-  // The result of FloorSeconds for the work. If ceiling_seconds was set before, it is kept: a row
+  // The result of FloorSeconds for the work. A ceiling_seconds that was set before is kept: a row
   // made of parts has the sum of their floors.
   std::optional<double> ceiling_seconds;
 

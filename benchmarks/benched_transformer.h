@@ -25,7 +25,7 @@ struct BenchedTransformer {
 
   // Returns `texts` random texts with `rows` tokens each, on the device of the latents.
   std::vector<at::Tensor> RandomTexts(int64_t texts, int64_t rows) const;
-  // Returns such texts, prepared for the transformer.
+  // Returns text inputs, prepared for the transformer.
   absl::StatusOr<std::shared_ptr<const TextConditioning>> PrepareTexts(int64_t texts,
                                                                        int64_t rows) const;
   // Returns the work of one forward.

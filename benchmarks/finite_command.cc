@@ -25,7 +25,7 @@ struct FiniteSettings {
   std::string shape = BenchShape().Name();
   Repetition repetition = {.warmup = 2, .repeats = 5};
   double check_seconds = 0.5;
-  double at_most = 0;  // most per cent of a forward that the check may take; 0: no limit
+  double at_most = 0;  // maximum percentage of a forward that the check may take; 0: no limit
 };
 
 absl::StatusOr<bool> Run(const FiniteSettings& settings, Session& session) {

@@ -39,8 +39,8 @@
 namespace wan {
 namespace {
 
-// The largest relative difference that is allowed between flows whose sums have different orders,
-// in bf16. In fp32 it is far smaller.
+// The largest relative difference allowed in bf16 between flows that were summed in different
+// orders. In fp32 it is far smaller.
 constexpr double kMostErrorBf16 = 2e-2;
 constexpr double kMostErrorFp32 = 1e-5;
 
@@ -60,7 +60,7 @@ double RelativeError(const at::Tensor& actual, const at::Tensor& expected) {
   return gap.item<double>() / at::linalg_vector_norm(expected).item<double>();
 }
 
-// The forward that is measured: with and without the prompt, or only with the prompt.
+// The measured forwards: with and without the prompt, or only with the prompt.
 using Forward = std::function<absl::StatusOr<at::Tensor>(const WorkGate& gate)>;
 
 // Computes for `seconds`, then stops. The first blocks already allocate all memory and select all

@@ -44,7 +44,8 @@ struct JobSettings {
   int repeats = 5;
   int warmup = 1;
   std::string warmup_shape;  // empty: the shape of the jobs that are measured
-  int samplers = 0;          // how many more samplers run in every second job; 0: no such jobs
+  int samplers = 0;          // number of additional samplers that run in every second job; 0: no
+                             // such jobs
   bool latents_only = false;
   std::string keep;  // where to put the file of the last job; empty: it is removed
 };

@@ -33,7 +33,7 @@ struct LoraSettings {
   std::string dtype = "bf16";
   int64_t rank = 64;
   int repeats = 3;
-  double at_most = 0;  // most seconds that a switch may take; 0: no limit
+  double at_most = 0;  // maximum number of seconds that a switch may take; 0: no limit
 };
 
 bool IsMatrixOfABlock(const TensorInfo& tensor) {
@@ -189,7 +189,7 @@ class SwitchBenchmark {
   const WeightSource& source_;
   const std::shared_ptr<ComponentWeights> weights_;
   int64_t lora_bytes_ = 0;
-  absl::Status status_;  // the first error that occurred when a row was printed
+  absl::Status status_;  // the first error of printing a row
   const std::shared_ptr<const WeightPatch> first_;
   const std::shared_ptr<const WeightPatch> second_;
 };

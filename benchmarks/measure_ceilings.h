@@ -1,6 +1,6 @@
-// Measures the rates with which every row is compared: products and attention with a model's
-// shapes, and copies within device memory and to and from the host. The fastest known code measures
-// each rate.
+// Measures the ceilings with which every row is compared: the rates of products and attention with
+// a model's shapes, and of copies within device memory and to and from the host. The fastest known
+// code measures each rate.
 #pragma once
 
 #include <cstdint>

@@ -7,8 +7,8 @@
 //   wan_bench memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
 // With --results FILE, each row is stored as soon as it is measured, and rows that FILE has already
-// are not measured again. So a run that was stopped can be continued. The option --budget limits
-// how many seconds a run takes: a row that would not end in time is not begun.
+// are not measured again. So a run that was stopped can be continued. The option --budget limits a
+// run's seconds: a row that would not end in time is not begun.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -31,7 +31,7 @@
 namespace wan {
 namespace {
 
-// The device memory that is in use now, and the part of it that the allocator has.
+// The device memory in use now, and the allocator's part of it.
 struct DeviceState {
   uint64_t process = 0;
   uint64_t reserved = 0;

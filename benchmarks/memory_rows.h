@@ -14,7 +14,7 @@
 
 namespace wan {
 
-// The properties by which a row is identified.
+// The properties that identify a row.
 struct RowKey {
   std::string model;
   double limit_gib = 0;  // bytes of device memory; 0: no limit
@@ -43,8 +43,8 @@ struct MemoryRow {
   std::vector<StageRow> stages;
   std::vector<double> step_seconds;
   std::vector<double> loading_seconds;
-  // Bytes at the end of the stage that needs most: those in blocks that the allocator keeps, and
-  // all device memory in use.
+  // Memory at the end of the stage that needs most: the bytes of blocks that the allocator keeps,
+  // and of all device memory in use.
   uint64_t reserved = 0;
   uint64_t process = 0;
   // How many times the allocator had to release blocks before it found memory.

@@ -1,7 +1,7 @@
-// Measures what a long queue costs: the times of CreateJob with an empty and with a long queue, of
-// the slowest GetJob and Stats meanwhile, and of a restart. The command runs the server without its
-// network, on a fake engine that never finishes the first job. The data folder is a real one, so
-// every job is synced to disk.
+// Measures what a long queue costs: CreateJob with an empty and with a long queue, the slowest
+// GetJob and Stats meanwhile, and a restart. The command runs the server without its network, on a
+// fake engine that never finishes the first job. The data folder is a real one, so every job is
+// synced to disk.
 //
 //   wan_bench queue --data-dir /var/lib/wanserve-bench --queued 5000 --calls 2000 --callers 4
 //   --owners 50
@@ -117,7 +117,7 @@ class Bench {
     return all;
   }
 
-  // Meanwhile also measures the slowest of some other calls.
+  // Meanwhile also measures the slowest calls of GetJob and Stats.
   absl::StatusOr<Times> CreateBeside(int calls, int priority) {
     std::atomic<bool> done = false;
     std::thread reader([&] {

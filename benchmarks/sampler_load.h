@@ -1,4 +1,4 @@
-// Runs more samplers than the engine's own, to measure what one of them costs a job.
+// Runs additional samplers, to measure what one of them costs a job.
 #pragma once
 
 #include <c10/core/Device.h>
@@ -10,11 +10,11 @@
 
 namespace wan {
 
-// The cost of one sampler is too small to be seen in the time of a job. A few samplers cost a
-// multiple of that. Many cost even more, because they wait for each other. As long as the object
-// lives, each of `count` monitors samples `device` on a thread of its own. Each monitor has a
-// timeline and a stage open, as a server has while a job runs. These monitors have no allocator
-// probe, because only one may exist, and that one is the engine's.
+// One sampler costs too little to be seen in the time of a job. A few samplers together cost a
+// measurable multiple. Many cost more than a multiple, because they wait for each other. As long as
+// the object lives, each of `count` monitors samples `device` on a thread of its own. Each monitor
+// has a timeline and a stage open, as a server has while a job runs. These monitors have no
+// allocator probe, because only one may exist, and that one is the engine's.
 class SamplerLoad {
  public:
   SamplerLoad(c10::Device device, int count);

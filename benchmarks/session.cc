@@ -23,7 +23,7 @@ namespace {
 // Operators with a smaller share of a trace's time are left out.
 constexpr double kLeastShare = 1e-3;
 
-// Returns how many calls, each of which takes `one` seconds, take at least `seconds` together.
+// Returns the number of calls of `one` seconds each that take at least `seconds` together.
 int64_t CallsThatTake(double seconds, double one) {
   return std::max<int64_t>(3, std::llround(std::ceil(seconds / one)));
 }

@@ -1,4 +1,4 @@
-// What the commands of wan_bench share: the device, the ceilings of this run, and the output of
+// The shared parts of wan_bench's commands: the device, the ceilings of this run, and the output of
 // rows.
 #pragma once
 
@@ -33,12 +33,12 @@ struct SessionOptions {
   bool no_ceilings = false;  // measures no ceilings; rows then have no ratio
 };
 
-// How many calls are made for a measurement.
+// Numbers of calls for a measurement.
 struct Repetition {
   int warmup = 0;   // number of calls before the measurement
   int repeats = 1;  // number of calls that are measured
-  // If `seconds` is above 0, it replaces `repeats`: as many calls are measured as take this many
-  // seconds, after a third as many more warm-up calls.
+  // If `seconds` is above 0, it replaces `repeats`: calls are measured for this many seconds, after
+  // warm-up calls for a third of that time.
   double seconds = 0;
 };
 
@@ -61,7 +61,7 @@ class Session {
   // Completes the row and prints it at once. UNAVAILABLE if the file of rows cannot be written.
   absl::Status Add(BenchRow row);
 
-  // Prints a line that only people read: on stdout if rows are a table, on stderr if they are JSON.
+  // Prints a line for people: on stdout if rows are a table, on stderr if they are JSON.
   void Note(const std::string& line) const;
 
   // Measures calls that queue work on the device. The calls run back to back for at least

@@ -91,7 +91,7 @@ class StageWatch final : public TelemetrySink {
     changed_.notify_all();
   }
 
-  // Waits until the stage begins. Returns false if the work ended without it.
+  // Waits until the stage begins. Returns false if the work ended before that stage began.
   bool AwaitStart(const Stage& stage) {
     std::unique_lock lock(mutex_);
     const auto is_there = [&] {

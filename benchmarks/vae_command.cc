@@ -33,7 +33,8 @@ struct VaeSettings {
   int clips = 0;
 };
 
-// Passes one video through. If the pass decodes, appends the seconds of each chunk to `chunks`.
+// Passes one video through the autoencoder. If the pass decodes, appends the seconds of each chunk
+// to `chunks`.
 absl::Status RunOnce(const VideoAutoencoder& vae, const at::Tensor& input, bool encode,
                      VaePrecision precision, std::vector<double>& chunks) {
   if (encode) return vae.Encode(input, {{}, precision}).status();

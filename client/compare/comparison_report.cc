@@ -19,11 +19,11 @@ using reports::Number;
 struct Metric {
   const char* title;
   const char* unit;  // empty: none
-  const char* key;   // in tables and as the name of a plot's file
+  const char* key;   // the figure's name in tables, and the name of its plot's file
   const char* json_key;
   double FrameMetrics::*value;
   int digits;
-  // The plot's axis begins at a multiple of this, or of a power of ten that is larger.
+  // The plot's axis begins at a multiple of this step; large values use a power of ten times it.
   double step;
 };
 constexpr std::array<Metric, 3> kMetrics = {
@@ -116,8 +116,8 @@ reports::Chart ChartOf(const VideoComparison& comparison, const Metric& metric) 
   return {absl::StrCat(metric.title, " of each frame"), metric.key, std::move(chart)};
 }
 
-// Whether a line is about what decides a video's content. Videos of other content differ at any
-// quality.
+// Whether a line of the receipts' differences is about an input that decides a video's content.
+// Videos of different content differ at any quality.
 bool ChangesContent(const std::string& line) {
   for (const char* const start :
        {"request: model:", "request: prompt:", "request: seed:", "the image"}) {

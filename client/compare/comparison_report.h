@@ -1,4 +1,4 @@
-// What `wanctl compare` says: tables and plots, JSON and CSV. All functions are pure.
+// The report of `wanctl compare` as tables and plots, JSON and CSV. All functions are pure.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ namespace wan::client {
 struct ComparedVideo {
   // "jobs/ID", or the path of a file.
   std::string name;
-  // "mkv" (lossless), "mp4", or empty for a file of the command line.
+  // The kind of its artifact, "mkv" (lossless) or "mp4"; empty for a file of the command line.
   std::string artifact;
 };
 
@@ -22,21 +22,22 @@ struct ComparisonReport {
   ComparedVideo a;
   ComparedVideo b;
   VideoComparison videos;
-  // A line for each thing that differs between the two jobs (client/wanctl/receipt_comparison.h);
-  // nullopt if A or B is a file, of which nothing is known.
+  // One line for each difference between the two jobs (client/wanctl/receipt_comparison.h); nullopt
+  // if A or B is a file, which has no receipt.
   std::optional<std::vector<std::string>> differences;
-  // The file of WriteSideBySide and its gain; empty: none was written.
+  // The file that WriteSideBySide has written, and its gain; empty: no file was written.
   std::string side_by_side;
   int gain = 0;
 };
 
-// Returns the document. Its root has figures, texts and charts; its only section lists the frames.
+// Returns the document. The root section has figures, texts and charts; its only child lists the
+// frames.
 reports::Document ComparisonDocument(const ComparisonReport& report);
 
 // Returns one JSON object without line breaks, with lowerCamelCase names and all digits.
 std::string ComparisonJson(const ComparisonReport& report);
 
-// Returns a line of titles and one for each frame: frame,psnr_db,ssim,ms_ssim.
+// Returns a line of titles and a line for each frame: frame,psnr_db,ssim,ms_ssim.
 std::string ComparisonCsv(const VideoComparison& comparison);
 
 }  // namespace wan::client

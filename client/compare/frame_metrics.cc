@@ -61,7 +61,7 @@ Window Gaussian() {
   return window;
 }
 
-// The weighted sums of windows that SSIM is made of.
+// The weighted sums over a window from which SSIM is computed.
 enum Moment { kMeanA, kMeanB, kSquareA, kSquareB, kProduct, kMoments };
 
 // Slides the window over two planes, one row of windows after the other.
@@ -77,7 +77,7 @@ class Windows {
     for (int y = 0; y < kSsimWindow - 1; ++y) FilterLine(y);
   }
 
-  // The number of windows in a row, and of rows.
+  // The number of windows in a row, and the number of rows.
   int count() const { return count_; }
   int rows() const { return a_.height - kSsimWindow + 1; }
 
@@ -125,17 +125,17 @@ class Windows {
   const Plane& b_;
   const int count_;
   const Window window_;
-  // The last kSsimWindow lines, filtered horizontally; line y has place y % kSsimWindow.
+  // The last kSsimWindow lines, filtered horizontally; line y is at index y % kSsimWindow.
   std::array<std::array<std::vector<double>, kMoments>, kSsimWindow> lines_;
-  // Of the current row of windows.
+  // The sums of the windows in the current row.
   std::array<std::vector<double>, kMoments> sums_;
   std::vector<double> products_;
 };
 
-// Means over all windows.
+// SSIM's parts, as means over all windows.
 struct Means {
   double ssim = 0;
-  // Contrast and structure, SSIM without its luminance.
+  // Product of contrast and structure, which is SSIM without luminance.
   double contrast = 0;
 };
 
@@ -193,7 +193,7 @@ FrameMetrics MeasureFrame(std::span<const uint8_t> a, std::span<const uint8_t> b
     return metrics;
   }
   const int scales = MsSsimScales(width, height);
-  // The published five add up to 1.0001, and are used as they are.
+  // The published five weights add up to 1.0001, and are used as published.
   double weights = scales == kMsSsimScales ? 1 : 0;
   for (int scale = 0; scale < scales && scales < kMsSsimScales; ++scale) weights += kWeights[scale];
   Plane plane_a = Luma(a, width, height), plane_b = Luma(b, width, height);

@@ -1,5 +1,5 @@
-// How near one frame is to another: PSNR, SSIM and MS-SSIM. All functions are pure and may be
-// called from any thread; equal inputs give equal digits.
+// Measures how near one frame is to another: PSNR, SSIM and MS-SSIM. All functions are pure and may
+// be called from any thread; equal inputs give equal digits.
 #pragma once
 
 #include <cstdint>
@@ -7,29 +7,29 @@
 
 namespace wan::client {
 
-// The PSNR of equal pixels, and the largest that is given: infinity would have no mean.
+// The PSNR given for equal pixels, which is also the upper limit: infinity would have no mean.
 inline constexpr double kEqualPsnr = 100;
 
-// Side of SSIM's window in pixels, the least side of a frame that has an SSIM.
+// The side of SSIM's window in pixels. Frames with a shorter side have no SSIM.
 inline constexpr int kSsimWindow = 11;
-// The scales of MS-SSIM, and the least side of a frame that has all of them: halved four times
-// (rounded up) it still holds a window.
+// The number of scales of MS-SSIM, and the shortest side for which all of them exist: halved four
+// times (rounded up) it still holds a window.
 inline constexpr int kMsSsimScales = 5;
 inline constexpr int kMsSsimSide = 161;
 
 struct FrameMetrics {
-  // dB, over all values of R, G and B; at most kEqualPsnr.
+  // PSNR in dB over all values of R, G and B; at most kEqualPsnr.
   double psnr = 0;
-  // Over luma; 1 for equal frames, below 0 for opposite ones.
+  // SSIM of luma; 1 for equal frames, below 0 for opposite ones.
   double ssim = 0;
-  // Over luma, from 0 to 1.
+  // MS-SSIM of luma, from 0 to 1.
   double ms_ssim = 0;
   // Whether the pixels are equal.
   bool identical = false;
 };
 
-// Returns the peak signal-to-noise ratio of 8-bit values in dB. Both have the same number of
-// values, above 0.
+// Returns the peak signal-to-noise ratio of 8-bit values in dB. Returns the PSNR of two frames,
+// which must have the same number of values, above 0.
 double Psnr(std::span<const uint8_t> a, std::span<const uint8_t> b);
 
 // Returns how many scales MS-SSIM has for frames of this size, at most kMsSsimScales; 0 if a side

@@ -19,11 +19,12 @@ namespace wan::client {
 namespace {
 
 constexpr int kBar = 4;             // pixels between two fields
-constexpr uint8_t kBarColour = 32;  // of R, G and B
-constexpr double kVisible = 48;     // the difference that DifferenceGain aims at
+constexpr uint8_t kBarColour = 32;  // the brightness of the bars, for R, G and B
+constexpr double kVisible = 48;     // the root mean square of the amplified difference that
+                                    // DifferenceGain aims at
 constexpr int kMaxGain = 64;
 
-// Fields of one size in a row.
+// Pictures of one size, side by side.
 class Canvas {
  public:
   Canvas(const VideoShape& field, int fields)

@@ -13,7 +13,7 @@
 namespace wan::client {
 namespace {
 
-// More would take gigabytes for large frames.
+// A longer queue of large frames would take gigabytes.
 constexpr unsigned kMostThreads = 16;
 
 struct FramePair {

@@ -15,40 +15,40 @@ namespace wan::client {
 struct VideoShape {
   int width = 0;  // pixels
   int height = 0;
-  int frames = 0;  // 0: not known yet
-  double fps = 0;  // 0: the file does not say
+  int frames = 0;  // number of frames; 0: not known yet
+  double fps = 0;  // frames per second; 0: the file does not say
 };
 
-// FAILED_PRECONDITION, with a line for each of size, number of frames and frame rate that differs.
-// What is 0 on a side is not compared.
+// FAILED_PRECONDITION, with a line for each property (size, number of frames, frame rate) that
+// differs. A property that is 0 on one side is not compared.
 absl::Status CheckComparable(const VideoShape& a, const VideoShape& b);
 
 struct VideoComparison {
   VideoShape shape;
-  // One for each frame.
+  // One entry for each frame.
   std::vector<FrameMetrics> frames;
 
   // The number of frames whose pixels are equal.
   int identical() const;
 };
 
-// One figure over all frames.
+// Mean and worst value of one figure over all frames.
 struct MetricSummary {
   double mean = 0;
   double worst = 0;
   // The first frame that has the worst value, counted from 0.
   int worst_frame = 0;
 };
-// `comparison` must have a frame.
+// `comparison` must have at least one frame.
 MetricSummary Summarize(const VideoComparison& comparison, double FrameMetrics::*metric);
 
-// Receives the number of frames that are done, on the thread that made the call.
+// Called on the calling thread with the number of compared frames.
 using FrameProgress = std::function<void(int frames)>;
 
-// Compares the files' frames in pairs, in a thread for each processor (16 at most); the result does
-// not depend on their number. Errors: DATA_LOSS, naming the file, if it is not a video or cannot be
-// decoded; FAILED_PRECONDITION as CheckComparable, or if a side is shorter than SSIM's window;
-// CANCELLED after a stop.
+// Compares the files' frames in pairs, on one thread for each processor (16 at most); the number of
+// threads does not change the result. Errors: DATA_LOSS, naming the file, if it is not a video or
+// cannot be decoded; FAILED_PRECONDITION as CheckComparable says, or if a side is shorter than
+// SSIM's window; CANCELLED after a stop.
 absl::StatusOr<VideoComparison> CompareVideos(const std::string& a, const std::string& b,
                                               const FrameProgress& progress = nullptr,
                                               const std::stop_token& stop = {});

@@ -49,7 +49,7 @@ std::vector<MeasuredClass> ClassesOf(const wan::v1::BlockProfile& profile) {
   return classes;
 }
 
-// Of a block's time: waits for weights that took less of it have no line.
+// Waits for weights that took a smaller share of a block's time have no line.
 constexpr double kLeastWait = 0.001;
 
 double FloorOf(const Ceilings* ceilings, const OperatorClass& work, const JobReport& report) {

@@ -1,5 +1,5 @@
-// The part of the bottleneck analysis that is about a forward pass: the operators of a transformer
-// block as planned and, if the job has profiled a block, as measured.
+// The bottleneck analysis of a forward pass: the operators of a transformer block as planned and,
+// if the job has profiled a block, as measured.
 #pragma once
 
 #include "client/reports/ceilings.h"

@@ -65,7 +65,7 @@ Section StepBudget(const JobReport& report) {
   table.columns = {{"Part", "part"}, {"Mean (s)", "seconds"}, {"Share (%)", "share_percent"}};
   const double whole = inference + loading;
   const auto add = [&](const std::string& name, double seconds) {
-    // Leave out what both columns would show as 0.
+    // Leave out parts that both columns would show as 0.
     if (seconds < 0.0005 && seconds < 0.0005 * whole) return;
     table.rows.push_back({name, Number{seconds, 3}, Percent(seconds, whole)});
   };
@@ -175,7 +175,8 @@ Facts RatesOf(const Ceilings& ceilings) {
   return facts;
 }
 
-// Returns the rates of every device that the cases ran on, and how to read what follows from them.
+// Returns the rates of every device that the cases ran on, and an explanation of the figures that
+// follow from them.
 Section CeilingsSection(const std::vector<const Run*>& chosen, const std::vector<Ceilings>& known) {
   Section section{"Ceilings", "rates", {}, {}};
   std::set<const Ceilings*> shown;

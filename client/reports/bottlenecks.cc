@@ -188,8 +188,8 @@ class Search {
     double best = history.levels.levels.front().seconds;
     for (const StepLevel& level : history.levels.levels) best = std::min(best, level.seconds);
     for (const StepChange& change : history.changes) {
-      // Ignore changes to another expert or to another number of forwards, because these explain
-      // the difference.
+      // Skip changes of the expert or of the number of forwards: these explain the difference of
+      // time.
       if (!change.from_outside) return;
       if (change.seconds_after > change.seconds_before &&
           (worst == nullptr || change.extra_seconds > worst->extra_seconds)) {
@@ -372,7 +372,7 @@ class Search {
   std::vector<Bottleneck> found_;
 };
 
-// Whether the differences are the bottleneck's remedy and nothing else.
+// Whether the differences consist of the bottleneck's remedy and nothing else.
 bool IsRemedy(const Bottleneck& bottleneck, const std::vector<Difference>& causes) {
   return !bottleneck.setting.empty() && !causes.empty() &&
          std::all_of(causes.begin(), causes.end(), [&](const Difference& cause) {

@@ -13,12 +13,12 @@ namespace wan::client::reports {
 struct Bottleneck {
   // Name of the stage, or of the part of a stage, that takes the time.
   std::string location;
-  // How many seconds of the job are spent there.
+  // The seconds of the job that it takes.
   double seconds = 0;
   // Why it takes this time and what to do, in full sentences.
   std::string cause;
   std::string remedy;
-  // How many seconds the remedy would save, as estimated; absent if unknown.
+  // Estimated seconds that the remedy would save; absent if unknown.
   std::optional<double> saves;
   // How `saves` was estimated.
   std::string basis;
@@ -33,11 +33,11 @@ struct Bottleneck {
   // The verdict on these runs: "faster", or why the difference proves nothing. Empty if there are
   // no such runs.
   std::string verdict = {};
-  // Whether there is anything that a caller or an operator can do about it.
+  // Whether a caller or an operator can remove the bottleneck.
   bool has_remedy = true;
 };
 
-// How many seconds a remedy saves: as measured by runs, or otherwise as estimated.
+// The seconds that a remedy saves: as measured by runs, or otherwise as estimated.
 struct Gain {
   // Absent if the number is unknown.
   std::optional<double> seconds;
@@ -47,8 +47,8 @@ struct Gain {
 Gain GainOf(const Bottleneck& bottleneck);
 
 // Returns the bottlenecks that cost at least half a percent of the job, the largest saving first.
-// `runs` must contain `run` and may contain other runs of its case, with the same or other
-// settings. `ceilings` are the ceilings of the run's device; null if unknown.
+// `runs` must contain `run`, and may contain other runs of its case with any settings. `ceilings`
+// are the ceilings of the run's device; null if unknown.
 std::vector<Bottleneck> FindBottlenecks(const Run& run, const Ceilings* ceilings,
                                         const std::vector<Run>& runs);
 

@@ -15,7 +15,7 @@ bool IsAttention(const wan::v1::OperatorClass& operators) {
 // Returns the precision of the operators' inputs.
 std::string PrecisionOf(const wan::v1::OperatorClass& operators, const wan::v1::PlanReport& plan,
                         const std::string& dtype) {
-  // The attention to the text never takes 8 bits.
+  // Attention to the text is never computed in 8 bits.
   return operators.name() == "cross_attention" ? dtype : BlockPrecision(plan, dtype);
 }
 

@@ -20,27 +20,26 @@ bool AreOf(const Ceilings& ceilings, const wan::v1::JobReport& report);
 const Ceilings* FindCeilings(const std::vector<Ceilings>& ceilings,
                              const wan::v1::JobReport& report);
 
-// Returns the precision of the inputs of the blocks' products in a job with this plan and dtype, as
-// Ceilings names it: "fp8", or the dtype.
+// Returns the precision of the inputs of the blocks' products, as Ceilings names it: "fp8", or the
+// dtype.
 std::string BlockPrecision(const wan::v1::PlanReport& plan, const std::string& dtype);
 
-// Returns the least seconds of one class of operators in a job with this plan and dtype: the larger
-// of its FLOPs at the rate of products or attention, and its bytes at the memory's rate. Absent if
-// a rate is unknown or nothing was counted.
+// Returns the least seconds of one class of operators: the larger of its FLOPs at the rate of
+// products or attention, and its bytes at the memory's rate. Absent if a rate is unknown or nothing
+// was counted.
 std::optional<double> FloorSeconds(const Ceilings& ceilings,
                                    const wan::v1::OperatorClass& operators,
                                    const wan::v1::PlanReport& plan, const std::string& dtype);
 
-// Returns the least seconds that a forward pass takes that has these FLOPs and the blocks of
-// `plan`.
+// Returns the least seconds of a forward pass with these FLOPs and the blocks of `plan`.
 std::optional<double> ForwardFloor(const Ceilings& ceilings, const wan::v1::PlanReport& plan,
                                    const std::string& dtype, double flops);
 
-// Returns the least seconds that a stage takes that consists of products, such as decoding.
+// Returns the least seconds of a stage that consists of products, such as decoding.
 std::optional<double> ProductFloor(const Ceilings& ceilings, const std::string& precision,
                                    double flops);
 
-// The quality of jobs that are older than qualities.
+// The quality of jobs that were made before requests had a quality.
 inline constexpr char kExactQuality[] = "exact";
 // Returns the quality of the job, such as "high".
 std::string QualityOf(const wan::v1::JobReport& report);

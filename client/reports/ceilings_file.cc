@@ -80,8 +80,8 @@ std::optional<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
   if (!file) return std::nullopt;
-  // Opening a folder succeeds, but reading it fails. An empty file has nothing for `<<` to write,
-  // which would count as a failure as well.
+  // Opening a folder succeeds, but reading it fails. `<<` fails if it has nothing to write, as with
+  // an empty file.
   const bool empty = file.peek() == std::ifstream::traits_type::eof() && !file.bad();
   if (!empty && !(text << file.rdbuf())) return std::nullopt;
   return text.str();

@@ -31,8 +31,8 @@ struct Ceilings {
 // Returns the rate for a precision; 0 if it was not measured.
 double RateOf(const std::map<std::string, double>& rates, const std::string& precision);
 
-// Returns the text of the file of ceilings. `rows` are the measurements from which the rates come,
-// each as a JSON object.
+// Returns the text of the file of ceilings. `rows` are the measurements behind the rates, each as a
+// JSON object.
 std::string ToJson(const Ceilings& ceilings, const std::vector<std::string>& rows);
 
 // Parses the text of the file of ceilings. Fails with INVALID_ARGUMENT, naming the field, if the

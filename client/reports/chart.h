@@ -25,10 +25,9 @@ struct TimelineChart {
   struct Series {
     // The title with the unit: "GPU memory (GiB)".
     std::string name;
-    // The points in the order of their times. The value of each point is valid until the next
-    // point.
+    // The points, ordered by time. The value of each point is valid until the next point.
     std::vector<Point> points;
-    // The upper end of the axis; 0: the largest value.
+    // The upper end of the axis; 0: the largest value decides.
     double top = 0;
   };
   std::vector<Bar> bars;
@@ -50,10 +49,11 @@ struct SequenceChart {
   std::vector<Mark> marks;
   std::string item = "step";
   std::string unit = "s";
-  // Digits of a value in the text that a pointer shows.
+  // The number of digits in the text that appears at a pointer.
   int digits = 3;
-  // Whether a single run is a line with marks at the items. Otherwise it is bars, and marks stand
-  // before their items, as changes do. Several runs are always lines.
+  // Whether a single run is drawn as a line with marks at the items. If not, it is drawn as bars,
+  // and each mark stands before its item, where a change happens. Several runs are always drawn as
+  // lines.
   bool lines = false;
   // The value at the bottom of the axis; bars need 0.
   double bottom = 0;

@@ -225,7 +225,7 @@ std::vector<const Run*> MedianRuns(const std::vector<Run>& runs, const std::stri
 
 namespace {
 
-// Returns whether two results are the same, given whether each of them equals a third one. Returns
+// Returns whether two results are equal, given whether each of them equals a third one. Returns
 // nullopt if neither equals the third, or if one is unknown.
 std::optional<bool> Same(std::optional<bool> a, std::optional<bool> b) {
   if (!a || !b || (!*a && !*b)) return std::nullopt;
@@ -236,7 +236,8 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.identical, b.identical);
   if (!same) return "latents: not compared with each other";
   if (*same) return "latents: same bits";
-  // One of the two equals the third result, so what counts is how the other differs from the third.
+  // One of the two equals the third result, so the other one's difference from the third is the
+  // answer.
   const ResultDifference& difference = a.identical ? b : a;
   if (!difference.relative) return "latents: other bits";
   return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);

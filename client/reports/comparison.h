@@ -21,8 +21,8 @@ struct Difference {
 // of a variant, such as "h264_preset: ultrafast".
 std::vector<Difference> DifferencesOf(const Run& before, const Run& after);
 
-// Drops the differences that follow from another one; for example, guidance 1 implies that forwards
-// are not batched.
+// Drops differences that follow from another one; for example, guidance 1 implies that forwards are
+// not batched.
 std::vector<Difference> CausesOf(const std::vector<Difference>& differences);
 
 // The two functions return the setting with its value before or after: "vae_precision fp32", or

@@ -1,4 +1,4 @@
-// Builds the table of each device's work for a job of a device group.
+// Builds the table that shows each device's work for a job of a device group.
 #include <optional>
 
 #include "client/reports/sections.h"

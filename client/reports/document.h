@@ -1,5 +1,5 @@
-// A report in no particular format: a tree of sections with tables, facts, texts and charts, as
-// plain data. render.h renders it.
+// A report that is independent of formats: a tree of sections with tables, facts, texts and charts,
+// as plain data. render.h renders it.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct Column {
 struct Table {
   std::vector<Column> columns;
   std::vector<std::vector<Cell>> rows;
-  // The note is printed below the table; empty: none.
+  // The note below the table; empty: no note.
   std::string note;
 };
 

@@ -1,5 +1,5 @@
-// Builds the execution trace: what the stage table leaves out. Steps that have nothing to tell
-// apart share a line.
+// Builds the execution trace, which has the steps and stages that the stage table leaves out. Steps
+// without differences share a line.
 #include <algorithm>
 #include <cstddef>
 #include <set>
@@ -18,7 +18,7 @@ namespace {
 
 using wan::v1::JobReport;
 
-// Stages that share a line.
+// A group of stages that share a line.
 struct Line {
   StageKind kind = StageKind::kOther;
   // The level of the steps, as an index in the history; -1 before the first level.

@@ -20,7 +20,7 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// Whether Markdown reads a line that begins with the word as something else than text.
+// Whether Markdown gives a line that begins with the word another meaning than text.
 bool IsMark(const std::string& word) {
   if (word.find_first_not_of("-+=#") == std::string::npos) return true;
   const size_t digits = word.find_first_not_of("0123456789");
@@ -42,7 +42,7 @@ bool MayCut(std::string_view word, size_t at) {
   return kMarks.find(word[at - 1]) != std::string_view::npos || word[at] == '(';
 }
 
-// Cuts the beginning of at most `columns` off a word that is longer, at a mark if it has one.
+// Cuts at most `columns` off the front of a longer word, if possible at a mark.
 std::string CutOff(std::string& word, size_t columns) {
   const size_t most = BytesOf(word, columns);
   size_t bytes = most;

@@ -1,5 +1,5 @@
-// Breaks texts into lines; a text that fits into one stays as it is. Widths are numbers of code
-// points; texts must be UTF-8.
+// Breaks texts into lines; a text that fits into one line stays as it is. Widths are numbers of
+// code points; texts must be UTF-8.
 #pragma once
 
 #include <cstddef>
@@ -8,7 +8,7 @@
 
 namespace wan::client::reports {
 
-// No line of a text or a Markdown file is longer, except rows of Markdown's tables.
+// The longest line of text and Markdown files, except rows of Markdown's tables.
 inline constexpr size_t kWidestLine = 120;
 
 // Returns the number of code points.

@@ -21,7 +21,7 @@ std::optional<double> Bytes(bool present, uint64_t bytes) {
   return present ? std::optional<double>(static_cast<double>(bytes)) : std::nullopt;
 }
 
-// Takes the planned workspace of the stage out of the activations, at most all of them.
+// Subtracts the planned workspace of the stage from its activations, which become 0 at least.
 void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
   memory.workspace.reset();
   if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
@@ -52,7 +52,7 @@ class Sum {
   Table table_;
 };
 
-// Returns the stage with the most GPU memory, which is not the job as a whole; null if no stage has
+// Returns the stage with the most GPU memory, not counting the job as a whole; null if no stage has
 // a figure.
 const StageReport* PeakStage(const JobReport& report) {
   const StageReport* peak = nullptr;
@@ -68,7 +68,7 @@ const StageReport* PeakStage(const JobReport& report) {
 }
 
 // Returns the weights of the job's model that its plan keeps on the GPU; absent if the plan moves
-// any of them, because then it is not known which of them were there.
+// weights, because then the weights at the peak are unknown.
 std::optional<double> ResidentWeights(const JobReport& report) {
   std::optional<double> sum;
   for (const wan::v1::ComponentPlan& component : report.plan().components()) {

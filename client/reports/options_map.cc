@@ -1,5 +1,5 @@
 // Builds the map of optimization options: each option's state in the cases, its possible gain, and
-// what pairs of runs that differ in it alone have measured.
+// the gain that pairs of runs have measured that differ in this option alone.
 #include <algorithm>
 #include <array>
 #include <cstddef>
@@ -29,7 +29,7 @@ size_t Rank(const std::array<std::string_view, kSize>& ranks, const std::string&
   return static_cast<size_t>(std::find(ranks.begin(), ranks.end(), value) - ranks.begin());
 }
 
-// Whether the list has the value after the change later than the value before.
+// Whether the list has the value after the change at a later place than the value before.
 template <size_t kSize>
 bool Rises(const std::array<std::string_view, kSize>& ranks, const Difference& one) {
   const size_t before = Rank(ranks, one.before), after = Rank(ranks, one.after);
@@ -52,7 +52,7 @@ bool RecordsForwards(const Causes& causes) {
   return IsOnly(causes, "record_forwards", "no", "yes");
 }
 
-// Whether components are kept nearer to the GPU than before the change.
+// Whether the change keeps components nearer to the GPU.
 bool OffloadsLess(const Causes& causes) {
   constexpr auto kNearer = std::to_array<std::string_view>({"disk", "stream", "host", "resident"});
   return !causes.empty() && std::all_of(causes.begin(), causes.end(), [&](const Difference& one) {
@@ -67,7 +67,8 @@ bool EncodesOnTheCpu(const Causes& causes) {
 
 bool WarmsUp(const Causes& causes) { return IsOnly(causes, "warm_up", "no", "yes"); }
 
-// Whether the transformer or the autoencoder uses fewer bits; TF32 is an option of its own.
+// Whether the change gives the transformer or the autoencoder fewer bits; TF32 is an option of its
+// own.
 bool LowersPrecision(const Causes& causes) {
   constexpr auto kFewerBits = std::to_array<std::string_view>({"fp32", "tf32", "fp16", "bf16"});
   return !causes.empty() && !UsesTf32(causes) &&
@@ -86,15 +87,15 @@ struct Option {
   const char* name;
   // Names the settings that decide the option.
   const char* here;
-  // Whether two runs with these differences differ only by this option, which the second run has
-  // on.
+  // Whether two runs with these differences differ only by this option, which is on in the second
+  // run.
   bool (*is)(const Causes&);
   // Returns the option's state in a run; empty: unknown.
   std::string (*in_run)(const JobReport&);
-  // Says what the option can give.
+  // Says what the option can save.
   const char* limit;
-  // Returns the most seconds that the option can save in a run. Null if this is not known of any
-  // run; absent if it is not known of this one. The ceilings may be null.
+  // Returns the most seconds that the option can save in a run. Null if no run tells this; absent
+  // if this run does not. The ceilings may be null.
   std::optional<double> (*most)(const JobReport&, const Ceilings* ceilings) = nullptr;
 };
 
@@ -210,8 +211,8 @@ std::string SavingOf(const Option& option, const std::vector<MapPair>& pairs,
   return measured ? "not told apart from noise" : "";
 }
 
-// Joins what is true of each case, an empty text if nothing is known. If all say the same, it is
-// said once; otherwise each text has the names of its cases.
+// Joins the statements about the cases; empty if nothing is known. A statement that holds for all
+// cases is said once; otherwise each text has the names of its cases.
 std::string Joined(const std::vector<const Run*>& cases, const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::vector<std::string>>> joined;
   for (size_t i = 0; i < cases.size(); ++i) {
@@ -229,7 +230,7 @@ std::string Joined(const std::vector<const Run*>& cases, const std::vector<std::
   });
 }
 
-// Returns the most seconds that the option can save: "4.2", or "0.017 to 0.08" if cases differ.
+// Returns the largest saving of the option in seconds: "4.2", or "0.017 to 0.08" if cases differ.
 std::string MostOf(const Option& option, const std::vector<const Run*>& cases,
                    const std::vector<Ceilings>& ceilings) {
   std::vector<double> seconds;

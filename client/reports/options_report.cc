@@ -70,7 +70,7 @@ Pair Ordered(const Run& base, const Run& variant) {
   return {&base, &variant};
 }
 
-// The rows of the table of options, and the bars of its chart.
+// Collects the rows of the table of options, and the bars of its chart.
 class BeforeAfter {
  public:
   explicit BeforeAfter(const std::vector<Run>& runs) : runs_(runs) {
@@ -112,8 +112,8 @@ class BeforeAfter {
     }
   }
 
-  // Adds the pairs of two variants that differ in one option of the map alone. What an option does
-  // to the case itself is in the line of its variant.
+  // Adds the pairs of two variants that differ in one option of the map alone. The line of the
+  // variant tells what an option does to the case itself.
   void AddPairsOfVariants(const std::string& name) {
     for (const MapPair& pair : MapPairs(runs_, name)) {
       if (pair.before->variant.empty() || pair.after->variant.empty()) continue;
@@ -193,7 +193,7 @@ struct Card {
   const char* name;
   // The card's column in JSON.
   const char* key;
-  // The driver's names of such cards contain this.
+  // Such cards have a driver's name that contains this text.
   const char* driver_name;
   double gibibytes;
   double bf16_flops;
@@ -206,7 +206,7 @@ constexpr Card kCards[] = {{"H200 141 GB", "h200", "H200", 140.4, 989e12},
                            {"RTX A6000 48 GB", "a6000", "A6000", 47.5, 155e12},
                            {"RTX 4090 24 GB", "rtx_4090", "4090", 23.5, 165e12}};
 
-// Returns the card on which the job ran; null if it is none of these.
+// Returns the card on which the job ran; null if it is not in the table.
 const Card* CardOf(const JobReport& report) {
   const wan::v1::GpuDescription& gpu = report.system().gpu();
   const double gibibytes = static_cast<double>(gpu.memory_total_bytes()) / kGibibyte;
@@ -220,19 +220,19 @@ const Card* CardOf(const JobReport& report) {
   return nullptr;
 }
 
-// Jobs that the quickest card could do in less are not planned for others.
+// Shorter jobs on the fastest card are not planned for other cards.
 constexpr double kLeastPlanned = 0.01;
 
 struct Need {
-  // Bytes that are needed if everything stays on the card, if one component at a time is there, and
-  // if blocks are streamed.
+  // Bytes that are needed if everything stays on the card, if only one component at a time is
+  // there, and if blocks are streamed.
   double resident = 0;
   double alternating = 0;
   double streamed = 0;
   double flops = 0;
 };
 
-// Computes the need from the weights and activations of the plan; nothing if the plan has no
+// Computes these needs from the weights and activations of the plan; nothing if the plan has no
 // memory.
 std::optional<Need> NeedOf(const JobReport& report) {
   Need need;
@@ -293,8 +293,8 @@ std::vector<const Run*> OnEveryMachine(const std::vector<Run>& runs) {
   return chosen;
 }
 
-// Returns what every device has measured; nothing if all cases ran on one device in one precision,
-// because the summary of the benchmark has these figures.
+// Returns the figures of every device; nothing if all cases ran on one device in one precision,
+// because then the benchmark's summary has these figures.
 std::optional<Table> MeasuredMatrix(const std::vector<Run>& runs) {
   Table table;
   table.columns = {{"Measured on", "gpu"},     {"Memory (GiB)", "memory_gib"},
@@ -326,8 +326,8 @@ std::optional<Table> MeasuredMatrix(const std::vector<Run>& runs) {
   return table;
 }
 
-// Returns "2.94", the least seconds on the card, or "fits" if the FLOPs say nothing, with a mark
-// for how the weights fit; an empty cell if the job does not fit.
+// Returns "2.94", the least seconds on the card, or "fits" if the FLOPs give no time, with a mark
+// for the way in which the weights fit; an empty cell if the job does not fit.
 Cell PlanFor(const Card& card, const Need& need) {
   const double bytes = card.gibibytes * kGibibyte;
   const char* mark = "";
@@ -337,8 +337,8 @@ Cell PlanFor(const Card& card, const Need& need) {
   return absl::StrFormat("%.2f%s", need.flops / card.bf16_flops, mark);
 }
 
-// Returns an estimate of the job's seconds on the card: those that it took here, at the ratio of
-// both cards' rates. An empty cell if its weights do not all fit there.
+// Returns an estimate of the job's seconds on the card: its seconds here, times the ratio of both
+// cards' rates. The cell is empty if the weights do not all fit on the card.
 Cell ExpectedOn(const Card& card, const Card& here, const Need& need, const JobReport& report) {
   if (need.resident > card.gibibytes * kGibibyte) return {};
   return absl::StrFormat("~%.2f", TotalSeconds(report) * here.bf16_flops / card.bf16_flops);

@@ -129,7 +129,7 @@ Section PipelineLatency(const JobReport& report) {
   }
   const StepHistory history = StepHistoryOf(report);
   for (const TimeShare& share : TimeBudget(report)) {
-    // Leave out what both columns would show as 0.
+    // Leave out parts that both columns would show as 0.
     if (share.seconds < 0.005 && share.seconds < 0.0005 * total) continue;
     Cell percent;
     if (total > 0) percent = Number{share.seconds / total * 100, 1};

@@ -9,8 +9,8 @@
 namespace wan::client::reports {
 namespace {
 
-// Escapes the marks of Markdown, HTML, and line ends, because a line end would end the row of a
-// table.
+// Escapes characters with a meaning in Markdown or HTML, and line ends, which would end the row of
+// a table.
 std::string Escaped(const std::string& text) {
   return absl::StrReplaceAll(text, {{"\\", "\\\\"},
                                     {"|", "\\|"},

@@ -128,7 +128,7 @@ class Writer {
 
   void Add(const Section& section, int depth) {
     if (section.title.empty()) {
-      // there are only blocks here, without a title
+      // the grid of a table has no title row
     } else if (depth == 0 || depth == 1) {
       const std::string line(text_line_, '=');
       absl::StrAppend(&out, line, "\n", section.title, "\n", line, "\n\n");
@@ -162,7 +162,7 @@ class Writer {
     }
   }
 
-  // Adds a row, of as many lines as its longest cell has.
+  // Adds a row that has as many lines as its longest cell.
   void AddRow(const TextRow& row, const std::vector<size_t>& widths,
               const std::vector<bool>& numbers) {
     std::vector<std::vector<std::string>> cells;

@@ -64,7 +64,8 @@ std::string DaysOf(const std::vector<Run>& runs) {
   return absl::StrCat(*days.begin(), " to ", *days.rbegin());
 }
 
-// Returns the model of all runs; empty if there are several, which the table of the cases names.
+// Returns the model of all runs; empty if there are several models, which the table of the cases
+// names.
 std::string ModelOf(const std::vector<Run>& runs) {
   for (const Run& run : runs) {
     if (run.report.model() != runs.front().report.model()) return "";
@@ -72,7 +73,7 @@ std::string ModelOf(const std::vector<Run>& runs) {
   return runs.empty() ? "" : runs.front().report.model();
 }
 
-// Returns what the reader wants to know first; the table of the benchmark follows it.
+// Returns the summary at the head of the document, before the table of the benchmark.
 Facts Head(const std::vector<Run>& runs) {
   const size_t cases = Representatives(runs).size();
   Facts head;

@@ -27,14 +27,14 @@ struct ResultDifference {
 struct Run {
   // The run's name in tables: the case of a benchmark, or the job's name.
   std::string name;
-  // Empty for the run with which others are compared; otherwise the name of the option, such as
+  // Empty for the run with which variants are compared; otherwise the name of the option, such as
   // "original".
   std::string variant;
   // The run's number among several runs of one case, from 1.
   int number = 1;
   wan::v1::JobReport report;
-  // How the result differs from that of the run with the same name and no variant; absent if they
-  // were not compared.
+  // How the result differs from the result of the same case without a variant; absent if they were
+  // not compared.
   std::optional<ResultDifference> difference;
   // JPEG files of a few frames of the video, from the first to the last; empty: the report shows
   // none.
@@ -54,7 +54,7 @@ inline constexpr char kRunsLabel[] = "bench_runs";
 // The value of kWarmLabel is "yes" or "no": whether the server had run the case before; absent if
 // unknown.
 inline constexpr char kWarmLabel[] = "bench_warm_up";
-// The name of the variant with the settings of Wan's generate.py.
+// The name of the variant that has the settings of Wan's generate.py.
 inline constexpr char kOriginalVariant[] = "original";
 
 // Returns the run's name with its variant and, if there are several runs, its number: "preview
@@ -119,12 +119,12 @@ std::optional<double> PowerWatts(const StageReport& stage);
 std::optional<double> CpuPercent(const StageReport& stage);
 std::optional<double> SmClock(const StageReport& stage);
 std::optional<double> Load(const StageReport& stage);
-// Tables have no line for loadings of fewer seconds, which they would show as 0.
+// Loadings of fewer seconds have no line in tables, which would show them as 0.
 inline constexpr double kNoTime = 0.005;
 // Smaller relative changes of clocks or power are not reported as causes.
 inline constexpr double kNotable = 0.04;
-// Returns the mean over those stages that have the figure, weighted by seconds; absent if none of
-// them has it.
+// Returns the mean over the stages that have the figure, weighted by seconds; absent if no stage
+// has it.
 std::optional<double> WeightedMean(const std::vector<const StageReport*>& stages,
                                    StageFigure figure);
 
@@ -152,10 +152,10 @@ struct TimeShare {
   StageKind kind = StageKind::kOther;
   double seconds = 0;
 };
-// Divides a job's seconds by kind of stage. If stages overlap, the time counts for the one that is
-// first in the order inference, loading, texts, image, decoding, preprocessing, writing the file.
-// Time outside all stages is the last share, kOther. The shares add up to TotalSeconds; kinds of
-// stages without time are left out.
+// Divides a job's seconds by kind of stage. If stages overlap, the time counts for the stage that
+// comes first in this order: inference, loading, texts, image, decoding, preprocessing, writing the
+// file. Time outside all stages is the last share, kOther. The shares add up to TotalSeconds; kinds
+// of stages without time are left out.
 std::vector<TimeShare> TimeBudget(const wan::v1::JobReport& report);
 
 }  // namespace wan::client::reports

@@ -1,5 +1,5 @@
 // Pure functions that build the four reports. Rows and columns without figures are left out; a
-// section without figures says what is missing and how to get it.
+// section without figures says which figures are missing and how to get them.
 #pragma once
 
 #include <string>
@@ -28,8 +28,8 @@ Section DeviceSharesOf(const wan::v1::JobReport& report);
 // with shares, the sum of the memory and an execution trace.
 Section PerformanceAnalysis(const std::vector<Run>& runs);
 
-// execution_trace.cc defines this function: what the stage table of a job leaves out. Steps of one
-// level share a line.
+// execution_trace.cc defines this function: the steps and stages that the stage table of a job
+// leaves out. Steps of one level share a line.
 Section ExecutionTrace(const wan::v1::JobReport& report);
 
 // bottleneck_report.cc defines this function: the ceilings, then for each case possible savings,
@@ -43,7 +43,7 @@ Section OptionsReport(const std::vector<Run>& runs, const std::vector<Ceilings>&
 // options_map.cc defines this function: the options that affect the time of the cases.
 Section OptionsMap(const std::vector<Run>& runs, const std::vector<Ceilings>& ceilings);
 
-// Two runs of one case that differ in one option of the map alone, which the second run has on.
+// Two runs of one case that differ in one option of the map alone, which is on in the second run.
 struct MapPair {
   const char* option;
   const Run* before;
@@ -64,12 +64,12 @@ Chart StepTimesOf(const wan::v1::JobReport& report);
 // memory, split into weights, activations and workspace; the chart has no bars if no peak is known.
 Chart ComponentMemoryOf(const wan::v1::JobReport& report);
 Section MemoryProfile(const wan::v1::JobReport& report);
-// Returns what fills the device at the job's peak, as one sum.
+// Returns the parts that fill the device at the job's peak; they add up to its memory.
 Section MemoryTelemetry(const wan::v1::JobReport& report);
 
 // GPU memory, in bytes, at the peak of a component's stage. The allocator has measured peak and
 // weights. The workspace of the matrix libraries comes from the plan, because the allocator cannot
-// tell it from tensors. Activations are what remains of the peak.
+// tell it from tensors. The remainder of the peak is activations.
 struct ComponentMemory {
   std::string component;
   std::optional<double> peak;
@@ -78,9 +78,9 @@ struct ComponentMemory {
   std::optional<double> activations;
   // The workspace is at most the peak without the weights.
   std::optional<double> workspace;
-  // The plan's upper bound.
+  // The upper bound that the plan gives.
   std::optional<double> planned_activations;
-  // The sizes, precisions and places of its weights.
+  // The sizes, precisions and places of the component's weights.
   std::string note;
 };
 std::vector<ComponentMemory> ComponentMemories(const wan::v1::JobReport& report);

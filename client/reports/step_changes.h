@@ -19,8 +19,8 @@ struct StepChange {
   // Seconds of a step before and after the change.
   double seconds_before = 0;
   double seconds_after = 0;
-  // Full sentences: the first one says what has changed, the others name causes that were found in
-  // the samples, or say that there are none.
+  // Full sentences: the first one describes the change, the others name causes that were found in
+  // the samples, or say that the samples show no cause.
   std::vector<std::string> explanation;
   // How many seconds all steps of the new level took more than at the previous level; negative if
   // they were faster. The value is 0 if the request is the cause (another expert or number of
@@ -38,7 +38,7 @@ struct StepHistory {
   // The numbers of steps that reused blocks: those with a part "reuse...", and of steps without
   // parts those that the plan names.
   std::set<int> reused;
-  // Of the steps that computed their blocks; steps between them that did not are exceptions.
+  // The steps that computed their blocks, in levels; steps that reused blocks are exceptions.
   StepLevels levels;
   std::vector<StepChange> changes;
 

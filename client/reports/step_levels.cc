@@ -90,7 +90,7 @@ std::vector<StepLevel> LongLevels(const std::vector<double>& seconds,
   return levels;
 }
 
-// Most steps between two equal levels that still count as exceptions.
+// Maximum number of steps between two equal levels that still count as exceptions.
 int LongestException(int steps) { return std::max(2, steps / 20); }
 
 // Joins two levels; the steps between them become exceptions.

@@ -38,9 +38,9 @@ struct StepLevels {
 inline constexpr double kLevelDifference = 0.05;
 
 // Divides the steps of a job into levels; `seconds` has the time of every step in order. A level
-// has at least two steps. One or two steps that stand between steps of equal levels make no level
-// of their own: they are exceptions. A job of fewer than three steps has one level. This is a pure
-// function that takes O(n^2 log n) time for n steps.
+// has at least two steps. One or two steps between steps of equal levels are exceptions, not a
+// level. A job of fewer than three steps has one level. This is a pure function that takes O(n^2
+// log n) time for n steps.
 StepLevels FindStepLevels(const std::vector<double>& seconds);
 
 }  // namespace wan::client::reports

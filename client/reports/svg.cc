@@ -227,8 +227,8 @@ Drawing Draw(const TimelineChart& chart) {
   return drawing;
 }
 
-// Draws the marks as lines from above `head` down to `base`. Texts that would meet stand in two
-// rows.
+// Draws the marks as lines from above `head` down to `base`. Labels that would overlap are drawn in
+// two rows.
 std::string Marks(const SequenceChart& chart, double begin, double pitch, double head,
                   double base) {
   std::string marks;

@@ -11,7 +11,7 @@
 namespace wan::client::reports {
 namespace {
 
-// A side with fewer measurements needs a greater difference.
+// The range is multiplied by this if a side has fewer than three measurements.
 constexpr size_t kEnoughOfASide = 3;
 constexpr double kFactorOfFewer = 3;
 constexpr size_t kFewestInAll = 4;

@@ -10,8 +10,8 @@
 
 namespace wan::client::reports {
 
-// What else happened on the machine during a measurement. A figure that was not sampled does not
-// count as a disturbance.
+// Other activity on the machine during a measurement. A figure that was not sampled does not count
+// as a disturbance.
 struct Circumstances {
   // The share of the CPUs that other processes used, in percent.
   std::optional<double> others_cpu_percent;

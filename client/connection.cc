@@ -23,7 +23,7 @@ std::shared_ptr<grpc::Channel> MakeChannel(const ConnectionOptions& options) {
   arguments.SetMaxReceiveMessageSize(64 << 20);
   // A hundred field violations are longer than gRPC's default limit of 8 KiB for trailers.
   arguments.SetInt(GRPC_ARG_MAX_METADATA_SIZE, 64 << 10);
-  // gRPC takes this value also as the most time for one attempt to connect.
+  // gRPC also limits one attempt to connect to this time.
   arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS,
                    static_cast<int>(absl::ToInt64Milliseconds(options.connect_timeout)));
   // Without this setting a new channel would share the failed connection and back-off of the

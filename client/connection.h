@@ -22,26 +22,26 @@ namespace wan::client {
 struct ConnectionOptions {
   // "HOST:PORT"; an IPv6 address must be in brackets.
   std::string server;
-  // Most time for one attempt to connect.
+  // Maximum time for one attempt to connect.
   absl::Duration connect_timeout = absl::Seconds(10);
   // Calls that have not ended at this time end with DEADLINE_EXCEEDED.
   absl::Time deadline = absl::InfiniteFuture();
 
-  // Whether connections use TLS. The following texts are PEM: the authorities of the server's
-  // certificate (empty: those that gRPC finds on the machine), and the client's own certificate and
-  // key (both empty: the client has none).
+  // Whether connections use TLS. The following texts are PEM: the authorities that sign the
+  // server's certificate (empty: those that gRPC finds on the machine), and the client's
+  // certificate and key (both empty: the client has no certificate).
   bool tls = false;
   std::string tls_ca;
   std::string tls_certificate;
   std::string tls_key;
 
-  // The token that every call sends as 'authorization: Bearer TOKEN'; empty: none.
+  // The token that every call sends as 'authorization: Bearer TOKEN'; empty: no token is sent.
   std::string token;
   // Allows sending the token to another machine without TLS, although others could intercept it.
   bool allow_plaintext_token = false;
 
-  // The W3C trace context of the caller, which every call sends; empty: none. If it has characters
-  // that a header must not have, it is left out.
+  // The W3C trace context of the caller, which every call sends; empty: no context is sent. A
+  // context with characters that a header must not have is left out.
   std::string traceparent;
   std::string tracestate;
 };

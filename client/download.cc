@@ -29,8 +29,7 @@ absl::Status CheckDestination(const std::filesystem::path& destination) {
         absl::StrCat(folder.string(), " is not an existing folder; create it, or name another"));
   }
   if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
-  // Try to create a file, because only that shows whether permissions, disk and the length of the
-  // name allow it.
+  // Only creating a file shows whether permissions, disk and the length of the name allow it.
   std::filesystem::path probe = destination;
   probe += absl::StrCat(".", absl::Hex(getpid(), absl::kZeroPad12), ".part");
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

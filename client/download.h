@@ -23,8 +23,9 @@ std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
                                const std::filesystem::path& destination);
 
 // Checks that Download could write to `destination`: its folder must be writable, and `destination`
-// must not exist or be a regular file. Fails with INVALID_ARGUMENT, which says what is wrong. Does
-// not change anything. Call it before you create a job whose result is to be downloaded.
+// must not exist or be a regular file. Fails with INVALID_ARGUMENT, which says what is wrong.
+// Leaves the file system unchanged. Call it before you create a job whose result is to be
+// downloaded.
 absl::Status CheckDestination(const std::filesystem::path& destination);
 
 // Writes the artifact to `destination`. The file appears, or replaces a regular file, only when it

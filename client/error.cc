@@ -37,7 +37,7 @@ google::rpc::Status ToProto(const absl::Status& status) {
 absl::Status FromTrailer(int code, std::string_view message, std::string_view details) {
   google::rpc::Status proto;
   if (!proto.ParseFromArray(details.data(), static_cast<int>(details.size()))) proto.Clear();
-  // Use the code and message of the transport, because the trailer only adds details.
+  // Use the transport's code and message; the trailer only adds details.
   proto.set_code(code);
   proto.set_message(std::string(message));
   return FromProto(proto);

@@ -13,11 +13,11 @@ namespace wan::client {
 // one per second, so it reconnects within 2 s of the server's return, and gives up after about two
 // minutes.
 struct RetryPolicy {
-  // Most retries in a row without progress; 0: the call is never retried.
+  // Maximum number of retries in a row without progress; 0: the call is never retried.
   int max_retries = 120;
   absl::Duration initial_delay = absl::Milliseconds(200);
   absl::Duration max_delay = absl::Seconds(1);
-  // By this factor each delay is longer than the one before.
+  // The factor by which each delay is longer than the one before.
   double multiplier = 2;
   // Called on the calling thread before each wait, with the number of the retry since the last
   // progress, counted from 1. The function may be null.

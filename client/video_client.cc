@@ -13,10 +13,11 @@ using wan::v1::Event;
 using Service = wan::v1::VideoGeneration;
 using Stub = Service::StubInterface;
 
-// Returns the result of a call that follows a job, when the call's stream has ended with `outcome`.
+// Returns the result of a call that follows a job, after the call's stream has ended with
+// `outcome`.
 absl::StatusOr<Event> EndOfJob(const absl::Status& outcome, Event last,
                                const std::stop_token& stop) {
-  // When the job's last event has come, it does not matter how the stream ended.
+  // After the job's last event the end of the stream does not matter.
   if (EndsJob(last)) return last;
   if (stop.stop_requested()) return absl::CancelledError("the caller stopped");
   if (!outcome.ok()) return outcome;

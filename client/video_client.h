@@ -89,7 +89,7 @@ class VideoClient {
   // Calls `on_event` with the job's events after a sequence number (0: with all events), and
   // returns the last one. When the connection breaks, it reconnects as the retry policy says and
   // continues after the last event seen, so that `on_event` receives every stored event exactly
-  // once. Requesting `stop` ends only the call, not the job.
+  // once. Requesting `stop` ends only the call; the job goes on.
   absl::StatusOr<wan::v1::Event> WatchJob(const std::string& name, int64_t after_sequence,
                                           const EventCallback& on_event,
                                           const std::stop_token& stop = {}) const;

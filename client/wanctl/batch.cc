@@ -80,7 +80,7 @@ absl::Status SetFromJson(const std::string& line, Row& row) {
         "is not a JSON object; must be like {\"prompt\": \"A red cat.\", \"steps\": 20}");
   }
   for (const auto& [name, value] : object.items()) {
-    if (value.is_null()) continue;  // like a field that is left out
+    if (value.is_null()) continue;  // An empty field is treated like one that is left out.
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
     // [3,4] is 3,4, as flags have it.
     if (value.is_array()) text = text.substr(1, text.size() - 2);

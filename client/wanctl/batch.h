@@ -13,11 +13,11 @@
 
 namespace wan::client {
 
-// Most requests of one call of SubmitBatch.
+// Maximum number of requests in one call of SubmitBatch.
 constexpr int kMostInBatch = 100;
 
-// Returns the request number `index`, counted from 0, of several that are made from one: a seed and
-// a request_id, where given, differ from those of the others. A pure function.
+// Returns request number `index` (from 0) of several that are made from `request`: each has its own
+// seed and request_id, if these are given. A pure function.
 wan::v1::GenerationRequest Numbered(const wan::v1::GenerationRequest& request, int index);
 
 // A request of a file, and the length from which its frames are still to be computed.
@@ -26,8 +26,8 @@ struct BatchRow {
   std::optional<double> seconds;
 };
 
-// Returns the requests that a file describes, `count` of each; each begins as a copy of `base`. The
-// ending of `path` says what the file is:
+// Returns the requests that a file describes, `count` of each. Every request begins as a copy of
+// `base`. The ending of `path` says what the file is:
 //
 //   .txt    a prompt in each line; empty lines count for nothing
 //   .jsonl  a JSON object in each line, {"prompt": "A red cat.", "steps": 20}

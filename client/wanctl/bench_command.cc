@@ -91,7 +91,7 @@ struct Server {
 
 // A request, and the server on which it runs.
 struct Variant {
-  // The variant's name; empty: the case itself.
+  // The variant's name; empty for the case itself.
   std::string name;
   GenerationRequest request;
   Server server;
@@ -99,11 +99,11 @@ struct Variant {
   bool cold = false;
 };
 
-// What a run has made.
+// The result of a run.
 struct Result {
-  // The latents, as a safetensors file; empty if the run has made none.
+  // The latents, as a safetensors file; empty if the run made no latents.
   std::string latents;
-  // The digest of the MP4 file; empty if the run has made none.
+  // The digest of the MP4 file; empty if the run made no MP4 file.
   std::string video_sha256;
   // The path of the MP4 file; empty if there is none, or it could not be downloaded.
   std::string video;
@@ -113,7 +113,7 @@ struct Result {
 struct CaseResults {
   // The result of the case's first run without a variant; empty until that run has ended.
   Result own;
-  // The results of cold variants, which run earlier, each with the index of its run in runs_.
+  // The results of cold variants, which run earlier; each has the index of its run in runs_.
   std::vector<std::pair<size_t, Result>> early;
 };
 
@@ -162,7 +162,7 @@ class Bench {
         if (!status.ok()) {
           failures_.push_back(absl::StrCat(name, ": ", FormatError(status)));
           session_.Say(failures_.back());
-          // More runs would fail as well.
+          // More runs of a failed case would fail as well.
           break;
         }
         if (run < 1 || variant.cold) warm.insert(videos);

@@ -3,8 +3,8 @@
 namespace wan::client {
 namespace {
 
-// The cases for the server of scripts/demo; each takes seconds on a CPU. On that server everything
-// computes in fp32, so 'original' differs only in that it is a first run without a warm-up.
+// The cases for the server of scripts/demo; each takes seconds on a CPU. That server computes
+// everything in fp32, so 'original' differs only in being a first run without a warm-up.
 constexpr char kDemo[] = R"(
 defaults: {model: demo, profile: true}
 cases:
@@ -24,10 +24,10 @@ cases:
       one forward a step (guidance 1): {guidance: 1}
 )";
 
-// The cases of published reports about Wan2.2, with the names that they have there: previews,
-// efficiency, quality and fifteen seconds of TI2V-5B at 704p, and T2V-A14B at 480p and 720p. (One
-// report says 480p and 720p although its column Res has 1280*704.) 'original' computes the
-// autoencoder in fp32, as Wan's generate.py does.
+// The cases of published reports about Wan2.2, under the reports' names: previews, efficiency,
+// quality and fifteen seconds of TI2V-5B at 704p, and T2V-A14B at 480p and 720p. (One report says
+// 480p and 720p although its column Res has 1280*704.) 'original' computes the autoencoder in fp32,
+// as Wan's generate.py does.
 constexpr char kSeeds[] = R"(
 defaults:
   model: ti2v-5b

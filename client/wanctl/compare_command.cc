@@ -32,7 +32,7 @@ struct Side {
   ComparedVideo video;
   // The file to read.
   std::string path;
-  // Of a job; unset for a file of the command line.
+  // The job that made the video; unset for a file of the command line.
   std::optional<wan::v1::Receipt> receipt;
 
   const wan::v1::Artifact* Find(wan::v1::OutputKind kind) const {
@@ -74,7 +74,8 @@ VideoShape ShapeOf(const wan::v1::GenerationRequest& request) {
           static_cast<double>(request.fps())};
 }
 
-// Carries one command out. Each step returns the exit code if the command ends with it.
+// Carries out one `wanctl compare`. Each step returns an exit code if the command ends with this
+// step.
 class Comparison {
  public:
   Comparison(Session& session, const CompareCommand& command)
@@ -131,15 +132,15 @@ class Comparison {
       side->receipt = *std::move(receipt);
     }
     if (!a_.receipt || !b_.receipt) return std::nullopt;
-    // Before anything is downloaded.
+    // Checks the outputs before anything is downloaded.
     const absl::Status status =
         CheckComparable(ShapeOf(a_.receipt->request()), ShapeOf(b_.receipt->request()));
     if (!status.ok()) return session_.Fail(status);
     return std::nullopt;
   }
 
-  // The kind that both sides have, so that compression does not stand on one side only: lossless if
-  // possible. A file of the command line has any kind.
+  // The artifact kind that both sides have, lossless if possible, so that compression affects both
+  // sides or none. A file of the command line counts as having every kind.
   std::optional<wan::v1::OutputKind> CommonKind() const {
     for (const wan::v1::OutputKind kind :
          {wan::v1::OUTPUT_KIND_LOSSLESS_MKV, wan::v1::OUTPUT_KIND_MP4}) {
@@ -182,8 +183,7 @@ class Comparison {
         [this, doing](int frames) { display_.ShowInPlace(absl::StrCat(doing, " frame ", frames)); };
   }
 
-  // Downloads have the right checksum, so a video that cannot be read is a file of the command
-  // line.
+  // Downloads were verified, so a video that cannot be read is a file of the command line.
   ExitCode Refuse(const absl::Status& status) {
     display_.Clear();
     return absl::IsDataLoss(status) || absl::IsInvalidArgument(status)
@@ -237,7 +237,7 @@ class Comparison {
       session_.console().out << ComparisonJson(report_) << '\n' << std::flush;
       return std::nullopt;
     }
-    // A terminal gets neither title nor the list of frames.
+    // On a terminal the title and the list of frames are left out.
     document.title.clear();
     document.sections.clear();
     session_.console().out << reports::RenderText(document) << std::flush;

@@ -11,7 +11,7 @@
 namespace wan::client {
 namespace {
 
-// What can complete a flag's value or a positional argument.
+// The kinds of words that can complete a flag's value or a positional argument.
 enum class Source { kNothing, kWords, kFiles, kFolders };
 
 Source SourceOf(const FlagEntry& flag) {

@@ -1,4 +1,4 @@
-// Fills in what the command line leaves out.
+// Fills in values that the command line leaves out.
 #pragma once
 
 #include <cstdint>
@@ -17,8 +17,8 @@
 namespace wan::client {
 
 // Returns the only model that is loaded or being loaded; if there is none, the only one that the
-// server knows. Fails with INVALID_ARGUMENT, and all names in the message, if several models are
-// possible or none. A pure function.
+// server knows. Fails with INVALID_ARGUMENT, which names all models, if several models or none are
+// possible. A pure function.
 absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models);
 
 // The number of frames, a multiple of `stride` and one more, whose time from the first to the last
@@ -45,8 +45,8 @@ class RequestDefaults {
   std::map<std::string, wan::v1::Model> models_;
 };
 
-// Puts the name of the newest job that the caller may see in place of kLastJob. Tells the user if
-// that fails, and returns the exit code.
+// Replaces kLastJob by the name of the newest job that the caller may see. Tells the user if that
+// fails, and returns the exit code.
 std::optional<ExitCode> FillInLastJob(Session& session, std::string& job);
 
 // Returns the default file of an artifact in the current folder, "a-red-cat-runs-on-4f1c9a52.mp4":

@@ -8,7 +8,7 @@ namespace wan::client {
 
 enum ExitCode : int {
   kExitDone = 0,
-  // The command line is wrong, or a file that it names. wanctl has called no server.
+  // The command line, or a file that it names, is wrong; no server was called.
   kExitUsage = 2,
   // The server refused the request before anything ran.
   kExitRejected = 3,

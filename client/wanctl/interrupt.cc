@@ -32,7 +32,7 @@ InterruptHandler::InterruptHandler(int exit_code) : end_fd_(eventfd(0, EFD_CLOEX
       if (fds[1].revents != 0) return;
       signalfd_siginfo info;
       if (read(signal_fd_, &info, sizeof(info)) != sizeof(info)) continue;
-      // After the first signal it may take time to end, so end at once at the second.
+      // The program may take time to end after the first signal, so it ends at once at the second.
       if (!stop_.request_stop()) _exit(exit_code);
     }
   });

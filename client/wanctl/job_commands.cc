@@ -109,7 +109,7 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
       session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
-  // Use the request that the answer contains, because the server has set the seed there.
+  // The answer's request has the seed, which the server has set.
   if (HasOwnSeed(job->request())) SaySeed(session, job->request(), job->name());
   return kExitDone;
 }

@@ -58,7 +58,7 @@ std::string JsonLine(const Message& message) {
   DropUnknownDetails(known.get());
   std::string line;
   const auto status = google::protobuf::util::MessageToJsonString(*known, &line);
-  // This does not fail, because everything else in the contract has a JSON form.
+  // This cannot fail, because everything else in the contract has a JSON form.
   return status.ok() ? line : "{}";
 }
 

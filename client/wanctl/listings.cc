@@ -114,7 +114,7 @@ std::string LatentsText(bool present, const wan::v1::LatentsSource& source) {
   return source.job().empty() ? digest : absl::StrCat(Printable(source.job()), ", ", digest);
 }
 
-// The quality that needs no mention. A server without the field computes so.
+// The default quality, which is not shown. A server without the field computes with this quality.
 constexpr char kExact[] = "exact";
 
 std::string QualityName(const GenerationRequest& request) {
@@ -164,7 +164,7 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("Server", Printable(provenance.server_version()));
 }
 
-// Adds those fields of the request on which the video depends.
+// Adds the fields of the request that decide the video.
 void AddRequest(const GenerationRequest& request, const std::string& image_sha256, Lines& lines) {
   lines.Add("Model", Printable(request.model()));
   lines.Add("Prompt", Printable(request.prompt()));

@@ -28,10 +28,10 @@ struct GlobalFlags {
   std::string tls_ca;
   std::string tls_cert;
   std::string tls_key;
-  // The file with the token; empty: use the token of the environment, if there is one.
+  // The file with the token; empty: the token of the environment is used, if there is one.
   std::string token_file;
   bool allow_plaintext_token = false;
-  // Most time that the whole command may take.
+  // Maximum time that the whole command may take.
   absl::Duration timeout = absl::InfiniteDuration();
 };
 
@@ -42,7 +42,7 @@ struct RequestFlags {
   std::string prompt_path;
   // The file whose bytes go into request.image; empty: no image.
   std::string image_path;
-  // What goes into the request's fields of these names: an earlier job, or the bytes of a file.
+  // The latents for the request's fields of these names: an earlier job, or the bytes of a file.
   std::optional<JobOrFile> initial_latents;
   std::optional<JobOrFile> latents;
   // The length from which FillInDefaults computes request.num_frames.
@@ -53,9 +53,10 @@ struct RequestFlags {
 
 struct GenerateCommand {
   RequestFlags flags;
-  // If the list is empty, an MP4 file named after the prompt and the job (DefaultOutput).
+  // If the list is empty, `generate` writes an MP4 file named after the prompt and the job
+  // (DefaultOutput).
   std::vector<OutputFile> outputs;
-  // The folder to which previews are written; empty: none are written.
+  // The folder to which previews are written; empty: no previews are written.
   std::string preview_dir;
   // How many videos to make, one after the other (batch.h).
   int32_t count = 1;
@@ -70,10 +71,10 @@ struct SubmitCommand {
 struct QuoteCommand {
   RequestFlags flags;
   std::vector<OutputFile> outputs;
-  // The flag is accepted as in generate, but has no effect.
+  // --preview-interval is accepted as in generate, but has no effect.
   std::string preview_dir;
 };
-// Its request calibrates.
+// The command `calibrate`; its request has `calibrate` set.
 struct CalibrateCommand {
   RequestFlags flags;
   std::string output = "step_ratios.json";
@@ -100,11 +101,11 @@ struct DeleteCommand {
 };
 struct DownloadCommand {
   std::string job;
-  // If the list is empty, every artifact, in files named after the prompt and the job
+  // If the list is empty, all artifacts are downloaded, to files named after the prompt and the job
   // (DefaultOutput).
   std::vector<OutputFile> outputs;
 };
-// Says how reports about measured jobs are written.
+// Chooses format, content and destination of reports about measured jobs.
 struct ReportFlags {
   // If it is not set, the ending of `output` decides; without `output`, the format is table.
   std::optional<ReportFormat> format;
@@ -136,7 +137,7 @@ struct BenchCommand {
   int32_t warm_up = 0;
   // Names of the cases to run; empty: run all cases.
   std::vector<std::string> only;
-  // The model to use in place of the models that the cases name; empty: use those.
+  // The model that replaces the models of the cases; empty: the cases decide.
   std::string model;
   // The server on which `original` runs; empty: the same server.
   std::string original_server;
@@ -150,18 +151,19 @@ struct ReceiptCommand {
 };
 struct ReplayCommand {
   std::string job;
-  // The files that the job was made with and the server does not keep; empty: none.
+  // The files that the job was made with and that the server does not keep; empty: the job had no
+  // such files.
   std::string image_path;
   std::string initial_latents_path;
   std::string latents_path;
 };
 struct CompareCommand {
-  // Each "jobs/ID", or the path of a file.
+  // The two videos, each "jobs/ID" or the path of a file.
   JobOrFile a;
   JobOrFile b;
-  // Files and folders to write; FormatOfPath or ".csv" decides what a file holds.
+  // Files and folders to write; FormatOfPath, or the ending ".csv", decides the format.
   std::vector<std::string> outputs;
-  // An MP4 file to write; empty: none.
+  // The MP4 file to write; empty: no file is written.
   std::string side_by_side;
 };
 struct ListModelsCommand {};

@@ -9,10 +9,10 @@
 namespace wan::client {
 
 // Returns a line for an event; nullopt for minor events (the start of a stage, stages of a step,
-// previews), and for failures and cancellations, which are printed as errors.
+// previews), and for failures and cancellations, which the caller prints as errors.
 std::optional<std::string> EventLine(const wan::v1::Event& event);
 
-// Whether the line of an event stays on the terminal, above the bar.
+// Whether the event's line stays on the terminal, above the bar.
 bool StaysOnTerminal(const wan::v1::Event& event);
 
 // The line that is redrawn in place at the bottom of a terminal.

@@ -14,11 +14,11 @@ namespace wan::client {
 std::vector<std::string> ArtifactDifferences(const wan::v1::Receipt& then,
                                              const wan::v1::Receipt& now);
 
-// How lines name the two receipts, and what they are for.
+// The texts by which the result names the two receipts, and one of its options.
 struct ComparedSides {
   const char* then = "then";
   const char* now = "now";
-  // Whether there are lines for files whose digests are not known on both sides.
+  // Whether the result also lists files whose digests are not known on both sides.
   bool unknown_digests = true;
 };
 

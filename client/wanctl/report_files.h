@@ -13,7 +13,7 @@
 
 namespace wan::client {
 
-// Writes the file atomically. INVALID_ARGUMENT if it cannot be written.
+// Writes the file atomically. INVALID_ARGUMENT if the file cannot be written.
 absl::Status WriteFile(const std::string& path, const std::string& text);
 
 // Whether the path ends with '/' or is an existing folder.
@@ -38,8 +38,8 @@ absl::Status WritePages(const std::string& folder, const std::string& name,
 absl::Status WriteReports(const std::string& folder, const reports::Document& document,
                           const std::vector<reports::Run>& runs);
 
-// Reads the ceilings in the file that --ceilings names; returns none if the path is empty. An error
-// names the file.
+// Reads the ceilings in the file that --ceilings names; returns no ceilings if the path is empty.
+// An error names the file.
 absl::StatusOr<std::vector<reports::Ceilings>> NamedCeilings(const std::string& path);
 
 // Reads the ceilings of the devices of the runs from the user's data folder. Skips files that

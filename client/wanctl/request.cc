@@ -71,7 +71,7 @@ absl::Status SetLatents(const std::string& flag, const JobOrFile& from,
   return absl::OkStatus();
 }
 
-// Completes the latents of a receipt's request (null: none) with the file at `path` (empty: none).
+// Puts the file at `path` (empty: no file) into a receipt's latents (null: the request has none).
 absl::Status ReplayLatents(const std::string& flag, const std::string& path,
                            wan::v1::LatentsSource* source) {
   if (source == nullptr) {

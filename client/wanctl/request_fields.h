@@ -1,4 +1,4 @@
-// The fields of a request that files of wanctl may set, by the names of wanctl's flags.
+// The fields of a request that files of prompts and cases may set, by the names of wanctl's flags.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,8 @@ namespace wan::client {
 // that begins with the field's name: "expects a whole number, not 'x'".
 using FieldSetter = std::function<absl::Status(const std::string&, wan::v1::GenerationRequest&)>;
 
-// The setters by name, for example "negative_prompt" or "steps". There is none for an image.
+// The functions that set a field, by its name, for example "negative_prompt" or "steps". An image
+// has no such function.
 const std::map<std::string, FieldSetter>& RequestFields();
 
 }  // namespace wan::client

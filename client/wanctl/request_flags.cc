@@ -42,7 +42,7 @@ Examples:
   wanctl calibrate my-model
   wanctl calibrate my-i2v --image boat.png --size 832x480 --output my-i2v/step_ratios.json)";
 
-// What the video shows and its size.
+// Adds the flags for the video's content and size.
 void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
   AddValue<std::string>(app, "--negative-prompt", "TEXT",
@@ -83,7 +83,7 @@ void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
                    });
 }
 
-// What the steps begin with.
+// Adds the flags for the noise and the latents with which a job begins.
 void AddLatentsFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<JobOrFile>(
       app, "--initial-latents", "FILE|JOB",
@@ -154,7 +154,7 @@ void AddSamplingFlags(CLI::App& app, wan::v1::GenerationRequest& request) {
                             [&](wan::v1::Solver value) { request.set_solver(value); });
 }
 
-// One statement for each flag. NOLINTNEXTLINE(readability-function-size)
+// Each flag is one statement. NOLINTNEXTLINE(readability-function-size)
 void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   wan::v1::GenerationRequest& request = flags.request;
   AddValue<std::string>(app, "--model", "NAME",

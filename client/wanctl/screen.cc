@@ -18,7 +18,7 @@ namespace {
 // The codes switch to the alternate screen and hide the cursor, and back.
 constexpr std::string_view kEnter = "\x1b[?1049h\x1b[?25l";
 constexpr std::string_view kLeave = "\x1b[?25h\x1b[?1049l";
-// The longest wait for a key before the code looks whether it must stop. The signal that asks for
+// The longest wait for a key; then the loop checks whether it must stop. The signal that asks for
 // the stop may wake another thread, so it does not always end the wait.
 constexpr absl::Duration kSlice = absl::Milliseconds(100);
 

@@ -25,7 +25,7 @@ ExitCode ShowModel(Session& session, const absl::StatusOr<wan::v1::Model>& model
   return kExitDone;
 }
 
-// Gives the LoRAs of this name their schedule. Returns how many there are.
+// Sets the schedule of all LoRAs of this name. Returns the number of these LoRAs.
 int SetSchedule(const wan::v1::LoraSource& named,
                 google::protobuf::RepeatedPtrField<wan::v1::LoraSource>& loras) {
   int count = 0;

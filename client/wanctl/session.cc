@@ -49,7 +49,7 @@ void Session::Show(const google::protobuf::Message& message, std::string_view te
 }
 
 void Session::Say(std::string_view text) {
-  // Erase the progress bar that may be in this line.
+  // Erase a progress bar on this line.
   if (console().err_columns > 0) console().err << "\r\x1b[K";
   console().err << (console().err_colours ? Coloured("wanctl:", Colour::kBold) : "wanctl:") << ' '
                 << text << '\n'

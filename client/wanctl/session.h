@@ -1,4 +1,5 @@
-// What all commands use: output streams, the connection to the server, and error messages.
+// The parts that all commands use: output streams, the connection to the server, and error
+// messages.
 #pragma once
 
 #include <filesystem>
@@ -34,17 +35,17 @@ struct Console {
   bool err_colours = false;
 };
 
-// What wanctl gets from its process; tests replace it.
+// wanctl's view of its process; tests replace it.
 struct Environment {
   Console console;
   // The server to call if --server is not given.
   std::string default_server = "localhost:50051";
-  // The token to send if --token-file is not given; empty: none.
+  // The token to send if --token-file is not given; empty: no token.
   std::string default_token = {};
-  // The trace context of the program that called wanctl; empty: none.
+  // The trace context of the program that called wanctl; empty: no context.
   std::string traceparent = {};
   std::string tracestate = {};
-  // The data folder of the user, in which the ceilings are; empty: none.
+  // The data folder of the user, in which the files of ceilings are; empty: unknown.
   std::string data_home = {};
   // The folder of the program wanctl, from which the files that belong to it are found.
   std::filesystem::path program_folder = {};

@@ -19,10 +19,10 @@ struct Expert {
   std::vector<double> unconditional;
 };
 
-// Six digits are far more than two jobs agree in.
+// Two jobs agree in far fewer than six digits.
 double Rounded(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
-// Adds the step's ratios unless the stage is no step, or one that failed and was repeated.
+// Adds the step's ratios, unless the stage is not a step or is a failed step that ran again.
 void Add(const wan::v1::StageReport& stage, std::vector<Expert>& experts) {
   bool computes = false;
   std::vector<double> conditional, unconditional;

@@ -1,4 +1,4 @@
-// Guesses what misspelt words mean. All functions are pure.
+// Guesses the intended word for a misspelt one. All functions are pure.
 #pragma once
 
 #include <string>

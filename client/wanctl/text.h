@@ -43,7 +43,7 @@ struct Column {
   Align align = Align::kLeft;
   // Returns the colour in which a cell is shown; null: the column has no colours.
   Colour (*colour)(std::string_view cell) = nullptr;
-  // The column is left out if all of its cells have this text; empty: it never is.
+  // The column is left out if all of its cells have this text; empty: the column is always shown.
   std::string usual = {};
 };
 

@@ -13,8 +13,8 @@ namespace {
 // The largest page that the server returns, which is more than fits on a screen.
 constexpr int kJobs = 1000;
 
-// Fetches all data from the server again. After an error the other members of `state` keep their
-// old values.
+// Fetches the state of the server again. After an error the other members of `state` keep their old
+// values.
 absl::Status Refresh(Session& session, TopState& state) {
   state.time = session.Now();
   const TelemetryClient telemetry(session.connection());

@@ -20,7 +20,7 @@ struct TopState {
   // The running jobs, then the waiting ones in the order in which they will run.
   std::vector<wan::v1::Job> jobs;
   wan::v1::WatchDevicesResponse devices;
-  // An error because of which the other members are older than `time`; empty: they are current.
+  // The error because of which the other members are older than `time`; empty: they are current.
   std::string problem;
 };
 

@@ -69,7 +69,7 @@ absl::StatusOr<wan::v1::LoraSource> ParseLoraSource(std::string_view text);
 // "NAME=SCHEDULE" (proto/lora_schedule_text.h); only name and schedule of the result are set.
 absl::StatusOr<wan::v1::LoraSource> ParseLoraSchedule(std::string_view text);
 
-// Numbers with commas.
+// Accepts numbers separated by commas.
 absl::StatusOr<std::vector<double>> ParseSigmas(std::string_view text);
 // Accepts a word of the enum OutputKind, for example "mp4".
 absl::StatusOr<wan::v1::OutputKind> ParseArtifactKind(std::string_view text);
@@ -79,11 +79,12 @@ std::string_view ArtifactKindName(wan::v1::OutputKind kind);
 absl::StatusOr<OutputFile> ParseOutputFile(std::string_view text);
 // Accepts a word of the enum JobState, for example "queued".
 absl::StatusOr<wan::v1::JobState> ParseJobState(std::string_view text);
-// Stands for the newest job that the caller may see, until wanctl asks the server for its name.
+// The name that stands for the newest job that the caller may see, until wanctl has asked the
+// server for the real one.
 constexpr char kLastJob[] = "jobs/last";
 // Accepts a path that ends in ".txt", ".jsonl" or ".csv".
 absl::StatusOr<std::string> ParseBatchFile(std::string_view text);
-// Accepts "jobs/ID" or "ID"; returns "jobs/ID". "last" becomes kLastJob.
+// Accepts "jobs/ID" or "ID"; returns "jobs/ID". Accepts "last" as well, which becomes kLastJob.
 absl::StatusOr<std::string> ParseJobName(std::string_view text);
 // A job, or a file on this machine.
 struct JobOrFile {

@@ -76,7 +76,7 @@ absl::StatusOr<ConnectionOptions> ConnectionOptionsOf(const GlobalFlags& flags,
   return options;
 }
 
-// Runs the command once the jobs that it names are known by their own names.
+// Runs the command, after it has replaced kLastJob by the job's real name.
 template <typename C>
 ExitCode RunWithJobs(Session& session, C command) {
   std::vector<std::string*> jobs;

@@ -24,7 +24,7 @@ constexpr absl::Duration kLongest = absl::Hours(1);
 // which sleeps on the clock that never jumps, wakes each waiter at its time.
 class Waker {
  public:
-  // Does what Clock::AwaitUntil describes. `jumps` tells whether somebody can set the clock.
+  // Implements Clock::AwaitUntil. `jumps` tells whether the clock can be set.
   bool Await(const Clock& clock, bool jumps, absl::Mutex& mutex, const absl::Condition& condition,
              absl::Time deadline) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     if (deadline == absl::InfiniteFuture()) {

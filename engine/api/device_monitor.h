@@ -38,7 +38,8 @@ struct GpuUsage {
   // the driver reports no reasons.
   std::vector<std::string> throttle_reasons;
   std::optional<double> throttled_seconds;
-  std::optional<int> processes;  // most processes with compute contexts, including this one
+  std::optional<int> processes;  // maximum number of processes with compute contexts, including
+                                 // this one
 };
 
 // A device's state at one moment. Percentages run from 0 to 100. Percentages, power and clocks are
@@ -63,7 +64,8 @@ struct DeviceSample {
   std::optional<double> tensor_activity_percent;
   std::optional<double> dram_bandwidth_percent;
   std::vector<std::string> throttle_reasons;  // why clocks were reduced in that time
-  std::optional<int> processes;               // processes with compute contexts on the GPU
+  std::optional<int> processes;               // number of processes with compute contexts on the
+                                              // GPU
   // Sums since the monitor's construction. The sums only grow, so any number of readers may compute
   // differences of them. The sums are the card's energy, the seconds in which SMs were active (the
   // integral of SM activity), and the seconds in which clocks were reduced, in total and for each
@@ -88,9 +90,9 @@ struct ResourceUsage {
   std::optional<uint64_t> system_memory_used_bytes;
   std::optional<uint64_t> process_memory_peak_bytes;
   std::optional<double> sm_activity_percent;
-  // The most bytes that the allocator had taken from the driver.
+  // Maximum of the bytes that the allocator had taken from the driver.
   std::optional<uint64_t> gpu_memory_reserved_peak_bytes;
-  // The most bytes of weights in the memory that the allocator had handed out.
+  // Maximum of the bytes of weights within the allocator's memory.
   std::optional<uint64_t> gpu_weights_peak_bytes;
   // All other figures of the GPU; sm_activity_percent is above, not here.
   GpuUsage gpu;

@@ -41,7 +41,7 @@ inline std::vector<std::string> NamesOf(const EightBitWeights& weights) {
   return names;
 }
 
-// Sets the part of this name. Returns false if there is none.
+// Sets the part of this name. Returns false if no component has this name.
 inline bool SetEightBitPart(std::string_view name, EightBitWeights& weights) {
   for (const EightBitPart& part : kEightBitParts) {
     if (part.name != name) continue;
@@ -51,7 +51,7 @@ inline bool SetEightBitPart(std::string_view name, EightBitWeights& weights) {
   return false;
 }
 
-// The quality of requests if neither they nor the operator choose one.
+// The quality of requests if neither the request nor the operator chooses one.
 constexpr Quality DefaultQuality(const EightBitWeights& weights) {
   return weights.transformers ? Quality::kHigh : Quality::kExact;
 }

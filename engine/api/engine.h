@@ -38,8 +38,8 @@ struct ComponentDescription {
   uint64_t parameters = 0;
   std::string device;  // for example "cuda:0"
   std::string dtype;   // dtype of the weights in memory: "fp32" or "bf16"
-  // The forms from which weights were widened, the one of most tensors first, for example
-  // "Q4_K, Q6_K"; empty if none were.
+  // The forms from which weights were widened, ordered by the number of their tensors, for example
+  // "Q4_K, Q6_K"; empty if no weights were widened.
   std::string stored_as = {};
 };
 
@@ -49,8 +49,8 @@ struct ModelDescription {
   std::string path;
   FamilyId family = FamilyId::kTi2v5b;
   std::string layout;  // "original", "diffusers", "synthetic" or "files"
-  // For example "FastWan, by the pipeline class WanDMDPipeline: 3 steps of lcm without guidance";
-  // empty unless the checkpoint was recognised as a distilled one.
+  // The description of a recognised distilled checkpoint, for example "FastWan, by the pipeline
+  // class WanDMDPipeline: 3 steps of lcm without guidance"; empty for all others.
   std::string distillation;
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
@@ -83,8 +83,7 @@ struct DeviceDescription {
 // The result of a small computation that checks the device. The same card with the same libraries
 // always gives the same bits, unless the card is broken.
 struct DeviceCanary {
-  // Everything on which the bits depend: card, driver, libraries, and the version of the
-  // computation.
+  // The facts that decide the bits: card, driver, libraries, and the version of the computation.
   std::string setup;
   std::string digest;
 };
@@ -106,7 +105,7 @@ class GenerationObserver {
   // The engine calls this at most once for previews, which end at the first failure, and once for
   // each file that is lost.
   virtual void OnOmission(const Omission&) {}
-  // The work goes on after the first `steps_done` steps. Either an earlier attempt computed them,
+  // The work continues after the first `steps_done` steps. Either an earlier attempt computed them,
   // or this attempt did before it ran out of memory. The engine calls this before the stages that
   // follow.
   virtual void OnResumed(int /*steps_done*/) {}
@@ -136,14 +135,14 @@ class Engine {
 
   // Runs a small computation on the device and compares the result with the CPU's. Returns nullopt
   // if the device needs no such check. UNAVAILABLE (DEVICE_LOST) if the device computes wrongly or
-  // not at all. Call it on the thread that calls LoadModel, before the first model is loaded.
+  // does not respond. Call it on the thread that calls LoadModel, before the first model is loaded.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
   // Makes the model resident, in the span kModelInitialization. If it is resident from the same
   // path, only its LoRAs are replaced: its weights are not read again, and after any failure it
   // keeps the LoRAs that it had. A resident model of another path is freed once the new files are
-  // checked; if they are refused, it stays. After any other failure, and after a stop request,
-  // nothing of the new model is left in memory.
+  // checked; if they are refused, it stays. After any other failure, and after a stop request, no
+  // memory of the new model remains.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no model of this name is resident.

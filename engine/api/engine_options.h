@@ -25,8 +25,8 @@ struct EngineOptions {
   // Where the weights of each component are kept. Components that are not listed have the policy
   // kAuto.
   std::vector<ComponentResidency> residency;
-  // The most bytes of device memory that the process may use, as if the card were smaller. 0: all
-  // memory that is free when the engine starts.
+  // The maximum of device memory, in bytes, that the process may use, as if the card were smaller.
+  // 0: all memory that is free when the engine starts.
   uint64_t device_memory_limit = 0;
   // Whether SM activity is measured with the driver's GPM counters. If false, it is the share of
   // time in which any kernel ran.

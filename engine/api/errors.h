@@ -16,7 +16,7 @@ namespace wan {
 struct FieldViolation {
   // The field's path in the request, for example "width" or "guidance_scale[1]".
   std::string field;
-  // What is wrong, with the offending value, and what would be right.
+  // The offending value, what is wrong with it, and the nearest right value.
   std::string description;
 
   friend bool operator==(const FieldViolation&, const FieldViolation&) = default;
@@ -46,11 +46,11 @@ inline constexpr std::string_view kReasonOutOfMemory = "OUT_OF_MEMORY";
 // new process, or a repair of the device, helps.
 inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 
-// DATA_LOSS: a computation gave NaN or infinity, so the result is worthless. The cause is the
+// DATA_LOSS: a computation gave NaN or infinity, so the result is useless. The cause is the
 // weights, a LoRA or the input. The device works, and other jobs are not affected.
 inline constexpr std::string_view kReasonNotFinite = "NOT_FINITE";
 
-// Three functions that make statuses of these kinds, and three that recognise them.
+// The three functions make such a status, the other three recognise it.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);

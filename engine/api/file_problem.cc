@@ -77,8 +77,7 @@ bool MayRead(const std::string& path, PathKind kind) {
   return ::faccessat(AT_FDCWD, path.c_str(), mode, AT_EACCESS) == 0;
 }
 
-// The signature of a file type: what the message says about such files, and the content for which
-// they are right.
+// The signature of a file type, with the text for messages and the content that the type fits.
 struct Signature {
   std::string_view bytes;
   size_t offset;

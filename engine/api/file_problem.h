@@ -13,7 +13,7 @@ namespace wan {
 enum class PathKind { kFile, kFolder };
 
 // Returns OK if `path` exists, has the given kind and is readable. Otherwise returns the first
-// problem along the path, as "PATH: WHAT". NOT_FOUND if a part of the path, or a link's target
+// problem along the path, as "PATH: PROBLEM". NOT_FOUND if a part of the path, or a link's target
 // (which the message names), does not exist. PERMISSION_DENIED if this process may not read it.
 // FAILED_PRECONDITION for a file where a folder is wanted, and the reverse.
 absl::Status CheckPath(const std::string& path, PathKind kind);

@@ -28,7 +28,7 @@ enum class OutputKind { kMp4, kLosslessMkv, kLatents };
 struct GenerationRequest {
   std::string model;
   std::string prompt;                          // text in UTF-8
-  std::optional<std::string> negative_prompt;  // unset or empty: the model's default
+  std::optional<std::string> negative_prompt;  // unset or empty: the model's default is used
   std::shared_ptr<const std::string> image;    // a PNG, JPEG or WebP file; null: text to video
   // The colour that shows through transparent parts of the image; unset: white. May be set only
   // together with an image.
@@ -44,18 +44,18 @@ struct GenerationRequest {
   std::optional<int> steps;
   std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   std::optional<double> shift;
-  // The noise level of each step before the shift, at most 1, strictly falling and above 0; empty:
-  // as the solver spaces them.
+  // The noise level of each step before the shift, at most 1, strictly decreasing and above 0;
+  // empty: the solver spaces the levels.
   std::vector<double> sigmas;
   // The first step of the low-noise expert; unset: the noise level decides.
   std::optional<int> boundary_step;
   std::string solver;  // a name from engine/schedulers/flow_solvers.def; empty: the model's default
   std::optional<int64_t> seed;
   // Safetensors files with latents of the video's latent shape (engine/formats/latents_file.h);
-  // null: none. `initial_latents` replaces the noise that `seed` would draw. `latents` are clean
-  // latents, as a file of kLatents has them. With 0 steps the job only decodes them; otherwise it
-  // begins at the first step whose noise level is at most `strength`, and mixes them with noise of
-  // that level.
+  // null: no file. `initial_latents` replaces the noise that `seed` would draw. `latents` are clean
+  // latents, like those of an artifact kLatents. With 0 steps the job only decodes them; otherwise
+  // it begins at the first step whose noise level is at most `strength`, and mixes them with noise
+  // of that level.
   std::shared_ptr<const std::string> initial_latents;
   std::shared_ptr<const std::string> latents;
   std::optional<double> strength;  // above 0, at most 1; only beside `latents`
@@ -69,8 +69,9 @@ struct GenerationRequest {
   // Whether one step measures the operators of one transformer block (SpanRecord::block_profile).
   // The video has the same bits either way.
   bool profile = false;
-  // Whether the steps measure how much they change what the blocks add (SpanPart::change_ratio),
-  // for step_ratios.json. Forwards with and without the prompt then run one after the other.
+  // Whether the steps measure by how much the blocks' contribution changes from step to step
+  // (SpanPart::change_ratio), for step_ratios.json. Forwards with and without the prompt then run
+  // one after the other.
   bool calibrate = false;
   // Whether the video can be watched while its frames are decoded
   // (GenerationObserver::OnVideoPart). The files have the same bytes either way. Only for requests
@@ -94,8 +95,9 @@ struct StepPlan {
   double timestep = 0;  // timestep of the step, from 0 to 1000
   ExpertRole expert = ExpertRole::kOnly;
   double guidance_scale = 0;
-  // Whether the step computes no transformer blocks: it adds what they added to the residual stream
-  // in the last step that computed them. Never true for the first step of an expert.
+  // Whether the step computes no transformer blocks and adds instead what they added to the
+  // residual stream in the last step that computed them. Never true for the first step of an
+  // expert.
   bool reuses_blocks = false;
 };
 
@@ -117,7 +119,7 @@ struct StagePlan {
   // Upper bound of the stage's device memory, in bytes. Both members are 0 if memory is not planned
   // or the stage uses no device memory.
   uint64_t weight_bytes = 0;
-  uint64_t activation_bytes = 0;  // activations and workspaces of libraries
+  uint64_t activation_bytes = 0;  // bytes of activations and of workspaces of libraries
   uint64_t workspace_bytes = 0;   // the part of activation_bytes that libraries keep
   // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
   // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
@@ -161,7 +163,8 @@ struct GenerationPlan {
   // The number of steps of the schedule that come before `steps` and are not computed, because the
   // job begins with the request's latents.
   int first_step = 0;
-  // The first step that EngineOptions::guidance_until leaves without guidance; nullopt if none.
+  // The first step that EngineOptions::guidance_until leaves without guidance; nullopt if all steps
+  // keep it.
   std::optional<int> unguided_from;
   // The noise level of each step's input, strictly decreasing. One more entry, 0, ends the list.
   // Empty if there are no steps.
@@ -176,11 +179,11 @@ struct GenerationPlan {
   // The result has the same bits.
   bool record_forwards = false;
   TileGrid decode_tiles;
-  // The most decoded frames that may wait for their encoder; then decoding waits.
+  // The maximum number of decoded frames that may wait for their encoder; then decoding waits.
   int queued_frames = kLeastQueuedFrames;
   // Floating-point operations of one forward that computes one text.
   double forward_flops = 0;
-  // The same of a forward that reuses blocks.
+  // Floating-point operations of one forward that reuses blocks, for one text.
   double reuse_flops = 0;
   // The number of transformer blocks in a forward, and the work of one of them for one text.
   int blocks = 0;
@@ -190,7 +193,8 @@ struct GenerationPlan {
   // The bytes of device memory that the largest stage needs, including this model's weights; 0 if
   // memory is not planned.
   uint64_t peak_device_bytes = 0;
-  // The most bytes of host memory that the job adds in any stage; 0 if memory is not planned.
+  // The maximum number of bytes of host memory that the job adds in any stage; 0 if memory is not
+  // planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
   // The tokens of the texts, which planning makes and the job uses. Only the job decodes the image.
@@ -209,7 +213,8 @@ struct GenerationPlan {
   // Returns whether the job computes steps, rather than only decode the request's latents.
   bool denoises() const { return !steps.empty(); }
 
-  // Returns whether frames are decoded. A request for latents alone does not need that.
+  // Returns whether frames are decoded. A request whose only output is latents does not need
+  // decoding.
   bool decodes() const {
     return std::any_of(request.outputs.begin(), request.outputs.end(),
                        [](OutputKind kind) { return kind != OutputKind::kLatents; });

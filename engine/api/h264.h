@@ -13,8 +13,8 @@ struct H264Options {
   // One of kH264Presets. For the same quality, a faster preset takes less CPU time and makes a
   // larger file.
   std::string preset = "veryfast";
-  // The constant rate factor, from kBestH264Crf to kWorstH264Crf. A factor that is higher by 6
-  // roughly halves the bit rate.
+  // The constant rate factor, from kBestH264Crf to kWorstH264Crf. An increase by 6 roughly halves
+  // the bit rate.
   int crf = 15;
 };
 

@@ -18,8 +18,8 @@ struct LoraSchedule {
   int steps = 0;  // 0: no schedule
   // As in GenerationRequest; empty: evenly spaced.
   std::vector<double> sigmas;
-  std::optional<double> shift;               // unset: the model's default
-  std::vector<double> guidance_scale = {1};  // as in a request
+  std::optional<double> shift;               // unset: the model's default shift
+  std::vector<double> guidance_scale = {1};  // the solver's name, as in a request
   // The first step of the low-noise expert; unset: the noise level decides.
   std::optional<int> boundary_step;
 
@@ -33,7 +33,7 @@ struct LoraSource {
   std::optional<ExpertRole> expert;  // unset: every expert of the model
   std::string path;                  // path of a safetensors file, or of a folder that PEFT wrote
   // The LoRA's schedule, which all its files share. Unset: that of the other file, or the one by
-  // which a known LoRA is recognised. With 0 steps: none, even if it is recognised.
+  // which a known LoRA is recognised. A schedule with 0 steps turns a recognised one off.
   std::optional<LoraSchedule> schedule = {};
   // Whether the server found the file in a folder of LoRAs. If such a file is refused, the model is
   // loaded without it (ModelDescription::skipped_loras).
@@ -74,7 +74,7 @@ struct LoraPartDescription {
   std::optional<double> max_factor;
   // Tensors in the file for which the model has no place, sorted by name.
   std::vector<std::string> left_out_tensors;
-  // How it changes weights: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two of them.
+  // The kinds of its changes: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two of them.
   std::vector<std::string> kinds = {};
 };
 
@@ -84,7 +84,7 @@ struct LoraDescription {
   std::vector<LoraPartDescription> parts;
   uint64_t host_bytes = 0;  // bytes of host memory that all parts take together
   std::optional<LoraSchedule> schedule;
-  bool is_recognised = false;  // whether the schedule follows from what the files say
+  bool is_recognised = false;  // whether the schedule was recognised from the files
 };
 
 // A file of a folder of LoRAs that the model was loaded without.

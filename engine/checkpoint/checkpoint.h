@@ -81,7 +81,7 @@ class Checkpoint {
   const WeightSource& text_encoder() const;
   const WeightSource& vae() const;
 
-  // Returns the checkpoint's files, sorted by name; none if it is synthetic.
+  // Returns the checkpoint's files, sorted by name; a synthetic checkpoint has no files.
   const std::vector<ModelFile>& files() const;
 
   // Returns the path of the SentencePiece model; empty if the checkpoint is synthetic.

@@ -150,7 +150,7 @@ void SetTokenizer(CheckpointParts& parts, const fs::path& path) {
 }
 
 // In upstream's layout the name of the VAE's file depends on its kind. For an unknown family,
-// returns the kind of the first family that has as many experts.
+// returns the kind of the first family that has the same number of experts.
 VaeKind UpstreamVaeKind(const CheckpointParts& parts) {
   if (parts.family.has_value()) return FindModelFamily(*parts.family).vae;
   for (const ModelFamily& family : ModelFamilies()) {
@@ -352,8 +352,8 @@ absl::Status CheckNotForeign(const CheckpointParts& parts) {
   return absl::OkStatus();
 }
 
-// Removes all problems but this one. A model of another kind contradicts what is expected in many
-// places, which would hide what it is.
+// Removes all problems except this one. A model of another kind contradicts what is expected in
+// many places, which would hide what it is.
 void KeepOnly(const absl::Status& problem, CheckpointParts& parts) {
   for (Component<TransformerConfig>& transformer : parts.transformers) {
     transformer.problems.clear();
@@ -403,7 +403,7 @@ void CheckTogether(CheckpointParts& parts) {
   }
 }
 
-// Returns what a file is that stands where the folder of a checkpoint should.
+// Describes the file at a path where the folder of a checkpoint should be.
 absl::Status DescribeFile(const std::string& path) {
   TensorFiles files = ReadComponentFiles(path);
   if (!files.problems.empty()) return files.problems.front();

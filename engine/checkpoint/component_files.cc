@@ -42,7 +42,7 @@ constexpr Renamed kTextModules[] = {
     {"enc.output_norm", "norm"},
 };
 constexpr std::string_view kTextBlocks[] = {"encoder.block.", "enc.blk."};
-// The modules of a block, after "encoder.block.N." or "enc.blk.N.".
+// The modules of a block, which follow "encoder.block.N." or "enc.blk.N.".
 constexpr Renamed kBlockModules[] = {
     {"layer.0.layer_norm", "norm1"},
     {"layer.0.SelfAttention.q", "attn.q"},
@@ -76,7 +76,7 @@ std::string Renaming(std::string_view prefix, std::string_view module, std::stri
   return absl::StrCat(std::string(prefix), std::string(module), std::string(rest));
 }
 
-// Returns upstream's name of a tensor of the text encoder; the same name if it has no other.
+// Returns upstream's name of a tensor of the text encoder; unknown names are returned unchanged.
 std::string TextEncoderName(std::string_view name) {
   const auto [module, rest] = SplitModule(name);
   for (const Renamed& renamed : kTextModules) {
@@ -115,7 +115,7 @@ void RemovePrefix(TensorFiles& files) {
   }
 }
 
-// Gives the weights of TurboDiffusion's linear layers of 8 bits the name that weights have.
+// Renames the 8-bit weights of TurboDiffusion's linear layers to the usual names of weights.
 void RenameInt8(TensorFiles& files) {
   constexpr std::string_view kInt8Weight = ".int8_weight";
   constexpr std::string_view kWeight = ".weight";

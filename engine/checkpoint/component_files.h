@@ -21,8 +21,8 @@ struct Recognised {
   Naming naming = Naming::kUpstream;
 };
 
-// Whether `path` is a file whose name ends as that of a file with tensors, or of an index of
-// shards. Thread-safe.
+// Whether the ending of `path` is that of a file with tensors, or of an index of shards.
+// Thread-safe.
 bool IsTensorFile(const std::string& path);
 
 // Reads the files of one component. `path` is a safetensors, GGUF or torch file, the index of
@@ -36,7 +36,7 @@ TensorFiles ReadComponentFiles(const std::string& path);
 // are named. Translates the names that other programs give to the tensors of the text encoder.
 //
 // If the files are something else, returns UNIMPLEMENTED. Its message, which begins with `path`,
-// says in one sentence what they are and what helps.
+// says in one sentence what the files are and what helps.
 absl::StatusOr<Recognised> RecogniseComponent(const std::string& path, TensorFiles& files);
 
 }  // namespace wan

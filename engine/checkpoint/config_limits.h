@@ -11,7 +11,7 @@
 
 namespace wan {
 
-inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // the most features or channels
+inline constexpr int64_t kMaxWidth = int64_t{1} << 20;  // maximum number of features or channels
 inline constexpr int64_t kMaxVocabulary = int64_t{1} << 24;
 inline constexpr int64_t kMaxLayers = 1024;
 inline constexpr int64_t kMaxPatch = 16;

@@ -34,8 +34,8 @@ std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          std::vector<absl::Status>& problems);
 
 // Read the dimensions from the shapes of tensors alone, which have the names of either layout.
-// Whatever the shapes do not show is as in the published models, or as in `like` if that is set and
-// as wide. model_type is that of `like`, or empty.
+// Dimensions that the shapes do not show are those of the published models, or those of `like` if
+// it is set and has the same width. model_type is that of `like`, or empty.
 std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const TensorFiles& files,
                                                        const std::string& where,
                                                        const std::optional<TransformerConfig>& like,

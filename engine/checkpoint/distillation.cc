@@ -27,8 +27,8 @@ bool IsRcmName(std::string_view name) {
   return absl::StartsWith(lower, "rcm") || absl::StartsWith(lower, "turbowan");
 }
 
-// A sign of a distillation says in words from what a transformer is recognised; it is empty if the
-// transformer is another one.
+// The sign of a distillation is a text that names the feature by which a transformer was
+// recognised; it is empty for other transformers.
 
 std::string LightX2vSign(const Component<TransformerConfig>& transformer) {
   for (const TensorFile& file : transformer.files.files) {
@@ -88,7 +88,7 @@ std::optional<FewStepConfig> Recognise(const char* name, const CheckpointParts& 
   std::string sign;
   std::string without;
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
-    if (transformer.files.files.empty()) continue;  // it has a problem of its own
+    if (transformer.files.files.empty()) continue;  // the component has problems of its own
     const std::string found = sign_of(transformer);
     (found.empty() ? without : sign) = found.empty() ? transformer.where : found;
   }

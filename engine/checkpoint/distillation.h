@@ -11,16 +11,16 @@
 
 namespace wan {
 
-// The class in model_index.json of FastWan's checkpoints, which are WanPipeline's otherwise.
+// The class in model_index.json that tells FastWan's checkpoints from those of WanPipeline.
 inline constexpr std::string_view kFastWanPipeline = "WanDMDPipeline";
 
-// Returns whether a file of weights with this name, which is not one that the layouts have, is a
-// transformer that this room recognises.
+// Returns whether a file of weights whose name is in neither layout is a transformer that this room
+// recognises.
 bool IsDistilledFileName(std::string_view name);
 
-// Returns the schedule of the distillation that the checkpoint is recognised as; nullopt if it is
-// an ordinary checkpoint or of no known family. Appends a problem if only one of two experts is
-// distilled. FewStepConfig::recognised says from what it was recognised.
+// Returns the schedule of a recognised distilled checkpoint; nullopt for an ordinary checkpoint or
+// an unknown family. Appends a problem if only one of two experts is distilled.
+// FewStepConfig::recognised names the feature by which the checkpoint was recognised.
 //
 //   FastWan   by the class of its pipeline
 //   LightX2V  by the names of the transformers' files, or of the files that these are links to

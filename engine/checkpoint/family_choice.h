@@ -1,4 +1,4 @@
-// Tells the families of checkpoints apart. All functions are thread-safe.
+// Finds the family of a checkpoint. All functions are thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -24,8 +24,8 @@ struct Mark {
   std::string_view help;
 };
 
-// The first mark that is found decides. So a model that has all tensors of another one is listed
-// first.
+// The first mark that is found decides. So a model whose tensors include those of another one comes
+// first in the list.
 constexpr Mark kMarks[] = {
     {".lora_down.", "is a LoRA, not a whole model", "register it with --lora"},
     {".lora_A.", "is a LoRA, not a whole model", "register it with --lora"},

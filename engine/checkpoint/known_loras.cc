@@ -18,7 +18,7 @@ constexpr std::array<std::string_view, 10> kLayers = {
     "self_attn.q",  "self_attn.k",  "self_attn.v",  "self_attn.o", "cross_attn.q",
     "cross_attn.k", "cross_attn.v", "cross_attn.o", "ffn.0",       "ffn.2"};
 
-// Returns the name in small letters, without what separates its words.
+// Returns the name in lower case, without the characters between its words.
 std::string Plain(const std::string& name) {
   std::string plain = absl::AsciiStrToLower(name);
   std::erase_if(plain, [](unsigned char c) { return std::isalnum(c) == 0; });
@@ -29,7 +29,7 @@ bool Has(const std::string& name, std::string_view word) {
   return name.find(word) != std::string::npos;
 }
 
-// Whether a name is that of a LoRA for four steps.
+// Whether a name belongs to a LoRA for four steps.
 bool NamesFourSteps(const LoraFile& file) {
   return std::any_of(file.names.begin(), file.names.end(), [](const std::string& given) {
     const std::string name = Plain(given);
@@ -39,7 +39,7 @@ bool NamesFourSteps(const LoraFile& file) {
   });
 }
 
-// Returns the rank that a name states, "rank64"; nullopt if none does.
+// Returns the rank in a name, such as "rank64"; nullopt if no name has a rank.
 std::optional<int64_t> NamedRank(const LoraFile& file) {
   constexpr std::string_view kRank = "rank";
   for (const std::string& given : file.names) {
@@ -54,7 +54,7 @@ std::optional<int64_t> NamedRank(const LoraFile& file) {
   return std::nullopt;
 }
 
-// Whether the file changes all linear layers of all blocks by products of the rank that it states.
+// Whether the file changes all linear layers of all blocks, by products of the rank in its name.
 bool ChangesAllBlocks(const LoraFile& file, const TransformerConfig& config) {
   const int64_t rank = NamedRank(file).value_or(file.rank);
   std::set<std::string> changed;

@@ -12,8 +12,7 @@ namespace wan {
 // Returns the schedule of a 4-step LoRA of Wan2.2-Lightning or LightX2V for one of a model's two
 // experts; nullopt if the file is no such LoRA. The file must say so in two ways: one of its names
 // has "lightning", "lightx2v", "seko" or "A14B-4steps-lora", and "4step" or "step_distill"; and it
-// changes all linear layers of all blocks, with matrices of one rank, which is also the rank that
-// the name states.
+// changes all linear layers of all blocks, with matrices of the rank that the name states.
 std::optional<LoraSchedule> RecogniseSchedule(const LoraFile& file,
                                               const TransformerConfig& config);
 

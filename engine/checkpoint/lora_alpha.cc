@@ -236,7 +236,7 @@ class LoraAlpha::Reader {
       }
       absl::StatusOr<std::string> name = NameInPattern(module, absl::StrCat(where, ": ", key));
       if (!name.ok() && &list == &rank_patterns_) {
-        compares_ranks_ = false;  // not needed: the tensors show their ranks
+        compares_ranks_ = false;  // skipped, because the tensors show their ranks
         return absl::OkStatus();
       }
       if (!name.ok()) return name.status();

@@ -35,8 +35,8 @@ class LoraAlpha {
   // rank-stabilised LoRAs.
   double Factor(const LoraPair& pair) const;
 
-  // Returns the factor of a LoKr whose sides are both whole, which has no rank to divide by: 1, or
-  // alpha / rank if PEFT's settings have both.
+  // Returns the factor of a LoKr whose two sides are both whole matrices, which gives no rank to
+  // divide by: 1, or alpha / rank if PEFT's settings have both.
   double FactorWithoutRank(const std::string& module) const;
 
   // Returns where the settings say that the file holds a DoRA, for example "use_dora of ..."; empty
@@ -69,9 +69,9 @@ class LoraAlpha {
 
   std::string path_;
   std::string dora_setting_;
-  bool is_lokr_ = false;  // PEFT's settings are those of a LoKr
+  bool is_lokr_ = false;  // whether PEFT's settings are those of a LoKr
   bool rank_stabilised_ = false;
-  // True if LyCORIS wrote the file, which stores alpha * sqrt(rank) in place of alpha for
+  // Whether LyCORIS wrote the file; it stores alpha * sqrt(rank) in place of alpha for
   // rank-stabilised modules.
   bool stores_stabilised_ = false;
   std::optional<Setting> alpha_;

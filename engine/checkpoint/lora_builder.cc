@@ -38,7 +38,7 @@ struct ModuleParts {
   }
 };
 
-// The parts of a product of two factors, with the names that messages give them.
+// The suffixes of the two factors of a product, with the names that messages give them.
 struct ProductParts {
   LoraPart up;
   LoraPart down;
@@ -291,7 +291,7 @@ class TermBuilder {
     return false;
   }
 
-  // Alpha is divided by one rank.
+  // A product has one rank, by which alpha is divided.
   bool HaveOneRank(const LoraTerm& term) {
     const int64_t first = term.first.rank;
     const int64_t second = term.second.rank;

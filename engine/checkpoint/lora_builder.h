@@ -1,4 +1,4 @@
-// Makes a LoRA's terms of the tensors of its file.
+// Makes the terms of a LoRA from the tensors of its file.
 #pragma once
 
 #include "absl/status/statusor.h"

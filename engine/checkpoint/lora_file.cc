@@ -34,8 +34,8 @@ absl::Status NoPeftFolder(const std::string& path) {
                    found.empty() ? "" : absl::StrCat(", for example ", found.front())));
 }
 
-// Returns the names that a file has on disk and in its metadata, where trainers write its title.
-// Files of PEFT and of Wan2.2-Lightning all have the same name, and their folders have others.
+// Returns the names of a file: on disk, and in its metadata, where trainers write its title. Files
+// of PEFT and of Wan2.2-Lightning all have the same name, so the folder's name counts instead.
 std::vector<std::string> NamesOf(const std::filesystem::path& path, const TensorFile& file) {
   const std::string stem = path.stem().string();
   const bool says_nothing =

@@ -15,30 +15,30 @@
 
 namespace wan {
 
-// A matrix of a term: whole, or the product of two factors.
+// A matrix of a term: either one tensor, or the product of two factors.
 struct LoraMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
-  // If the rank is above 0: up * down, with up [rows, rank] and down [rank, columns]. If it is 0:
-  // `whole`, whose first dimension is the rows.
+  // With a rank above 0 the matrix is up * down, with up [rows, rank] and down [rank, columns].
+  // With rank 0 it is `whole`, whose first dimension is the rows.
   int64_t rank = 0;
   StoredTensor up;
   StoredTensor down;
   StoredTensor whole;
 };
 
-// How a term's change D is made of its matrices.
+// The formula for a term's change D from its matrices.
 enum class LoraForm {
   kOne,        // the first matrix (LoRA, and differences)
   kHadamard,   // first times second, element by element (LoHa)
   kKronecker,  // the Kronecker product of first and second (LoKr)
 };
 
-// Which lengths DoRA sets.
+// The vectors whose lengths DoRA sets.
 enum class LoraMagnitude {
   kNone,       // no DoRA
   kOfRows,     // the length of each row
-  kOfColumns,  // the length of the columns of each input, or of each input channel
+  kOfColumns,  // the length of the columns of each input, or of each input channel of a convolution
 };
 
 // A change of one tensor. The tensor W is treated as a matrix [rows, columns]: rows is its first
@@ -49,14 +49,14 @@ struct LoraTerm {
   int64_t rows = 0;
   int64_t columns = 1;
   LoraForm form = LoraForm::kOne;
-  LoraMatrix first;   // has the target's size, unless the form is kKronecker
+  LoraMatrix first;   // has the target's size, except in the form kKronecker
   LoraMatrix second;  // not used by kOne
   LoraMagnitude magnitude = LoraMagnitude::kNone;
-  StoredTensor lengths;  // m: as many elements as there are rows, or input channels
+  StoredTensor lengths;  // m: one element for each row, or for each input channel
   double factor = 1;
 
   int64_t rank() const { return std::max(first.rank, second.rank); }
-  // Returns whether D is given as it is, so that alpha does not scale it.
+  // Returns whether D is a given difference, which alpha does not scale.
   bool IsDifference() const { return form == LoraForm::kOne && first.rank == 0; }
   // Returns all tensors that the term has.
   std::vector<const StoredTensor*> Tensors() const;
@@ -71,8 +71,8 @@ struct LoraFile {
   // The tensors that were skipped because they belong to the image branch of Wan2.1's models,
   // sorted by name.
   std::vector<std::string> left_out;
-  // What the file is called: its name (or that of its folder, if the file's says nothing), and the
-  // titles in its metadata.
+  // The names of the file: its own (or its folder's, if its own tells nothing), and the titles in
+  // its metadata.
   std::vector<std::string> names;
   int64_t rank = 0;    // largest rank of any term
   uint64_t bytes = 0;  // bytes of all terms together

@@ -29,7 +29,7 @@ struct Ending {
   LoraPart part;
 };
 
-// A key may go on with one of these after a part's ending.
+// A key may continue with one of these suffixes after the ending of its part.
 constexpr std::array<std::string_view, 3> kTails = {".default.weight", ".weight", ".default"};
 
 constexpr std::array<Ending, 30> kEndings = {{
@@ -50,7 +50,7 @@ constexpr std::array<Ending, 30> kEndings = {{
     {".diff_b", LoraPart::kBiasDifference},
     // The key reads like the block itself, but the tensor changes the block's modulation.
     {".diff_m", LoraPart::kDifference},
-    // LyCORIS's differences of norms.
+    // The endings of LyCORIS's differences of norms.
     {".w_norm", LoraPart::kDifference},
     {".b_norm", LoraPart::kBiasDifference},
     {".dora_scale", LoraPart::kMagnitude},
@@ -147,7 +147,8 @@ std::string_view WithoutPrefixes(std::string_view module) {
   return module;
 }
 
-// A key as the module's name and the part; without an ending that is known, all of it is the name.
+// A key, split into the module's name and the part; without a known ending the whole key is the
+// name.
 struct SplitKey {
   std::string_view module;
   const Ending* ending = nullptr;

@@ -21,13 +21,15 @@ enum class LoraPart {
   kAlpha,           // a scalar; divided by the rank or the root of the rank, it scales B A
   kDifference,      // a difference that is added to the whole tensor
   kBiasDifference,  // a difference that is added to the bias
-  kMagnitude,       // of DoRA: the length that each row or column of the changed weight gets
-  // Of LoHa: the factors of its two products, which are multiplied element by element.
+  kMagnitude,       // DoRA's magnitude: the length that each row or column of the changed weight
+                    // gets
+  // LoHa: the factors of its two products, which are multiplied element by element.
   kFirstUp,     // [rows, rank]
   kFirstDown,   // [rank, columns]
   kSecondUp,    // [rows, rank]
   kSecondDown,  // [rank, columns]
-  // Of LoKr: the two sides of its Kronecker product. Each is whole, or the product of two factors.
+  // LoKr: the two sides of its Kronecker product. Each side is one whole matrix, or the product of
+  // two factors.
   kLeft,
   kLeftUp,
   kLeftDown,

@@ -99,9 +99,9 @@ struct FewStepConfig {
   // the experts decides that.
   std::optional<int> boundary_step_index;
   std::string solver = "euler";                         // "euler" or "lcm"
-  TimestepRounding rounding = TimestepRounding::kNone;  // of the timesteps after the shift
-  // The distillation that the checkpoint was recognised as, and from what; empty if one of its
-  // configuration files has the schedule.
+  TimestepRounding rounding = TimestepRounding::kNone;  // how timesteps are rounded after the shift
+  // The distillation as which the checkpoint was recognised, and by which feature; empty if one of
+  // its configuration files has the schedule.
   std::string recognised;
 
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;

@@ -19,7 +19,7 @@ namespace {
 
 using Problems = std::vector<absl::Status>;
 
-// What the published models have in common and the shapes of tensors do not show.
+// Dimensions that all published models share and that the shapes of tensors do not show.
 constexpr int64_t kPublishedHeadWidth = 128;
 constexpr int64_t kPublishedTextLength = 512;
 constexpr double kPublishedEps = 1e-6;

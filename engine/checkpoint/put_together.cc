@@ -89,7 +89,7 @@ Component<TinyDecoderConfig> ReadTinyDecoder(const std::string& path) {
       });
 }
 
-// Returns whether parts are named that go together, and all that are needed. Otherwise adds a
+// Returns whether parts are named that go together, and all that are needed. If they do not, adds a
 // problem.
 bool CheckNamed(const ModelSource& source, CheckpointParts& parts) {
   const auto named = [&](ModelPart part) { return !source.PathOf(part).empty(); };

@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Reads the components that `source` names and puts them in place of those of `parts`, which are
-// the components of the folder, or none. Afterwards the model's family is the one that the
-// components fit. Problems are appended to the components and to the parts. Thread-safe.
+// Reads the components that `source` names, and replaces those of `parts`. `parts` has the
+// components of the folder, or none. Afterwards the model's family is the one that the components
+// fit. Problems are appended to the components and to the parts. Thread-safe.
 void PutTogether(const ModelSource& source, CheckpointParts& parts);
 
 // Reads the tiny decoder that `source` names, or that lies in the model's folder under its
@@ -22,8 +22,8 @@ void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts);
 // the file; empty if it names none.
 std::string TokenizerPath(const ModelSource& source);
 
-// Reads a file or folder of one component, which becomes the only component of the result; what a
-// whole model lacks is no problem. Thread-safe.
+// Reads a file or folder of one component, which becomes the only component of the result; the
+// missing rest of a model is not a problem. Thread-safe.
 CheckpointParts ReadComponentParts(const std::string& path);
 
 }  // namespace wan

@@ -24,14 +24,15 @@ constexpr std::string_view kWeight = ".weight";
 constexpr size_t kTile = 128;
 // The names of scales: LightX2V's and ComfyUI's newer one, ComfyUI's, TurboDiffusion's.
 constexpr std::string_view kScales[] = {".weight_scale", ".scale_weight", ".scale"};
-// Scales for activations, and a description of the form. The server rounds activations by itself.
+// The scales of activations, and a mark that names the form. The engine computes its own scales of
+// activations.
 constexpr std::string_view kUnused[] = {".scale_input", ".input_scale", ".comfy_quant"};
 
 std::string Join(std::string_view stem, std::string_view suffix) {
   return absl::StrCat(std::string(stem), std::string(suffix));
 }
 
-// Returns the name without ".weight"; an empty text if it ends otherwise.
+// Returns the name without its ending ".weight"; empty for names without this ending.
 std::string_view StemOf(std::string_view name) {
   return name.ends_with(kWeight) ? name.substr(0, name.size() - kWeight.size()) : "";
 }
@@ -46,7 +47,8 @@ absl::Status Contradiction(const Located& tensor, std::string_view what) {
                  absl::StrCat("tensor ", Printable(tensor.tensor->name), " ", std::string(what)));
 }
 
-// Returns the part of a matrix [rows, columns] that has one scale, if the scales have this shape.
+// Returns the extent of the part of a matrix [rows, columns] that shares one scale, if the scales
+// have the right shape for it.
 std::optional<CodeScales> PartsOf(const std::vector<int64_t>& scales, size_t rows, size_t columns) {
   const auto is = [&](size_t first, size_t second) {
     return scales.size() == 2 && static_cast<size_t>(scales[0]) == first &&

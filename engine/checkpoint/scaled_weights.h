@@ -1,4 +1,4 @@
-// Finds out how matrices that a checkpoint keeps as codes of 8 bits become values. The scales are
+// Converts the 8-bit codes in which a checkpoint may keep matrices to values. The scales are
 // tensors of their own, and each program that writes such files has its own names for them;
 // docs/operate/checkpoints.md lists the forms.
 #pragma once
@@ -19,15 +19,17 @@ struct Located {
   const StoredTensor* tensor = nullptr;
 };
 
-// The tensors of a component that are not used yet, by their names. Whoever uses one removes it.
+// The tensors of a component that are still unused, by their names. The code that uses a tensor
+// removes it.
 using StoredTensors = std::map<std::string_view, Located>;
 
 // Removes the tensor with the values, or the codes, of the tensor `name`; returns an empty Located
-// if there is none. Of a matrix of codes, its companions that are not needed go as well.
+// if there is none. If it is a matrix of codes, unneeded tensors that belong to it are removed as
+// well.
 Located TakeValues(StoredTensors& stored, std::string_view name);
 
-// Removes the tensors that only say that matrices are scaled or with what texts were made into
-// tokens, and returns whether one of them says that 8-bit floats are scaled.
+// Removes the tensors that are only marks (matrices are scaled; the tokenizer of the text encoder).
+// Returns whether one of them says that 8-bit floats are scaled.
 bool TakeMarks(StoredTensors& stored);
 
 // Returns the decoder of `values`, which are those of the tensor `name`; null if they are a plain

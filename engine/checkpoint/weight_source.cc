@@ -6,7 +6,7 @@
 namespace wan {
 namespace {
 
-// The values that are widened at a time.
+// Number of values that are widened at a time.
 constexpr size_t kWidened = 1 << 14;
 
 absl::Status ReadBytes(const TensorBytes& source, std::span<const std::byte> part, std::byte* out) {

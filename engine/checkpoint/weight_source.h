@@ -36,7 +36,7 @@ struct TensorBytes {
   const MappedFile* file = nullptr;   // the file that `bytes` maps; null if `bytes` are a copy
   // Makes the values of `bytes`; null: the bytes are the values.
   std::shared_ptr<const TensorDecoder> decoder = nullptr;
-  // With a decoder: the part of the values, in bytes of bf16, that this object stands for.
+  // With a decoder: the range of the decoded values that this object stands for, in bytes of bf16.
   size_t begin = 0;
   size_t end = 0;
 

@@ -129,8 +129,8 @@ StoredTensors IndexByName(const TensorFiles& files, Naming naming,
   return stored;
 }
 
-// Whether the tensor is the weight of a patch embedding that is stored as that of a linear layer,
-// as in rCM's checkpoints. Its elements are in the same order.
+// Whether the tensor is a patch embedding's weight in the shape of a linear layer's, as in rCM's
+// checkpoints. Both shapes have the same order of elements.
 bool IsFlattened(const std::vector<int64_t>& shape, const TensorSpec& spec) {
   if (spec.name != "patch_embedding.weight" || shape.size() != 2) return false;
   const int64_t patch =

@@ -38,20 +38,20 @@ class TextConditioning {
   // Returns the device memory of the texts, in bytes.
   virtual int64_t Bytes() const = 0;
 
-  // Call it after every forward of one text that has kept what its blocks have added
-  // (BlockUse::kComputeAndKeep). Returns how much that has changed since the call before: its L2
-  // norm for each token, divided by the norm then, as the mean over all tokens. Waits for the
-  // device. Nullopt at the first call, and if the text does not measure it.
+  // Call it after every forward of one text with BlockUse::kComputeAndKeep. Returns how much the
+  // blocks' contribution has changed since the previous call: its L2 norm for each token, divided
+  // by the previous norm, as the mean over all tokens. Waits for the device. Nullopt at the first
+  // call, and if the text does not measure changes.
   virtual std::optional<double> ChangeRatio() const { return std::nullopt; }
 };
 
-// What Forward() does with the transformer's blocks.
+// The use that Forward() makes of the transformer's blocks.
 enum class BlockUse {
   kCompute,
-  // Also keeps in the text, until its next forward, what the blocks have added to the residual
-  // stream.
+  // Computes the blocks and keeps in the text, until its next forward, what they have added to the
+  // residual stream.
   kComputeAndKeep,
-  // Computes no block and adds what the last kComputeAndKeep of the same text has kept.
+  // Computes no block; adds what the last kComputeAndKeep of the same text has kept.
   kReuse,
 };
 
@@ -96,9 +96,9 @@ class VideoTransformer {
   // per distinct timestep.
   //
   // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, if
-  // another transformer made `text`, or if `policy` reuses what was not kept or needs weights that
-  // are kept in 8 bits as they were. CANCELLED after a stop request: blocks pass `gate`, and so do
-  // long parts of a block.
+  // another transformer made `text`, or if `policy` reuses a contribution that was not kept, or
+  // needs unrounded weights that are kept in 8 bits. CANCELLED after a stop request: blocks pass
+  // `gate`, and so do long parts of a block.
   virtual absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
                                              const TextConditioning& text,
                                              const WorkGate& gate = {},

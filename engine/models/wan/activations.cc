@@ -6,7 +6,7 @@
 namespace wan {
 namespace {
 
-// Returns the weight in 8 bits, which is rounded here if it is not kept so.
+// Returns the weight in 8 bits; rounds it here unless it is stored rounded.
 RoundedRows Rounded(const LinearWeights& linear) {
   if (linear.rounded.defined()) return linear.rounded;
   const at::Tensor& weight = linear.weight;

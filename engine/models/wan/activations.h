@@ -15,7 +15,7 @@ struct Activations {
   at::Tensor residual;  // fp32, shape [rows, dim]
   at::Tensor narrow;    // shape [rows, dim]: the input of a block part, then its output
   at::Tensor wide;      // memory for the widest tensor inside a block part
-  // The input of a part that takes 8 bits. The codes lie in the memory of `narrow`.
+  // The rounded input of a part that computes with 8 bits. Its codes share the memory of `narrow`.
   RoundedRows rounded;
   bool rounds = false;
 };

@@ -16,7 +16,8 @@ constexpr double kFarthest = 128;
 at::Tensor RelativePositionBuckets(int64_t length, int64_t num_buckets) {
   const int64_t half = num_buckets / 2;
   const int64_t exact = half / 2;
-  // The bucket of each distance; the result looks it up for every pair of tokens.
+  // Returns the bucket of each distance, so that the result can be looked up for every pair of
+  // tokens.
   const at::Tensor distance = at::arange(length, at::kLong);
   // Logarithms are computed in fp32, as in training: those that are exact integers (at 16, 32 and
   // 64) must round to the same side.

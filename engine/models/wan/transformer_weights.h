@@ -19,7 +19,7 @@ namespace wan {
 struct LinearWeights {
   at::Tensor weight;         // [out, in]; undefined if it is kept in 8 bits
   at::Tensor bias;           // [out]
-  RoundedRows rounded = {};  // the weight that is kept in 8 bits
+  RoundedRows rounded = {};  // the same weight, if it is kept in 8 bits
 };
 
 struct TransformerBlockWeights {

@@ -60,7 +60,7 @@ class Umt5 final : public TextEncoder {
   int64_t WeightBytes() const override { return weight_bytes_; }
 
  private:
-  // Loads matrices of one input, [out, in] each, as one.
+  // Loads matrices that share an input, [out, in] each, as one matrix.
   Matrix LoadMatrix(WeightLoader& loader, std::span<const std::string> names, int64_t out,
                     int64_t in) const;
   Umt5Block LoadBlock(WeightLoader& loader, const std::string& prefix) const;
@@ -105,7 +105,8 @@ Matrix Umt5::LoadMatrix(WeightLoader& loader, std::span<const std::string> names
                         int64_t in) const {
   Matrix matrix;
   if (eight_bits_) {
-    // Each matrix is restored before its product, so the codes with the least error are the best.
+    // Each matrix is restored before its product, so int8 codes are used, which have the least
+    // error.
     matrix.rounded = loader.GetRoundedStacked(names, {out, in}, at::kChar);
   } else {
     matrix.weight = loader.GetStacked(names, {out, in}, dtype_);

@@ -19,8 +19,8 @@ namespace {
 using Channel = Handover<DecoderState>;
 
 DecoderState MovedTo(const DecoderState& state, at::Device device) {
-  // Call MovedTo on the thread of the device that has the state; on the receiving thread the copy
-  // would be queued after the next chunk.
+  // Call MovedTo on the thread of the device that has the state; if the receiving thread queued the
+  // copy, it would wait for the next chunk.
   return {
       state.x.to(device, /*non_blocking=*/true),
       state.shortcut.defined() ? state.shortcut.to(device, /*non_blocking=*/true) : at::Tensor()};

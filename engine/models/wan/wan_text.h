@@ -45,8 +45,8 @@ class WanTextConditioning final : public TextConditioning {
 
   // Keys and values of all blocks: [blocks, B, text_len, 2, heads, head_dim].
   at::Tensor layers;
-  // The sum that all blocks added to the residual stream in the last forward that kept it: fp32
-  // [rows, dim]. Only one forward at a time changes this tensor.
+  // The sum of the blocks' contributions to the residual stream in the last forward that kept it:
+  // fp32 [rows, dim]. Only one forward at a time changes this tensor.
   mutable at::Tensor change;
 
  private:

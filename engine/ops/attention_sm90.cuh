@@ -71,8 +71,8 @@ struct AttentionLayout {
       kBarriersAt + sizeof(Barriers<kStages>) + kSwizzleAlignment;
 };
 
-// Registers per thread of the loading warps and of the computing warps. At launch each thread has
-// 168: 24 + 2 * 240 <= 3 * 168.
+// Registers per thread of the loading warps and of the computing warps. A thread has 168 registers
+// at launch: 24 + 2 * 240 <= 3 * 168.
 #define WAN_LOADER_REGISTERS "24"
 #define WAN_GROUP_REGISTERS "240"
 
@@ -199,9 +199,9 @@ __device__ __forceinline__ void LoadTiles(const Problem& problem, const SharedMe
   }
 }
 
-// Writes a warp group's 64 rows of the result, except rows beyond the last query. Four threads hold
-// pairs of values of a row. The four threads exchange values so that each can write 16 bytes at a
-// time.
+// Writes a warp group's 64 rows of the result, except rows beyond the last query. Four threads
+// share a row; each holds pairs of its values. The four threads exchange values so that each can
+// write 16 bytes at a time.
 __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at, int group,
                                           const float (&out)[kOutputs], float inverse0,
                                           float inverse1) {
@@ -222,8 +222,8 @@ __device__ __forceinline__ void WriteRows(const Problem& problem, const Tile& at
         const int i = 16 * j + 4 * k + 2 * half;
         v[k] = PackBf16(out[i] * inverse, out[i + 1] * inverse);
       }
-      // Exchanges between four threads in two steps, like the transposition of a four by four
-      // matrix.
+      // Exchanges values between four threads in two steps, like the transposition of a four by
+      // four matrix.
 #pragma unroll
       for (int k = 0; k < 4; k += 2) {
         const uint32_t got = __shfl_xor_sync(~0u, quad & 1 ? v[k] : v[k + 1], 1);
@@ -296,7 +296,7 @@ inline bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& 
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Whether TMA can read the tensor [batch, rows, heads, 128] of this dtype.
+// Whether TMA can read a tensor [batch, rows, heads, 128] of this dtype.
 inline bool HasRowsOfHeads(const at::Tensor& tensor, at::ScalarType dtype) {
   const int64_t alignment = 16 / tensor.element_size();
   if (tensor.dim() != 4 || !tensor.is_cuda() || tensor.scalar_type() != dtype ||
@@ -311,7 +311,8 @@ inline bool HasRowsOfHeads(const at::Tensor& tensor, at::ScalarType dtype) {
   return true;
 }
 
-// Fills in what follows from the tensors' shapes. Returns false if there are too many tiles.
+// Fills in the parameters that follow from the tensors' shapes. Returns false if there are too many
+// tiles.
 template <typename Form>
 bool FillProblem(const at::Tensor& query, const at::Tensor& key, at::Tensor& out,
                  Problem& problem) {

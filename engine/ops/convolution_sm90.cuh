@@ -20,12 +20,12 @@
 
 namespace wan::sm90 {
 
-constexpr int kConvolutionGroup = 128;  // threads of a warp group
-constexpr int kConvolutionGroups = 2;   // warp groups that compute
+constexpr int kConvolutionGroup = 128;  // number of threads in a warp group
+constexpr int kConvolutionGroups = 2;   // number of warp groups that compute
 constexpr int kConvolutionThreads = (1 + kConvolutionGroups) * kConvolutionGroup;
 constexpr int kPatchRows = 8;
 constexpr int kPatchColumns = 16;
-constexpr int kMostRuns = 3;  // most runs of input frames that an input may have
+constexpr int kMostRuns = 3;  // maximum number of runs of input frames
 
 // Bytes of channels that a stage holds per pixel and per weight. With twice as many there would be
 // room for only two stages, which is 20 % slower.
@@ -198,8 +198,8 @@ __device__ __forceinline__ void GatherRun(float (&v)[4][2], int lane) {
   }
 }
 
-// Returns what to add to the eight channels from `channel` on for the result's pixel `at`. `frame`,
-// `row` and `column` are positions in the input.
+// Returns the addend for the result's pixel `at`, for the eight channels from `channel` on.
+// `frame`, `row` and `column` are positions in the input.
 template <typename T>
 __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const ConvolutionTile& tile,
                                            int64_t at, int frame, int row, int column,
@@ -334,8 +334,8 @@ __device__ __forceinline__ void ConvolvePatches(const ConvolutionProblem& p, uin
   }
 }
 
-// Registers per thread of the loading warps and of the computing warps. At launch each thread has
-// 168: 24 + 2 * 240 <= 3 * 168.
+// Registers per thread of the loading warps and of the computing warps. A thread has 168 registers
+// at launch: 24 + 2 * 240 <= 3 * 168.
 template <typename T, typename Out, int kN, int kTaps>
 __global__ void __launch_bounds__(kConvolutionThreads, 1)
     ConvolutionKernel(const __grid_constant__ ConvolutionProblem p) {

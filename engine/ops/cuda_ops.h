@@ -25,7 +25,8 @@ struct CudaOps {
   bool (*gate_residual_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                              const at::Tensor& scale, const at::Tensor& shift,
                              const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
-  // The same, rounded (gate_residual_norm.h); `y` undefined: nothing is added to x before the norm.
+  // Does the same with a rounded result (gate_residual_norm.h); `y` undefined: nothing is added to
+  // x before the norm.
   bool (*rounded_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                        const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                        double eps, const RoundedRows& out) = nullptr;

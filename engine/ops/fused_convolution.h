@@ -11,7 +11,7 @@
 
 namespace wan {
 
-// What the channels of a result mean.
+// The meaning of the channels of a result.
 enum class Spread {
   // The channels of one pixel.
   kNone,

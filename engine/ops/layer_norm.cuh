@@ -22,7 +22,7 @@ struct LayerNormArguments {
   RowTable scale;
   RowTable shift;
   const int32_t* index = nullptr;  // nullptr if all tables have one row
-  float* row_scales = nullptr;     // of a rounded output
+  float* row_scales = nullptr;     // the scales of a rounded output
 };
 
 // Y is the dtype of y, which is added to x before the norm; void means that there is no y. `y` and

@@ -23,7 +23,8 @@ namespace wan {
 namespace {
 
 constexpr double kLargestCode = 127;
-// The mean is that of at most this many keys at equal distances: any vector near it will do.
+// The mean of at most this many keys, at equal distances, is subtracted; any vector near the true
+// mean will do.
 constexpr int64_t kMostAveragedKeys = 1024;
 
 // Multiplies the last dimension by the orthonormal Hadamard matrix if its size is a power of two.

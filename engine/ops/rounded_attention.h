@@ -31,10 +31,11 @@ inline constexpr float kRoundedDepth = 24;
 
 struct RoundedHeads {
   at::Tensor codes;  // int8 [B, n, heads, head_dim], contiguous in the last dimension
-  // fp32: of queries [B, heads, n], which include 1 / sqrt(head_dim); of keys [B, heads, tiles].
+  // fp32: scales of queries [B, heads, n], which include 1 / sqrt(head_dim); scales of keys [B,
+  // heads, tiles].
   at::Tensor scales;
 
-  // Returns those of one batch entry.
+  // Returns the codes and scales of one batch entry.
   RoundedHeads Video(int64_t entry) const;
   // Returns `count` queries from `first` on.
   RoundedHeads Queries(int64_t first, int64_t count) const;
@@ -58,9 +59,9 @@ struct RoundedValues {
 // 1024 keys). A CPU always rounds, because it is the kernel's reference.
 bool RoundsAttention(const at::Tensor& query, const at::Tensor& key);
 
-// Round queries or keys [B, n, heads, head_dim], fp32 or bf16, where they stand: the result's codes
-// occupy the first bytes of each head's row, whose values are lost. With a head_dim that is no
-// power of two they are not rotated.
+// Round queries or keys [B, n, heads, head_dim], fp32 or bf16, in place: the codes occupy the first
+// bytes of each head's row, whose values are lost. If head_dim is not a power of two, queries and
+// keys are not rotated.
 RoundedHeads RoundQueries(at::Tensor& query);
 RoundedHeads RoundKeys(at::Tensor& key);
 
@@ -73,7 +74,7 @@ RoundedValues RoundValues(const at::Tensor& value);
 void RoundedAttentionInto(const RoundedHeads& query, const RoundedHeads& key,
                           const RoundedValues& value, at::Tensor& out);
 
-// Plain ATen versions. They run on a CPU, and tests compare the kernels with them.
+// Implementations in plain ATen. They run on a CPU, and tests compare the kernels with them.
 RoundedHeads RoundQueriesReference(at::Tensor& query);
 RoundedHeads RoundKeysReference(at::Tensor& key);
 RoundedValues RoundValuesReference(const at::Tensor& value);

@@ -13,16 +13,16 @@ enum class Activation { kNone, kGeluTanh };
 // x [rows, in], weight [out, in] with a scale per output channel, bias [out] in any dtype, out
 // [rows, out] fp32 or bf16. Sums are fp32. `out` does not overlap x.
 //
-// On compute capability 9.0 an own kernel (rounded_linear_sm90.cu) computes it in bf16, on 8.9 and
-// above LibTorch's, and elsewhere the values are multiplied in fp32.
+// On compute capability 9.0 our kernel (rounded_linear_sm90.cu) computes it in bf16; on 8.9 and
+// above LibTorch's; elsewhere the values are multiplied in fp32.
 void RoundedLinear(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                    Activation activation, at::Tensor& out);
 
-// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. It runs on a CPU, and tests compare the kernel with it.
 void RoundedLinearReference(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                             Activation activation, at::Tensor& out);
 
-// The lowest AttentionProblem::compute_capability whose tensor cores multiply e4m3.
+// The lowest AttentionProblem::compute_capability with tensor cores for e4m3.
 inline constexpr int kFirstE4m3Capability = 89;
 
 }  // namespace wan

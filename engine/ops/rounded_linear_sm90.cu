@@ -1,10 +1,10 @@
 // RoundedLinear (rounded_linear.h) in bf16 on compute capability 9.0.
 //
-// A cluster of two blocks works on 192 rows and 256 columns of the output, and stays for all its
-// tiles. In a block one thread loads 128 values of the depth at a time by TMA: half of the rows for
-// both blocks, and its own 128 columns. Three warp groups multiply 64 rows each. They are not in
-// step: one writes its results while others still multiply, and the loads of the next tile go on
-// meanwhile.
+// A cluster of two blocks works on 192 rows and 256 columns of the output at a time, and handles
+// several such tiles. In each block one thread loads 128 values of the depth at a time by TMA: half
+// of the rows, which both blocks get, and the block's own 128 columns. Three warp groups multiply
+// 64 rows each. The groups are not in step: one writes its results while others still multiply, and
+// the loads of the next tile go on meanwhile.
 //
 // The tensor cores keep about 14 bits of a sum of e4m3 products, which loses a fifth of a sum whose
 // terms have one sign. So every 256 values of the depth the sums are added to sums in fp32.
@@ -28,29 +28,30 @@ namespace {
 using namespace sm90;
 
 constexpr int kWarpGroup = 128;
-constexpr int kGroups = 3;  // warp groups that multiply
+constexpr int kGroups = 3;  // number of warp groups that multiply
 constexpr int kGroupRows = 64;
 constexpr int kThreads = (1 + kGroups) * kWarpGroup;
 constexpr int kClusterBlocks = 2;
 constexpr int kRows = kGroups * kGroupRows;
-constexpr int kColumns = 128;  // of a block
+constexpr int kColumns = 128;  // number of columns per block
 constexpr int kClusterColumns = kClusterBlocks * kColumns;
-constexpr int kDepth = 128;  // of a stage: a row has 128 bytes, as TMA swizzles
+constexpr int kDepth = 128;  // bytes per row of a stage; TMA swizzles rows of 128 bytes
 constexpr int kStages = 4;
-constexpr int kPromoted = 2;  // stages that the tensor cores sum up
+constexpr int kPromoted = 2;  // number of stages that the tensor cores sum up
 constexpr int kSums = kColumns / 2;
-// Rows of output that clusters finish together, column after column, so that their inputs stay in
-// the L2 cache.
+// Number of rows of output that clusters finish together, column after column, so that their inputs
+// stay in the L2 cache.
 constexpr int kBandRows = 3072;
 
 constexpr uint32_t kRowBytes = kRows * kDepth;
 constexpr uint32_t kColumnBytes = kColumns * kDepth;
 constexpr uint32_t kStageBytes = kRowBytes + kColumnBytes;
-constexpr int kBoxColumns = 64;  // of bf16, 128 bytes
-constexpr int kBoxRows = 16;     // of a warp
+constexpr int kBoxColumns = 64;  // number of bf16 values in 128 bytes
+constexpr int kBoxRows = 16;     // number of rows per warp
 constexpr uint32_t kBoxBytes = kBoxRows * kBoxColumns * 2;
 constexpr int kBoxes = kColumns / kBoxColumns;
-// Shared memory: stages, two boxes of output per warp, the columns' scales and bias, barriers.
+// Layout of shared memory: stages, two boxes of output per warp, the columns' scales and bias,
+// barriers.
 constexpr uint32_t kStoreAt = kStages * kStageBytes;
 constexpr uint32_t kScalesAt = kStoreAt + kGroups * 4 * 2 * kBoxBytes;
 constexpr uint32_t kBarriersAt = kScalesAt + 2 * kColumns * sizeof(float);
@@ -67,9 +68,9 @@ struct Problem {
   const float* column_scales;
   const float* bias;
   int rows;
-  int depths;                          // stages of the depth
+  int depths;                          // number of stages that cover the depth
   int row_tiles, column_tiles, tiles;  // of clusters
-  int band;                            // row tiles of a band
+  int band;                            // number of row tiles in a band
 };
 
 struct Tile {
@@ -125,7 +126,7 @@ struct SharedMemory {
                         k * kDepth, at.row + rank * kPart, (1 << kClusterBlocks) - 1);
       LoadBox2(shared.Columns(ring.stage), &problem.weight, full, k * kDepth, at.column);
       ring.Next();
-      // By now every warp is in this tile, and past its use of the last tile's scales.
+      // Every warp has reached this tile by now, and has finished with the scales of the last tile.
       if (k == kStages) {
         constexpr uint32_t kBytes = kColumns * sizeof(float);
         BarrierExpect(shared.ScalesFull(), 2 * kBytes);
@@ -156,7 +157,7 @@ struct SharedMemory {
   return pair;
 }
 
-// Multiplies this warp group's rows of one tile. Returns with all its stages released.
+// Multiplies this warp group's rows of one tile. On return, all stages of the tile are released.
 [[maybe_unused]] __device__ __forceinline__ void MultiplyTile(
     const Problem& problem, const SharedMemory& shared, uint64_t row_matrix, uint64_t column_matrix,
     uint32_t to_block, Ring& ring, float (&sums)[kSums]) {
@@ -230,7 +231,7 @@ __device__ __forceinline__ void MultiplyTiles(const Problem& problem, const Shar
       if (lane == 0) StoreWaitRead<1>();
       __syncwarp();
 #pragma unroll
-      for (int chunk = 0; chunk < 8; chunk += 2) {  // of eight columns
+      for (int chunk = 0; chunk < 8; chunk += 2) {  // a group of eight columns
         uint32_t v[4];
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
@@ -263,7 +264,7 @@ __device__ __forceinline__ void MultiplyTiles(const Problem& problem, const Shar
 template <Activation kActivation>
 __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 1, 1)
     RoundedLinearKernel(const __grid_constant__ Problem problem) {
-  // The kernel is empty on other architectures.
+  // On other architectures the kernel is empty.
 #ifdef __CUDA_ARCH_FEAT_SM90_ALL
   extern __shared__ uint8_t memory[];
   const SharedMemory shared{(SharedAddress(memory) + kSwizzleAlignment - 1) &

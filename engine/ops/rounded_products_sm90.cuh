@@ -19,8 +19,8 @@ __device__ __forceinline__ void LoadBox2(uint32_t to, const CUtensorMap* map, ui
       : "memory");
 }
 
-// The same for every block of the cluster whose bit in `blocks` is set, each at its own `to` and
-// `barrier`.
+// Does the same for every block of the cluster whose bit in `blocks` is set, with each block's own
+// `to` and `barrier`.
 __device__ __forceinline__ void LoadBox2InCluster(uint32_t to, const CUtensorMap* map,
                                                   uint32_t barrier, int c0, int c1,
                                                   uint16_t blocks) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void LoadBytes(uint32_t to, const void* from, uint32_
       : "memory");
 }
 
-// Writes a box from shared memory to a matrix; what lies beyond the matrix is left out.
+// Writes a box from shared memory to a matrix; the part beyond the matrix is left out.
 __device__ __forceinline__ void StoreBox2(const CUtensorMap* map, uint32_t from, int c0, int c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
@@ -61,7 +61,7 @@ __device__ __forceinline__ void StoreWaitAll() {
   asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
 }
 
-// Lets tensor copies that are issued later see what this thread has written to shared memory.
+// Makes shared memory that this thread has written visible to tensor copies that are issued later.
 __device__ __forceinline__ void FenceForCopies() {
   asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }

@@ -18,7 +18,7 @@ RoundedRows RoundedRows::Rows(int64_t first, int64_t count) const {
 }
 
 RoundedRows RoundedRows::Select(const at::Tensor& index) const {
-  // Not all devices select from e4m3.
+  // On some devices LibTorch cannot select rows of e4m3.
   return {codes.view(at::kByte).index_select(0, index).view(codes.scalar_type()),
           scales.index_select(0, index)};
 }
@@ -56,7 +56,7 @@ void RestoreRows(const RoundedRows& x, at::Tensor& out) {
     const int64_t count = std::min(step, rows - first);
     const RoundedRows part = x.Rows(first, count);
     const at::Tensor values = out.narrow(0, first, count);
-    values.copy_(part.codes);  // exact: bf16 has all values of e4m3 and of int8
+    values.copy_(part.codes);  // exact, because bf16 has all values of e4m3 and of int8
     values.mul_(part.scales.unsqueeze(1));
   }
 }

@@ -1,4 +1,4 @@
-// The kernels' part of rounding.h: a block rounds a row that its threads hold.
+// The part of rounding.h that runs in kernels: a block rounds the row that its threads hold.
 #pragma once
 
 #include <cuda_fp8.h>
@@ -31,7 +31,8 @@ __device__ inline void StoreE4m3(__nv_fp8_e4m3* to, const Vector& v, float inver
 }
 
 // Rounds the block's row: thread t holds vectors t, t + threads and so on of `dim` values, and
-// zeros beyond. All threads of the block call it. `row` may be where the row was read from.
+// zeros beyond. All threads of the block call it. `row` may be the memory from which the row was
+// read.
 template <int kVectors>
 __device__ inline void StoreRounded(const Vector (&v)[kVectors], int dim, float* shared,
                                     __nv_fp8_e4m3* row, float* scale) {

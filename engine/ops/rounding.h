@@ -5,14 +5,15 @@
 //   scale[r] = max |x[r]| / 448
 //   code[r, c] = e4m3(x[r, c] / scale[r])       448 is e4m3's largest value
 //
-// For products at twice the rate of bf16. The error of a value is at most 1/16 of it, 2.65 % RMS.
+// This form is for products at twice the rate of bf16. The error of a value is at most 1/16 of it,
+// 2.65 % RMS.
 //
 //   scale[r] = max |x[r]| / 127
 //   code[r, c] = round(x[r, c] / scale[r])      an int8
 //
-// For weights that are restored before their product. All errors are at most 1/254 of the row's
-// largest value: 1 % RMS of 4,096 normal numbers, because a row of weights has few values near its
-// largest one.
+// This form is for weights that are restored before their product. All errors are at most 1/254 of
+// the row's largest value: 1 % RMS of 4,096 normal numbers, because a row of weights has few values
+// near its largest one.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -41,7 +42,7 @@ struct RoundedRows {
 
 // Returns room for the rounded rows of a matrix of `columns` columns in the rows of `memory` [rows,
 // n], which is fp32 or bf16, as e4m3: row r's codes occupy its first bytes. So a matrix can be
-// rounded where it stands, which takes only the scales' memory.
+// rounded in place, which takes only the scales' memory.
 RoundedRows RoundedIn(const at::Tensor& memory, int64_t columns);
 
 // Returns room for rounded rows in memory of its own. `code` is at::kFloat8_e4m3fn or at::kChar.
@@ -56,7 +57,7 @@ void RoundRows(const at::Tensor& x, const RoundedRows& out);
 // Writes the values of `x` to `out` [rows, columns], in its dtype.
 void RestoreRows(const RoundedRows& x, at::Tensor& out);
 
-// A plain ATen version. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. It runs on a CPU, and tests compare the kernel with it.
 void RoundRowsReference(const at::Tensor& x, const RoundedRows& out);
 
 }  // namespace wan

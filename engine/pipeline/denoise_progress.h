@@ -23,13 +23,13 @@ struct DenoiseProgress {
   DenoiseProgress To(const c10::Device& device) const;
 };
 
-// Returns whether a run can begin after this many steps of the plan: a step that reuses blocks
-// needs what the step before it has kept in the same run.
+// Returns whether a run can begin after this many steps of the plan. A step that reuses blocks
+// cannot be the first of a run, because it needs what the step before it has kept.
 bool CanBeginAt(const GenerationPlan& plan, int steps_done);
 
 // Returns the progress as a savepoint: a line of JSON, then the tensors' bytes. Waits until the
 // tensors are copied from the device (77 MB with UniPC at 1280x720x81). Leaves the history out if
-// no remaining step of `plan` reads it.
+// the remaining steps of `plan` do not read it.
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
 // Returns the progress that a savepoint holds, with tensors in host memory. DATA_LOSS, with the

@@ -43,7 +43,7 @@ absl::StatusOr<at::Tensor> RunOnce(const DenoiseInputs& inputs, const DenoiseRun
   };
   const auto expert_for = [&run](int step) { return run.experts.Take(step); };
   DenoiseProgress start = progress;
-  // Latents of the request are mixed with noise for the level of the first step already.
+  // Latents from the request are already mixed with noise for the first step's level.
   const bool mixed = plan.prepared != nullptr && plan.prepared->latents.has_value();
   if (start.steps_done == 0 && !mixed) start.latents = (*solver)->Start(start.latents);
   absl::StatusOr<at::Tensor> latents = absl::InternalError("no step was run");

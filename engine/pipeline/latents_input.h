@@ -13,7 +13,7 @@ namespace wan {
 at::Tensor ToLatents(const StoredTensor& stored, const c10::Device& device);
 
 // Returns clean latents with noise of the level `sigma`: (1 - sigma) * clean + sigma * noise. All
-// tensors are fp32 and of one shape. At level 1 the result has the noise's values.
+// tensors are fp32 and of one shape. At level 1 the result equals the noise.
 at::Tensor MixNoise(const at::Tensor& clean, const at::Tensor& noise, float sigma);
 
 }  // namespace wan

@@ -16,7 +16,7 @@
 namespace wan {
 
 // The pipeline uses the parts for one generation and moves their weights as the plan says. If a
-// component's `weights` are null, they never move. A copy shares all parts but the LoRAs' names.
+// component's `weights` are null, they never move. A copy shares all parts except the LoRAs' names.
 struct PipelineModel {
   PlannedModel planned;
   std::shared_ptr<Tokenizer> tokenizer;  // null for a synthetic checkpoint

@@ -106,7 +106,7 @@ absl::StatusOr<GenerationPlan> PlanRequest(const GenerationRequest& request,
                                            int64_t drawn_seed, const PlanLimits& limits) {
   const GenerationRequest resolved = ResolveRequest(request, model, drawn_seed);
   InspectedRequest inspected = InspectRequest(resolved, model, tokenizer);
-  // Only the request as it came says what is to be taken from the LoRAs' schedules.
+  // Only the original request shows which fields the LoRAs' schedules may set.
   if (auto problem = ProblemOfLoraSchedules(model, request); problem.has_value()) {
     inspected.violations.push_back(*std::move(problem));
   }

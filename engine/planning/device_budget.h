@@ -15,20 +15,20 @@ inline constexpr uint64_t kOutsideAllocatorBytes = uint64_t{1} << 30;
 inline constexpr uint64_t kLateKernelBytes = uint64_t{1} << 29;
 
 struct DeviceBudget {
-  // The limit to set for the allocator; 0: none.
+  // The limit to set for the allocator; 0: no limit.
   uint64_t allocator_bytes = 0;
-  // What a job's weights and activations may use (PlanLimits::device_memory_bytes).
+  // The memory for a job's weights and activations (PlanLimits::device_memory_bytes).
   uint64_t job_bytes = 0;
 };
 
-// `free_bytes` is the free memory once the driver's context exists. `limit` is what the process may
-// use in total, including that context (0: everything). INVALID_ARGUMENT if the limit leaves too
+// `free_bytes` is the free memory once the driver's context exists. `limit` is the total that the
+// process may use, including that context (0: everything). INVALID_ARGUMENT if the limit leaves too
 // little. The function is pure.
 absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit);
 
-// Returns the bytes of a GPU that jobs may use now, never 0. `free_bytes` is what the driver has
-// free; `reserved_bytes` is what the process's allocator holds. Nothing is set aside for kernels,
-// because the loaded ones already reduce `free_bytes`.
+// Returns the bytes of a GPU that jobs may use now, never 0. `free_bytes` is the driver's free
+// memory; `reserved_bytes` is the memory that the process's allocator holds. Nothing is set aside
+// for kernels, because the loaded ones already reduce `free_bytes`.
 uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes);
 
 }  // namespace wan

@@ -20,11 +20,11 @@ struct HostForLoading {
 
 // Checks that the host has room for all weights that are in host memory while the model is loaded:
 // parked weights, weights with which the CPU computes, LoRAs, and the copies that restore patched
-// experts. On a CPU device all weights are in host memory; but of the components with the policies
-// host, stream and disk, only one at a time counts. `policies` has the policy with which each
-// component will be loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how much is needed and
-// available, and what would help. Call it before loading, because a process that pins or fills more
-// memory than there is gets killed.
+// experts. On a CPU device all weights are in host memory, but only the largest component with the
+// policy host, stream or disk counts, because these work one at a time. `policies` has the policy
+// with which each component will be loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how
+// much is needed and available, and what would help. Call it before loading, because a process that
+// pins or fills more memory than there is gets killed.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              const HostForLoading& host);
 

@@ -1,4 +1,4 @@
-// What was found out about a request's texts, image and latents before planning
+// The results of inspecting a request's texts, image and latents before planning
 // (engine/pipeline/preprocess.h). MakePlan reads only this, not the texts and files themselves.
 #pragma once
 
@@ -20,12 +20,12 @@ struct InspectedRequest {
   std::optional<int64_t> negative_prompt_tokens;
   // The image's size as displayed; absent if there is no image or it could not be read.
   std::optional<ImageSize> image;
-  // The most host memory, in bytes, that decoding the image takes.
+  // Maximum host memory, in bytes, that decoding the image takes.
   int64_t image_decoding_bytes = 0;
   // The shapes of the request's latents; absent if there are none or they could not be read.
   std::optional<std::vector<int64_t>> initial_latents;
   std::optional<std::vector<int64_t>> latents;
-  // What inspecting has made for the job, which planning passes on to the pipeline unchanged.
+  // The object that inspecting has made for the job; planning passes it to the pipeline unchanged.
   std::shared_ptr<const PreparedRequest> prepared;
   // Errors that were found in the request, for example a broken image.
   std::vector<FieldViolation> violations;

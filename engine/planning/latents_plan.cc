@@ -33,8 +33,8 @@ std::string FamiliesWith(int64_t channels) {
   return absl::StrJoin(names, ", ");
 }
 
-// Returns what latents of a shape other than `expected` belong to: ", latents of ti2v-5b" or ",
-// which is 832x480x81"; empty if that cannot be said.
+// Returns the source of latents with another shape than `expected`: ", latents of ti2v-5b" or ",
+// which is 832x480x81"; empty if it is unknown.
 std::string OriginOf(const std::vector<int64_t>& shape, const std::vector<int64_t>& expected,
                      const VaeConfig& vae) {
   if (shape.size() != expected.size()) return "";
@@ -80,7 +80,8 @@ void CheckStrength(const GenerationRequest& request, std::vector<FieldViolation>
         {kStrength, absl::StrCat(is, request.latents == nullptr
                                          ? "; must be left out without latents to begin with"
                                          : "; must be left out with steps 0")});
-  } else if (!(*request.strength > 0 && *request.strength <= 1)) {  // also refuses NaN
+  } else if (!(*request.strength > 0 && *request.strength <= 1)) {  // the condition also refuses
+                                                                    // NaN
     violations.push_back(
         {kStrength, absl::StrCat(is, "; must be above 0 and at most 1, for example 0.6")});
   }

@@ -11,11 +11,11 @@
 
 namespace wan {
 
-// Returns whether the request computes no steps but decodes its latents.
+// Returns whether the request only decodes its latents and computes no steps.
 bool OnlyDecodes(const GenerationRequest& request);
 
-// Returns the violations of initial_latents, latents and strength, and of fields that do not go
-// with them. Checks the latents' shapes if `shape`, the video's size, is known.
+// Returns the violations of initial_latents, latents and strength, and of fields that cannot be
+// combined with them. Checks the latents' shapes if `shape`, the video's size, is known.
 std::vector<FieldViolation> CheckLatents(const GenerationRequest& request,
                                          const PlannedModel& model,
                                          const InspectedRequest& inspected,
@@ -26,8 +26,8 @@ std::vector<FieldViolation> CheckLatents(const GenerationRequest& request,
 // the noise level of every step.
 std::optional<FieldViolation> SetFirstStep(GenerationPlan& plan);
 
-// Removes the steps before first_step and their noise levels from the plan. Other members then
-// describe the steps that are left.
+// Removes the steps before first_step and their noise levels from the plan. The plan's other
+// members then describe the remaining steps.
 void DropEarlierSteps(GenerationPlan& plan);
 
 }  // namespace wan

@@ -19,13 +19,14 @@ int64_t ScratchElements(const LoraTerm& term, int64_t part) {
   int64_t elements = 0;
   if (term.form == LoraForm::kHadamard) elements = 2 * part;  // both products
   if (term.form == LoraForm::kKronecker) {
-    constexpr int64_t kIndices = 6;  // three lists of numbers with 64 bits
+    constexpr int64_t kIndices = 6;  // Three lists of 64-bit numbers.
     elements = rows * (term.first.columns + term.second.columns + term.first.rank +
                        term.second.rank + kIndices);
   }
   if (term.magnitude != LoraMagnitude::kNone) {
     constexpr int64_t kVectors = 4;
-    elements += 2 * part + kVectors * std::max(rows, term.columns);  // base, changed, lengths
+    elements += 2 * part + kVectors * std::max(rows, term.columns);  // the base, the changed
+                                                                     // tensor, and the lengths
   }
   return elements;
 }
@@ -69,7 +70,7 @@ uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras, int64_t read_aga
     largest.scratch_elements = std::max(largest.scratch_elements, lora.scratch_elements);
   }
   const auto read = walk.Take(largest.part_elements * read_again_bytes);
-  if (read_again_bytes > 0) walk.Touch(largest.part_elements * kFp32);  // the file's dtype
+  if (read_again_bytes > 0) walk.Touch(largest.part_elements * kFp32);  // in the file's dtype
   const auto sum = walk.Take(largest.part_elements * kFp32);
   const auto scratch = walk.Take(largest.scratch_elements * kFp32);
   if (largest.difference_bytes > 0) {

@@ -8,21 +8,22 @@
 
 namespace wan {
 
-// The sizes that decide how much memory it takes to merge a LoRA into one transformer, each for the
-// LoRA's largest term.
+// The sizes that decide how much memory merging a LoRA into one transformer takes; each is that of
+// the LoRA's largest term.
 struct LoraFootprint {
   int64_t factor_elements = 0;   // elements of all factors of a term
   int64_t factor_bytes = 0;      // bytes of all factors in the file's dtype
-  int64_t part_elements = 0;     // elements of a changed tensor that are changed at a time
+  int64_t part_elements = 0;     // number of elements of a changed tensor that are changed at a
+                                 // time
   int64_t difference_bytes = 0;  // bytes of the part of a difference that is added at a time
-  int64_t scratch_elements = 0;  // elements of what is computed beside the part
+  int64_t scratch_elements = 0;  // number of elements of temporary results for that part
 };
 LoraFootprint FootprintOf(const LoraFile& file);
 
 // Returns the device memory, in bytes, that WeightPatch::Apply (engine/weights/lora_patch.cc) needs
 // for these LoRAs together; 0 if there are none. It is freed after each group of weights: no LoRA
 // stays on the device. If weights are kept in 8 bits, they are read again with `read_again_bytes`
-// per element (the compute dtype's); 0: they are not.
+// per element (the compute dtype's); 0: they are not kept in 8 bits.
 uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras, int64_t read_again_bytes = 0);
 
 }  // namespace wan

@@ -103,7 +103,7 @@ bool TakeLoraSchedule(const PlannedModel& model, GenerationRequest& request) {
   }
   const bool in_range = *request.steps > 0 && *request.steps <= kMaxFlowSteps;
   if (!request.boundary_step && schedule.boundary_step && in_range) {
-    // In proportion, rounded up from one half.
+    // The boundary keeps its proportion of the steps, and halves are rounded up.
     const int64_t doubled = 2 * int64_t{*schedule.boundary_step} * *request.steps;
     request.boundary_step =
         static_cast<int>((doubled + schedule.steps) / (2 * int64_t{schedule.steps}));

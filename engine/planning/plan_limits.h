@@ -28,8 +28,8 @@ struct HostLimits {
 };
 
 struct PlanLimits {
-  // The most bytes of device memory that a job may use, including weights. 0: unknown; then all
-  // weights are resident and no job is refused.
+  // The maximum number of bytes of device memory that a job may use, including weights. 0: unknown;
+  // then all weights are resident and no job is refused.
   uint64_t device_memory_bytes = 0;
   HostLimits host = {};
 };

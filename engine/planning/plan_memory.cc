@@ -102,7 +102,7 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
                 .text_tokens = std::max(inspected.prompt_tokens.value_or(0),
                                         inspected.negative_prompt_tokens.value_or(0)),
                 .guided = plan.guided,
-                // Ratios are measured of one forward at a time.
+                // Ratios are measured with one forward at a time.
                 .batches_guidance = plan.guided && batches && !plan.request.calibrate,
                 .preprocess = model.family->preprocess,
                 .image = plan.image_to_video ? model.family->image : ImageRole::kNone,

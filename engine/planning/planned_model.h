@@ -35,8 +35,8 @@ struct PlannedModel {
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
-  // The checkpoint's own ratios for fast jobs; nullopt: the published ones, if it has the published
-  // dimensions.
+  // The checkpoint's own ratios for fast jobs; nullopt: the published ratios, if it has the
+  // published dimensions.
   std::optional<StepRatios> step_ratios;
   // Text encoder, experts and autoencoder, in this order. If empty, memory is not planned and all
   // weights are resident.

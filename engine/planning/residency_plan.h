@@ -90,7 +90,7 @@ struct ResidencyChoice {
   StageMemory preprocess;
   StageMemory text_encoding;
   StageMemory vae_encoding;
-  std::vector<StageMemory> steps;  // memory in the steps of each expert
+  std::vector<StageMemory> steps;  // memory of a step, for each expert
   StageMemory decoding;
   uint64_t peak = 0;       // device memory of the stage that needs most
   uint64_t host_peak = 0;  // host memory of the stage that adds most of it
@@ -106,9 +106,9 @@ struct ResidencyChoice {
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the choice that needs least memory, for messages about jobs that do not fit.
-// If `of_host`, the job fits the device but not the host, and the choice is the one that needs
-// least host memory.
+// The largest stage of the choice that needs the least memory, for messages about jobs that do not
+// fit. If `of_host` is true, the job fits the device but not the host, and the choice is the one
+// that needs the least host memory.
 struct LeastDemand {
   StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;

@@ -10,7 +10,7 @@
 
 namespace wan {
 
-// The solver that takes noise levels, and with which LoRAs for few steps are distilled.
+// The only solver that accepts noise levels; LoRAs for few steps are distilled with it.
 inline constexpr char kSolverOfSigmas[] = "euler";
 
 // Returns the timesteps of MakeEulerSchedule for noise levels before the shift.

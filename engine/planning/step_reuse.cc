@@ -11,7 +11,7 @@
 namespace wan {
 namespace {
 
-constexpr double kRetainedShare = 0.2;  // of an expert that ReuseRule does not name
+constexpr double kRetainedShare = 0.2;  // the share for an expert that ReuseRule does not name
 
 bool HasPublishedSize(const PlannedModel& model) {
   const PublishedSize& published = model.family->published;
@@ -62,7 +62,7 @@ std::vector<bool> ChooseReusingSteps(const ReusePhase& phase, double threshold, 
 }
 
 std::vector<double> RatiosForSteps(std::span<const double> measured, int steps) {
-  // Without a measurement no step may reuse, for which 0 is far enough from 1.
+  // A step without a measurement must not reuse; a ratio of 0 is far enough from 1 to prevent it.
   std::vector<double> ratios(static_cast<size_t>(steps), measured.empty() ? 0 : 1);
   // As numpy.round does, std::nearbyint rounds a half to the even number.
   const double scale =
@@ -75,7 +75,7 @@ std::vector<double> RatiosForSteps(std::span<const double> measured, int steps) 
 }
 
 int RetainedSteps(int steps, double share) {
-  // MagCache counts the two forwards of a step; a step whose first forward is retained is.
+  // MagCache counts both forwards of a step, and retains a step if its first forward is retained.
   const double forwards = std::floor(2 * steps * share);
   return static_cast<int>(std::ceil(forwards / 2));
 }

@@ -24,7 +24,7 @@ struct LoadOptions {
   std::vector<at::Device> peers = {};
   // The compute dtype of transformers and text encoder.
   at::ScalarType dtype = at::kFloat;
-  // The most bytes of device memory for the weights plus a job of the model's default shape; 0: no
+  // Maximum device memory, in bytes, for the weights plus a job of the model's default shape; 0: no
   // limit. This limit decides whether weights with the policy kAuto are loaded to the device or to
   // host memory.
   uint64_t device_memory_bytes = 0;

@@ -77,7 +77,7 @@ absl::Status OpenedLoras::Add(const LoraSource& source, const Checkpoint& checkp
     }
     lora.schedule = source.schedule;
   }
-  std::shared_ptr<Reading> shared;  // experts of equal dimensions share one reading
+  std::shared_ptr<Reading> shared;  // experts of equal dimensions share one reading of the file
   for (size_t i = 0; i < experts.size(); ++i) {
     if (source.expert.has_value() && source.expert != experts[i]) continue;
     const int expert = static_cast<int>(i);

@@ -43,7 +43,7 @@ class OpenedLoras {
   // The sources of LoRAs that were skipped, in their order.
   const std::vector<SkippedLora>& skipped() const { return skipped_; }
 
-  // Returns the bytes of host memory that AddTo will take for factors that are not there yet.
+  // Returns the bytes of host memory for factors that AddTo still has to copy.
   uint64_t MissingBytes() const;
   // Returns whether some LoRA changes the expert with this index.
   bool Changes(size_t expert) const;
@@ -68,7 +68,8 @@ class OpenedLoras {
   struct Lora {
     std::string name;
     std::vector<Part> experts;
-    std::optional<LoraSchedule> schedule = {};  // with 0 steps: somebody said that there is none
+    std::optional<LoraSchedule> schedule = {};  // A schedule of 0 steps means that the operator
+                                                // turned it off.
     bool is_recognised = false;
   };
 
@@ -78,11 +79,11 @@ class OpenedLoras {
                    const ModelFamily& family, const OpenedLoras* known);
   // Returns the reading of a source that is still valid; null if there is none.
   std::shared_ptr<Reading> StillValid(const LoraSource& source, size_t expert) const;
-  // Removes the LoRA of this name, and notes its sources and the error of one of them.
+  // Removes the LoRA of this name, and records its sources and the error of one of them.
   void Skip(const std::vector<LoraSource>& sources, const std::string& name,
             const absl::Status& error);
   bool IsSkipped(const std::string& name) const;
-  // Gives LoRAs without a schedule the one of the published LoRA that they are.
+  // Gives published LoRAs that have no schedule the schedule by which they are recognised.
   void Recognise(const Checkpoint& checkpoint);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
   // Returns the bytes of a LoRA's factors; a factor that several experts share counts once.

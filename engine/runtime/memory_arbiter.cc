@@ -35,7 +35,7 @@ struct Movable {
   ResidencyPolicy policy;
 };
 
-// What all models except one have on the device.
+// The memory that all models except one have on the device.
 struct Others {
   std::vector<Movable> movable;
   std::vector<std::shared_ptr<LoadedModel>> models;
@@ -189,8 +189,8 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
       if (bytes == 0) continue;
       others.held -= bytes;
       const uint64_t uncopied = UncopiedBytes(*weights);
-      // Parking must leave `host_bytes` to the job; weights that may be dropped are dropped
-      // otherwise.
+      // Parking must leave `host_bytes` to the job; otherwise weights that may be dropped are
+      // dropped.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
       if (policy == ResidencyPolicy::kDisk || (MayBeDropped(policy) && !room.ok())) {
         weights->Drop();

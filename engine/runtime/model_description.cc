@@ -25,7 +25,8 @@ uint64_t CountParameters(const WeightSource& source) {
   return count;
 }
 
-// Returns the forms that are widened while the source is read, the one of most tensors first.
+// Returns the names of the forms from which the source's weights are widened, ordered by the number
+// of tensors.
 std::string WidenedForms(const WeightSource& source) {
   std::map<std::string, int> tensors_of;
   for (const TensorInfo& tensor : source.Tensors()) {

@@ -35,11 +35,11 @@ absl::Status CheckModelFiles(const ModelSpec& spec);
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
 
-// Returns `model` with the LoRAs of `spec`. Both share all components, so no weights are read, and
-// only LoRAs that `model` lacks are. `model` stays as it is, also after an error: those of
-// OpenedLoras::Open, FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if host memory, of which
-// `options` has the available bytes, does not suffice. Throws what OpenedLoras::AddTo throws. Call
-// the function on the thread that computes.
+// Returns `model` with the LoRAs of `spec`. Both models share all components, so no weights are
+// read, and only LoRA files that `model` lacks. `model` stays as it is, also after an error. Errors
+// are those of OpenedLoras::Open, and FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the host
+// memory available in `options` does not suffice. Throws what OpenedLoras::AddTo throws. Call the
+// function on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& model,
                                                             const ModelSpec& spec,
                                                             const LoadOptions& options);

@@ -56,7 +56,7 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& m
   if (!room.ok()) return room;
   auto changed = std::make_shared<LoadedModel>(model);
   changed->loras = std::make_shared<OpenedLoras>(*std::move(opened));
-  // A library without LoRAs stays where there was one: it takes what is merged out of the weights.
+  // A library that has no LoRAs any more stays: it removes merged LoRAs from the weights.
   for (Expert& expert : changed->pipeline.experts) {
     if (expert.loras != nullptr) expert.loras = std::make_shared<LoraLibrary>();
     for (ExpertReplica& replica : expert.replicas) {

@@ -68,7 +68,7 @@ void RecordStop(const absl::Status& status, const StopTimer& timer, const at::De
   if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
-// Whether two paths name the same folder, if only over a link.
+// Whether two paths name the same folder, possibly through a link.
 bool IsSamePath(const std::string& one, const std::string& other) {
   std::error_code error;
   return one == other || std::filesystem::equivalent(one, other, error);
@@ -204,7 +204,7 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
     // A shift of 1 spreads the steps evenly, so that each expert gets one of them.
     request.steps = static_cast<int>(planned.family->experts.size());
     request.shift = 1;
-    // So few steps, of another schedule, can skip none.
+    // A schedule of so few steps cannot skip any.
     if (planned.options.quality == Quality::kFast) request.quality = Quality::kHigh;
   }
   if (!planned.family->accepts_text_only) {

@@ -48,9 +48,9 @@ struct WeightSizes {
 struct NamedWeight {
   size_t group = 0;
   // Has the checkpoint's shape; a view if the component packs several tensors in one. Undefined for
-  // a matrix that is kept in 8 bits.
+  // a matrix in 8 bits.
   at::Tensor tensor;
-  // That matrix, and the dtype that it had when it was rounded.
+  // A matrix in 8 bits, and the dtype from which it was rounded.
   RoundedRows rounded;
   at::ScalarType rounded_from = at::kFloat;
 };
@@ -64,7 +64,8 @@ struct NamedWeight {
 // device. A later BringUp, Stream or SetPatch makes the weights usable again.
 class ComponentWeights {
  public:
-  // The place of a group after it was loaded. kDisk frees the group's memory and keeps no copy.
+  // The places where a group may be after loading. kDisk frees the group's memory and keeps no
+  // copy.
   enum class Home { kDevice, kHost, kDisk };
 
   // `source` is where the weights are loaded from. The object keeps a reference to it, so that
@@ -101,7 +102,7 @@ class ComponentWeights {
   // Records that `view` (a tensor of the current group, or a part of one) holds the checkpoint's
   // tensor `name`.
   void Name(std::string_view name, const at::Tensor& view);
-  // The same for a matrix that was rounded from `dtype`.
+  // Does the same for a matrix that was rounded from `dtype`.
   void Name(std::string_view name, const RoundedRows& rows, at::ScalarType dtype);
   // Ends the last group.
   void FinishBuilding();

@@ -93,7 +93,7 @@ void LoraChange::MeasureColumns(Part& part, int64_t rows, int64_t step, const Ba
     if (!squares.defined()) squares = at::zeros_like(lengths);
     squares.addcmul_(lengths, lengths);
   }
-  // The columns of an input channel of a convolution, its kernel, have one length.
+  // All columns that belong to one input channel of a convolution have one common length.
   const int64_t inputs = part.lengths.numel();
   const at::Tensor kernels = squares.view({inputs, -1});
   const at::Tensor lengths = kernels.sum(1, /*keepdim=*/true).sqrt_().add_(kLeastLength);

@@ -12,7 +12,7 @@
 
 namespace wan {
 
-// A term as a request uses it.
+// A term in a request.
 struct LoraAddition {
   const LoraWeights::Term* term = nullptr;
   double scale = 1;  // the request's scale, which is not 0
@@ -36,8 +36,8 @@ class LoraChange {
   void AddTo(const at::Tensor& rows, int64_t first) const;
 
  private:
-  // A matrix on the device, in fp32; a difference stays on the host, and only the rows that are
-  // added are copied.
+  // A matrix on the device, in fp32; a difference stays on the host, and only the added rows are
+  // copied.
   struct Matrix {
     at::Tensor up;
     at::Tensor down;
@@ -51,13 +51,13 @@ class LoraChange {
     const LoraAddition* addition;
     Matrix first;
     Matrix second;
-    at::Tensor lengths;  // of columns: what each column is multiplied with, [1, columns]
+    at::Tensor lengths;  // the factor of each column, [1, columns], if columns have magnitudes
   };
 
   static Matrix Upload(const LoraWeights::Matrix& matrix, const at::Device& device);
   // Adds times * D to `rows`.
   static void AddTerm(const Part& part, double times, const at::Tensor& rows, int64_t first);
-  // Replaces the magnitudes of columns by what the columns of V are multiplied with.
+  // Replaces the magnitudes of columns by the factors for V's columns.
   static void MeasureColumns(Part& part, int64_t rows, int64_t step, const BaseRows& base);
 
   std::vector<Part> parts_;

@@ -20,16 +20,15 @@ namespace {
 
 struct Change {
   NamedWeight target;
-  const TensorInfo* base = nullptr;  // of a target that is kept in 8 bits
+  const TensorInfo* base = nullptr;  // the values of a target in 8 bits
   std::vector<LoraAddition> additions;
 };
 
-// For reading the base of targets that are kept in 8 bits, a few rows at a time: locking the
-// buffers of a whole loading would take longer than the reading.
+// Reads the base of targets in 8 bits, a few rows at a time: locking the buffers of a whole loading
+// would take longer than the reading.
 constexpr int kReadingThreads = 4;
 
-// Returns the rows from `first` on of a target that is kept in 8 bits, as they were before they
-// were rounded.
+// Returns the unrounded rows, from `first` on, of a target that is kept in 8 bits.
 at::Tensor ReadBase(const Change& change, int64_t first, int64_t count, WeightFiller& filler) {
   const at::Tensor& codes = change.target.rounded.codes;
   const at::Tensor rows =
@@ -40,7 +39,7 @@ at::Tensor ReadBase(const Change& change, int64_t first, int64_t count, WeightFi
   return rows;
 }
 
-// `filler` is used for targets that are kept in 8 bits.
+// `filler` reads the base of targets in 8 bits.
 void Merge(const Change& change, WeightFiller* filler) {
   const RoundedRows& rounded = change.target.rounded;
   const at::Tensor matrix = rounded.defined()
@@ -89,7 +88,7 @@ class LoraPatch final : public WeightPatch {
  private:
   const std::map<size_t, std::vector<Change>> groups_;
   const std::vector<ScaledLora> loras_;               // keep the terms in changes_ valid
-  const std::shared_ptr<const WeightSource> source_;  // null if no target is kept in 8 bits
+  const std::shared_ptr<const WeightSource> source_;  // null if no target is in 8 bits
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Merges LoRAs into a component's weights: W becomes W + the sum of what each LoRA changes
-// (lora_change.h), times its scale. The sum is computed in fp32 and rounded once.
+// Merges LoRAs into a component's weights: W becomes W + the sum of each LoRA's change
+// (lora_change.h) times its scale. The sum is computed in fp32 and rounded once.
 #pragma once
 
 #include <memory>

@@ -16,7 +16,7 @@ namespace wan {
 
 class LoraWeights {
  public:
-  // A matrix of a term (LoraMatrix): whole, or up * down; the others are undefined.
+  // A matrix of a term (LoraMatrix): either `whole`, or up * down; unused members are undefined.
   struct Matrix {
     at::Tensor up;     // shape [rows, rank]
     at::Tensor down;   // shape [rank, columns]

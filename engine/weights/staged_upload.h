@@ -77,7 +77,7 @@ class StagedUpload {
     at::Tensor memory;
     WeightMover::Mark departure;
   };
-  // A lane: the buffers and the times of one thread.
+  // A lane has the buffers and the times of one thread.
   struct Lane {
     std::vector<Buffer> buffers;
     size_t next = 0;

@@ -28,7 +28,8 @@ namespace wan {
 // Queuing a piece takes the host microseconds, so the link is never idle for long.
 struct FeedLimits {
   int64_t piece_bytes = int64_t{64} << 20;
-  int64_t window_bytes = int64_t{1} << 30;  // most bytes that are queued but not copied yet
+  int64_t window_bytes = int64_t{1} << 30;  // maximum number of bytes that are queued but not
+                                            // copied yet
 };
 
 // The constructor queues the first window of pieces. The feed's own thread queues the others as
@@ -76,7 +77,7 @@ class WeightFeed {
 
   // First the constructor uses these members, then only the thread does.
   size_t next_ = 0;          // index of the copy from which the next piece comes
-  int64_t next_byte_ = 0;    // offset of the next piece in that copy
+  int64_t next_byte_ = 0;    // The next piece begins at this offset of the copy.
   int64_t outstanding_ = 0;  // bytes of all pieces in `queued_`
   std::deque<std::pair<WeightMover::Mark, int64_t>> queued_;
 

@@ -13,12 +13,13 @@
 namespace wan {
 namespace {
 
-// The most bytes that may wait on the device, in the file's dtype or order, until they are
-// converted.
+// The maximum number of bytes that may wait on the device, in the file's dtype or order, until they
+// are converted.
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
-// Elements of a matrix that wait at a time, in the compute dtype, for their rounding.
+// Number of elements of a matrix that wait for rounding at a time, in the compute dtype.
 constexpr int64_t kRoundedElements = int64_t{1} << 25;
-// Elements that are rounded at a time where four copies in fp32 are made: on a CPU, and to int8.
+// Number of elements that are rounded at a time where rounding makes four copies in fp32: on a CPU,
+// and to int8.
 constexpr int64_t kRoundedInCopies = int64_t{1} << 20;
 // The number of elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;

@@ -40,7 +40,7 @@ class WeightFiller {
   // the call does nothing.
   void Fill(const TensorInfo& info, const at::Tensor& out);
 
-  // Writes the rows from `first` on of the source's matrix `info` to `out`, as many as that has.
+  // Writes rows of the source's matrix `info`, from row `first` on, until `out` is full.
   void FillRows(const TensorInfo& info, int64_t first, const at::Tensor& out);
 
   // Writes the source's matrix `info` to `out`. If the file has it as codes of out's dtype with a

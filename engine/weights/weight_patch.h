@@ -9,7 +9,7 @@ namespace wan {
 
 class WeightMover;
 
-// The most elements of a tensor that a patch changes at a time; 64 MiB in fp32.
+// The maximum number of elements of a tensor that a patch changes at a time; 64 MiB in fp32.
 inline constexpr int64_t kPatchElements = int64_t{1} << 24;
 
 // Thread-safe. Exceptions of LibTorch pass through.

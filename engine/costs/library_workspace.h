@@ -5,7 +5,8 @@
 
 namespace wan {
 
-// The workspace of the matrix libraries. The first product allocates it, and it is never freed.
+// Bytes of the workspace that cuBLAS and cuDNN keep. The first product allocates it, and it is
+// never freed.
 inline constexpr uint64_t kLibraryWorkspaceBytes = uint64_t{64} << 20;
 
 }  // namespace wan

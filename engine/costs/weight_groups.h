@@ -15,7 +15,7 @@
 namespace wan {
 
 enum class WeightDtype {
-  kFp32,     // fp32 whatever the compute dtype
+  kFp32,     // fp32, whatever the compute dtype is
   kCompute,  // the component's compute dtype
   kRounded,  // a matrix in 8 bits, with scales in memory of their own (engine/ops/rounding.h)
 };
@@ -25,10 +25,10 @@ struct PackedWeight {
   // The checkpoint's tensors in this block, one after the other.
   std::vector<TensorSpec> tensors;
   WeightDtype dtype = WeightDtype::kFp32;
-  std::string pack;  // the same for tensors that are packed together; empty: not packed
+  std::string pack;  // a name that tensors packed together share; empty: not packed
 
   int64_t Bytes(int64_t element_bytes) const;
-  // Bytes of the fp32 scale of each row; 0 if it is not rounded.
+  // Bytes of the fp32 scales, one for each row; 0 if the tensor is not rounded.
   int64_t ScaleBytes() const;
 };
 

@@ -76,7 +76,7 @@ int LockHost(int device, void* memory, size_t bytes) {
   const OnDevice on_device(device);
   if (!on_device) return -1;
   const cudaError_t error = cudaHostRegister(memory, bytes, cudaHostRegisterPortable);
-  // Clear the error here, so that no later call sees it; the caller reports it.
+  // Clear the error here, so that later calls do not see it; the caller reports it.
   if (error != cudaSuccess) cudaGetLastError();
   return error == cudaSuccess ? 0 : -1;
 }

@@ -12,7 +12,8 @@
 namespace wan {
 namespace {
 
-// The most bytes that cuBLAS and cuDNN allocate at once outside of LibTorch's allocator.
+// The maximum number of bytes that cuBLAS and cuDNN allocate at once outside of LibTorch's
+// allocator.
 constexpr size_t kShortBytes = size_t{256} << 20;
 constexpr double kGiB = 1 << 30;
 

@@ -7,7 +7,7 @@
 
 namespace wan {
 
-// Call the functions on the thread that computes. If the CUDA plug-in is not loaded, there are no
+// Call the functions on the thread that computes. Without the CUDA plug-in the functions report no
 // problems and no refused allocations.
 class DeviceProbe {
  public:

@@ -39,9 +39,9 @@ class WorkQueue {
 // same job may call Pass, but only one at a time. Any thread may call RequestedStop.
 class WorkGate {
  public:
-  // The most floating-point operations that may be queued and not finished: 0.07 s of work on an
-  // H200, 0.25 s on a card with a quarter of its speed. The host queues that much in about a
-  // millisecond, so the device stays busy.
+  // The maximum number of floating-point operations that may be queued and not finished: 0.07 s of
+  // work on an H200, 0.25 s on a card with a quarter of its speed. The host queues that much in
+  // about a millisecond, so the device stays busy.
   static constexpr double kMostOutstandingFlops = 4e13;
   // The number of operations between two marks; at this distance, marks cost no measurable time.
   static constexpr double kFlopsBetweenMarks = 1e13;

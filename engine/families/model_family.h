@@ -1,6 +1,6 @@
-// Facts in which the model families differ and that checkpoints do not state, or state differently
-// in each layout. Each family has one row of facts. Code reads a family's row; no code tests which
-// family it is.
+// The facts in which the model families differ, if checkpoints do not state them or state them
+// differently in each layout. Each family has one row of facts. Code reads a family's row; no code
+// tests which family it is.
 //
 // To add a family, add its line to engine/api/model_families.def and its row to model_family.cc.
 #pragma once
@@ -33,7 +33,7 @@ struct SamplingDefaults {
   std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   double shift = 0;
   std::string_view solver;
-  // An empty negative prompt means this one as well.
+  // An empty negative prompt is replaced by this one.
   std::string_view negative_prompt;
 };
 
@@ -64,8 +64,8 @@ struct ModelFamily {
   VideoShape shape;
   int fps = 0;
   SamplingDefaults sampling;
-  // When steps of a fast job reuse what an earlier one has computed, and the ratios of the
-  // published weights by which that is decided, of jobs without and with an image.
+  // The rule for reusing steps in fast jobs, and the ratios of the published weights, for jobs
+  // without and with an image.
   ReuseRule reuse;
   const StepRatios& (*text_ratios)() = nullptr;
   const StepRatios& (*image_ratios)() = nullptr;

@@ -4,8 +4,8 @@ namespace wan {
 
 // The numbers are measurements that MagCache4Wan2.2/magcache_generate.py of
 // https://github.com/Zehong-Ma/MagCache publishes, at commit df81cb1; those of Wan2.1's models are
-// in MagCache4Wan2.1/magcache_generate.py. It lists both forwards of all steps in turn. Left out is
-// each second expert's first step, whose ratio to another expert's step has no meaning here.
+// in MagCache4Wan2.1/magcache_generate.py. It lists both forwards of all steps in turn. The first
+// step of each second expert is left out: its ratio to another expert's step has no meaning here.
 
 const StepRatios& PublishedTi2vTextRatios() {
   static const auto* const kRatios = new StepRatios{

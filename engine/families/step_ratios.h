@@ -1,6 +1,6 @@
-// How much the work of a transformer's blocks changes from one denoising step to the next, and the
-// rule that decides by it which steps reuse that work (engine/planning/step_reuse.h). The method is
-// MagCache (arXiv 2506.09045).
+// Measures of how much the work of a transformer's blocks changes from one denoising step to the
+// next, and the rule that decides which steps reuse that work (engine/planning/step_reuse.h). The
+// method is MagCache (arXiv 2506.09045).
 #pragma once
 
 #include <optional>
@@ -21,7 +21,7 @@ struct PhaseRatios {
   friend bool operator==(const PhaseRatios&, const PhaseRatios&) = default;
 };
 
-// The ratios of one measured job, and how it was sampled.
+// The ratios of one measured job, and its sampling.
 struct StepRatios {
   std::string solver;
   int steps = 0;
@@ -35,13 +35,13 @@ struct StepRatios {
   friend bool operator==(const StepRatios&, const StepRatios&) = default;
 };
 
-// When a step may reuse the blocks' work. The defaults are MagCache's for Wan2.2.
+// The rule for reusing the blocks' work in a step. The defaults are MagCache's for Wan2.2.
 struct ReuseRule {
   // The estimated error of consecutive reusing steps stays below this.
   double threshold = 0.06;
-  int most_in_row = 2;  // most consecutive reusing steps
-  // For each expert, the share of its steps, from its first one on, that never reuse. An expert
-  // without an entry: 0.2.
+  int most_in_row = 2;  // maximum number of consecutive reusing steps
+  // For each expert, the share of its steps, counted from its first, that never reuse. An expert
+  // without an entry has 0.2.
   std::vector<double> retained_shares;
 };
 

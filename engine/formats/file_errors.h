@@ -12,15 +12,14 @@
 
 namespace wan {
 
-// Returns DATA_LOSS with this message. Use it if the file's content contradicts itself or its
-// format.
+// Returns DATA_LOSS with this message. For content that contradicts itself or its format.
 absl::Status Damaged(std::string_view file, std::string_view what);
 
-// Returns NOT_FOUND with this message. Use it if the file, or a part of it, does not exist.
+// Returns NOT_FOUND with this message. For a file, or a part of a file, that does not exist.
 absl::Status Absent(std::string_view file, std::string_view what);
 
-// Returns UNIMPLEMENTED with this message. Use it if the file seems valid but the engine does not
-// support its content.
+// Returns UNIMPLEMENTED with this message. For content that seems valid but that the engine does
+// not support.
 absl::Status Unsupported(std::string_view file, std::string_view what);
 
 // Returns DATA_LOSS if `bytes`, the beginning of a file, look like another kind of file than

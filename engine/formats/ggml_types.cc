@@ -11,7 +11,7 @@
 namespace wan {
 namespace {
 
-// The elements of a block of the simple types, and of a "super-block" of the K types.
+// Number of elements in a block of the simple types, and in a "super-block" of the K types.
 constexpr size_t kSimple = 32;
 constexpr size_t kSuper = 256;
 

@@ -1,5 +1,5 @@
-// The types of the tensors in GGUF files. A type stores an element in some bits of a block, which
-// also has the scales of its elements.
+// The types of the tensors in GGUF files. A type stores each element in a few bits of a block,
+// which also has the scales of its elements.
 #pragma once
 
 #include <cstddef>

@@ -24,7 +24,7 @@ constexpr uint32_t kFirstVersion = 2;
 constexpr uint32_t kLastVersion = 3;
 constexpr uint64_t kMostDimensions = 8;
 constexpr uint64_t kLongestName = 1024;
-// Texts of the metadata that are longer are skipped, such as licences.
+// Longer texts in the metadata, such as licences, are skipped.
 constexpr uint64_t kLongestKeptText = 4096;
 constexpr uint64_t kLargestAlignment = 1 << 20;
 constexpr std::string_view kOriginalShape = "comfy.gguf.orig_shape.";
@@ -104,7 +104,7 @@ class Cursor {
   absl::Status status_;
 };
 
-// The metadata that matters to a reader of tensors.
+// The metadata that readers of tensors use.
 struct Metadata {
   std::map<std::string, std::string> texts;
   std::map<std::string, std::vector<int64_t>, std::less<>> original_shapes;

@@ -18,9 +18,9 @@ namespace wan {
 namespace {
 
 constexpr char kTensor[] = "latents";
-// Far more than the header of one tensor needs.
+// The limit is far above the header of one tensor.
 constexpr uint64_t kLongestHeader = uint64_t{1} << 20;
-// The largest shape that a message shows whole; no video has more dimensions.
+// The largest number of dimensions of which a message shows all; no video has more.
 constexpr size_t kMostDimensions = 8;
 
 bool IsAccepted(DType dtype) {

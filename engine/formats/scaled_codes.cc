@@ -67,7 +67,7 @@ class CodeDecoder final : public TensorDecoder {
   void Decode(size_t first, std::span<const std::byte> codes,
               std::span<uint16_t> out) const override {
     for (size_t done = 0; done < out.size();) {
-      // The elements up to the end of the row, or of the part that has one scale.
+      // The number of elements up to the end of the row, or of the part with one scale.
       const size_t row = (first + done) / columns_, column = (first + done) % columns_;
       const size_t end = std::min(columns_, (column / scales_.columns + 1) * scales_.columns);
       const size_t count = std::min(end - column, out.size() - done);

@@ -13,7 +13,7 @@ namespace wan {
 
 // The scales of a matrix. Scale [r / rows, c / columns] belongs to element [r, c].
 struct CodeScales {
-  // The extent of the part of the matrix that has one scale: the whole matrix, a row, or a tile.
+  // The size of the part of the matrix that shares one scale: the whole matrix, a row, or a tile.
   size_t rows = 1;
   size_t columns = 1;
   std::vector<float> values;  // row-major
@@ -22,9 +22,9 @@ struct CodeScales {
 // Returns whether codes of this dtype are widened: F8_E4M3, F8_E5M2 and I8 are.
 bool IsCode(DType dtype);
 
-// Makes the decoder of a tensor of `dtype`, of which IsCode is true, whose rows have `columns`
-// elements. There must be a scale for each element. `scales` is empty (no values) for codes that
-// are the values themselves.
+// Makes the decoder of a tensor of `dtype`, for which IsCode is true; its rows have `columns`
+// elements. `scales` must cover every element. `scales` without values means that the codes are the
+// values themselves.
 std::shared_ptr<const TensorDecoder> MakeCodeDecoder(DType dtype, size_t columns,
                                                      CodeScales scales);
 

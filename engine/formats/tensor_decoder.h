@@ -1,5 +1,5 @@
-// How to widen a tensor that a file keeps in another form than as an array of its dtype: in blocks
-// of a few bits (GGUF), or as codes of 8 bits with scales.
+// Widens a tensor that a file does not keep as an array of its dtype, but in blocks of a few bits
+// (GGUF), or as codes of 8 bits with scales.
 #pragma once
 
 #include <cstddef>
@@ -30,8 +30,8 @@ class TensorDecoder {
   virtual size_t block_bytes() const = 0;
 
   // Widens some blocks. `first` is the index in the tensor of the first element, a multiple of
-  // block_elements(). `codes` are the blocks' bytes, and `out` has room for their elements. The
-  // codes may be any bytes, because files are not trusted.
+  // block_elements(). `codes` are the blocks' bytes, and `out` has room for their elements. Any
+  // bytes are valid codes, because files are not trusted.
   virtual void Decode(size_t first, std::span<const std::byte> codes,
                       std::span<uint16_t> out) const = 0;
 

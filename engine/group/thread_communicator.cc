@@ -25,8 +25,8 @@
 namespace wan {
 namespace {
 
-// What one rank contributes to an exchange. The rank's thread sets the marks before peers read
-// them; the counters in Round make sure of that order.
+// A rank's part in an exchange. The rank's thread sets the marks before peers read them; the
+// counters in Round make sure of that order.
 struct Part {
   explicit Part(c10::DeviceType device) : sent(device), received(device) {}
 
@@ -41,7 +41,7 @@ struct Part {
 struct Round {
   std::vector<Part> parts;
   // The group's mutex guards both counters.
-  size_t begun = 0;   // number of ranks whose Part is complete
+  size_t begun = 0;   // number of ranks that have completed their Part
   size_t copied = 0;  // number of ranks that have made their copies (CPU) or queued them (GPU)
 };
 

@@ -24,9 +24,9 @@ namespace wan {
 struct ImageLimits {
   int64_t max_bytes = 32 << 20;
   int64_t max_pixels = 64'000'000;
-  // The most bytes that a decoder may hold for a whole picture in addition to its pixels. JPEG
-  // files with several scans need two bytes per coefficient. So 52 megapixels pass with full
-  // chroma, and all sizes with 4:2:0.
+  // The maximum number of bytes that a decoder may hold for a whole picture in addition to its
+  // pixels. JPEG files with several scans need two bytes per coefficient. So 52 megapixels pass
+  // with full chroma, and all sizes with 4:2:0.
   int64_t max_working_bytes = 300 << 20;
 };
 

@@ -22,8 +22,8 @@ ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
 ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple);
 
 // Returns whether there is an area for which FloorOutputSize gives `size` for an image of size
-// `image`. If there is, the result is always true. Because of rounding, it may also be true for a
-// size that FloorOutputSize just misses.
+// `image`. If there is one, the result is always true. Because of rounding, it may also be true for
+// a size that FloorOutputSize just misses.
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple);
 
 // Returns the largest part of the image that has the ratio of `size`, to within a pixel, cut out of
@@ -35,7 +35,7 @@ RgbImage CropToRatio(const RgbImage& image, ImageSize size);
 // from 1 to 65500, or if the image's bytes do not match its size.
 absl::StatusOr<RgbImage> ResizeLanczos(const RgbImage& image, ImageSize size);
 
-// The most pixels to which CoverAndCrop scales an image before it cuts out the middle.
+// Maximum number of pixels to which CoverAndCrop scales an image before it cuts out the middle.
 inline constexpr int64_t kMostCoveringPixels = 64'000'000;
 
 // Scales the image with ResizeLanczos by the smallest factor with which it covers `size`, then cuts

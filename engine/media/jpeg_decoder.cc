@@ -148,8 +148,8 @@ int MultiplyBytes(int a, int b) {
   return ((product >> 8) + product) >> 8;
 }
 
-// Converts inks to RGB as Pillow does. Inks count as inverted (255 means no ink): Adobe's programs
-// write them so, and viewers read all CMYK files so.
+// Converts inks to RGB as Pillow does. Inks count as inverted (255 is blank paper): Adobe's
+// programs write them so, and viewers read all CMYK files so.
 void CmykRowToRgb(const uint8_t* inks, int width, uint8_t* rgb) {
   for (int x = 0; x < width; ++x, inks += 4, rgb += 3) {
     const int light = inks[3];

@@ -50,8 +50,8 @@ class WriteBack {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Call it whenever the file has grown to `bytes`. The fsync writes bytes that change later, such
-  // as an MP4's index. Does not wait for the disk unless the request queue is full.
+  // Call it whenever the file has grown to `bytes`. The final fsync writes bytes that change later,
+  // such as an MP4's index. Does not wait for the disk unless the request queue is full.
   void UpTo(int64_t bytes) {
     if (fd_ < 0 || bytes - begun_ < kPieceBytes) return;
     sync_file_range(fd_, begun_, bytes - begun_, SYNC_FILE_RANGE_WRITE);

@@ -13,7 +13,7 @@ uint8_t Mix(int color, int background, int opacity) {
                               kOpaque);
 }
 
-// Where the pixels of the picture that is shown are in the picture that is stored.
+// Maps positions in the shown picture to positions in the stored picture.
 struct Turning {
   bool exchanges_sides;  // rows are swapped with columns
   bool from_right;       // shown rows begin at the right end of stored rows
@@ -58,7 +58,7 @@ RgbImage Turn(RgbImage image, int exif_orientation) {
   const Turning& turning = kTurnings[exif_orientation - 1];
   if (exif_orientation == 1) return image;
   const ptrdiff_t row = static_cast<ptrdiff_t>(image.width) * 3;
-  // How many bytes apart in `image` the neighbours in a shown row are, and the shown rows.
+  // Distances in `image`, in bytes, between neighbours in a shown row and between shown rows.
   const ptrdiff_t across = turning.from_right ? -3 : 3;
   const ptrdiff_t down = turning.from_bottom ? -row : row;
   const ptrdiff_t step = turning.exchanges_sides ? down : across;

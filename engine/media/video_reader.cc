@@ -103,7 +103,8 @@ class LibavVideoReader final : public VideoReader {
   }
   // Decodes the next frame into `frame_`; returns false after the last one.
   absl::StatusOr<bool> Decode(const LibavLog& log);
-  // Sends the decoder the next packet of the video; after the last one, that there are no more.
+  // Sends the next packet of the video to the decoder; after the last one, sends the end of the
+  // stream.
   absl::Status SendPacket(const LibavLog& log);
   absl::Status OpenScaler(const LibavLog& log);
 
@@ -114,7 +115,7 @@ class LibavVideoReader final : public VideoReader {
   const FramePtr frame_{av_frame_alloc()};
   const PacketPtr packet_{av_packet_alloc()};
   SwsContextPtr scaler_;
-  int format_ = AV_PIX_FMT_NONE;  // of the frames that the scaler takes
+  int format_ = AV_PIX_FMT_NONE;  // size and format of the frames for which the scaler was made
   int stream_ = -1;
   int width_ = 0;
   int height_ = 0;
@@ -162,7 +163,7 @@ absl::Status LibavVideoReader::OpenScaler(const LibavLog& log) {
                                nullptr, nullptr));
   if (scaler_ == nullptr) return Error("cannot convert", AVERROR(EINVAL), log);
   if (frame_->colorspace == AVCOL_SPC_RGB) return absl::OkStatus();
-  // Without this swscale takes every file for BT.601.
+  // Without this call swscale assumes BT.601 for every file.
   const int* const matrix = sws_getCoefficients(frame_->colorspace);
   constexpr int kFullRange = 1;
   constexpr int kUnchanged = 1 << 16;

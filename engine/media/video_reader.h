@@ -18,7 +18,7 @@ class VideoReader {
 
   virtual int width() const = 0;  // pixels
   virtual int height() const = 0;
-  // Frames per second, as the file states them; 0 if it does not.
+  // Frames per second, as the file states them; 0 if it states none.
   virtual double fps() const = 0;
 
   // Replaces `rgb24` by the next frame: rows from the top, each of width * 3 bytes (R, G, B).
@@ -31,10 +31,9 @@ class VideoReader {
 };
 
 // Opens the first video stream of a file that FFmpeg's libraries know. Frames of the server's
-// lossless files are exactly those that were written; YUV is converted by the matrix that the file
-// names. DATA_LOSS, naming the path and what the library said, if the file cannot be opened or has
-// no video. Damage within a frame is not looked for, because the checksum of a download has ruled
-// it out.
+// lossless files are exact; YUV is converted by the matrix that the file names. DATA_LOSS, naming
+// the path and the library's message, if the file cannot be opened or has no video. Damage within a
+// frame may go unnoticed; the checksum of a download rules it out.
 absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path);
 
 // The same for the bytes of a file, which errors call "the video". An error of `file.read` is

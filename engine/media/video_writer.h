@@ -22,8 +22,8 @@ struct VideoFormat {
   int height = 0;
   int fps = 0;            // frames per second
   H264Options h264 = {};  // settings of kMp4; other kinds ignore them
-  // The most frames that will be added; 0: unknown. If this number is given, a kMp4 file needs no
-  // second pass that makes room for the index at its front.
+  // Maximum number of frames that will be added; 0: unknown. If this number is given, a kMp4 file
+  // needs no second pass that makes room for the index at its front.
   int frames = 0;
   // If it is not null, it receives the packets of a kMp4 file in fragments as well, for players
   // that show the video while it is made. The last part comes in Finish. The file has the same

@@ -27,12 +27,12 @@ namespace wan {
 // are added as slices of time in which they are constant. No clock is read.
 class GpuIntegrals {
  public:
-  // A slice with figures from the driver's counters, or from GPM. Figures that are absent are
-  // skipped.
+  // A slice of time with figures from the driver's counters, or from GPM. Figures that are absent
+  // are skipped.
   struct Slice {
     int64_t from_nanos = 0;
     int64_t to_nanos = 0;
-    GpuCounters counters;  // as they were read at the end of the slice
+    GpuCounters counters;  // the readings at the end of the slice
     std::optional<int> processes;
   };
   struct EnergySlice {

@@ -55,7 +55,7 @@ struct MachineMonitor::State {
   absl::Mutex mutex;
   std::set<Probe*> open ABSL_GUARDED_BY(mutex);
   std::optional<Readings> newest ABSL_GUARDED_BY(mutex);
-  // The readings of the last second, oldest first. There is always at least one.
+  // The readings of the last second, oldest first. The list always has at least one reading.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
   // Held while timelines are updated, so that none is destroyed meanwhile.

@@ -20,10 +20,10 @@ namespace wan {
 
 // Figures of LibTorch's allocator for a GPU, in bytes.
 struct AllocatorBytes {
-  uint64_t now = 0;            // bytes that are handed out now
-  uint64_t peak = 0;           // most bytes that were handed out since the last reset
-  uint64_t reserved_peak = 0;  // most bytes that were taken from the driver since the last reset
-  uint64_t weights_peak = 0;   // most bytes of weights at any time since the last reset
+  uint64_t now = 0;            // bytes that are allocated now
+  uint64_t peak = 0;           // maximum of allocated bytes since the last reset
+  uint64_t reserved_peak = 0;  // maximum of bytes taken from the driver since the last reset
+  uint64_t weights_peak = 0;   // maximum of bytes of weights since the last reset
 };
 
 // Reads the allocator of a GPU. The interface does not use LibTorch, so that tests can replace it.
@@ -58,7 +58,7 @@ class MachineMonitor final : public DeviceMonitor {
   // Takes one sample. The thread calls it; tests may call it instead.
   void Tick();
 
-  // Returns what the driver says about the GPU; nullopt without NVML.
+  // Returns the driver's description of the GPU; nullopt without NVML.
   std::optional<GpuFacts> Gpu() const;
 
   std::unique_ptr<ResourceProbe> StartProbe() override;

@@ -20,7 +20,8 @@ struct GpuCounters {
   std::optional<double> temperature_celsius;
   std::optional<double> sm_clock_mhz;
   std::optional<double> memory_clock_mhz;
-  // Why clocks are reduced (see ThrottleReasonNames); empty: they are not.
+  // The reasons for which clocks are reduced (see ThrottleReasonNames); empty: clocks are not
+  // reduced.
   std::optional<std::vector<std::string>> throttle_reasons;
 };
 

@@ -105,8 +105,7 @@ std::optional<SystemMemory> ParseSystemMemory(const std::string& proc_meminfo) {
 
 std::optional<SystemMemory> ParseGroupMemory(const std::string& limit, const std::string& usage,
                                              const std::string& memory_stat) {
-  // If there is no limit, version 2 says "max", and version 1 says a number that is larger than any
-  // memory.
+  // Without a limit, version 2 says "max", and version 1 a number that is larger than any memory.
   const std::optional<uint64_t> total = Number(limit);
   const std::optional<uint64_t> charged = Number(usage);
   if (!total || !charged) return std::nullopt;

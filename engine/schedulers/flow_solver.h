@@ -35,8 +35,8 @@ class FlowSolver {
   // seed is 0.
   void set_noise_seed(int64_t seed) { noise_seed_ = seed; }
 
-  // Returns the sample at schedule().sigmas[0] that a run from this noise starts with. It is the
-  // noise itself but for "lcm", which scales it by the level, as the models' authors do.
+  // Returns the sample at schedule().sigmas[0] that a run from this noise starts with. The first
+  // sample is the noise itself; only "lcm" scales it by the first level, as the models' authors do.
   virtual at::Tensor Start(const at::Tensor& noise) const { return noise; }
 
   // Takes the sample at schedule().sigmas[step], and returns the sample at sigmas[step + 1].

@@ -12,10 +12,10 @@ namespace {
 
 constexpr double kUnknownPenalty = 10;
 
-// The best segmentation up to a given byte: its score, and its last piece.
+// The best segmentation of the text up to a byte: its score, and its last piece.
 struct BestPath {
   double score = 0;
-  int64_t start = -1;  // -1: none was found yet
+  int64_t start = -1;  // -1: no segmentation was found yet
   int64_t id = 0;
 };
 

@@ -1,4 +1,4 @@
-// What the transformer costs, computed from its dimensions alone: groups of weights, memory during
+// Computes what the transformer costs from its dimensions alone: groups of weights, memory during
 // computation, floating-point operations. All functions are pure and need no LibTorch. The
 // functions mirror transformer_weights.cc and transformer.cc of engine/models/wan tensor by tensor,
 // so change both together; tests/engine/costs/wan/transformer_cost_test.cc compares them with what
@@ -62,7 +62,7 @@ uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, i
 // The floating-point operations of one block for `batch` videos of `tokens` tokens.
 struct BlockFlops {
   double self_attention = 0;
-  double rest = 0;  // of the cross-attention and the feed-forward layers
+  double rest = 0;  // operations of the cross-attention and the feed-forward layers
 };
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
@@ -95,10 +95,10 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
 std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& config, int64_t tokens,
                                                     int64_t batch, int64_t element_bytes);
 
-// How many floating-point operations of a self-attention may run as one kernel, which cannot be
-// stopped. Up to `whole` operations the attention is one kernel; beyond that its queries are
-// divided into parts of about `part` operations. The defaults are for GPUs: 0.3 s on an H200, which
-// is the attention over 100,000 tokens of an A14B model.
+// Maximum number of floating-point operations of a self-attention that run as one kernel, which
+// cannot be stopped. Up to `whole` operations the attention is one kernel; beyond that its queries
+// are divided into parts of about `part` operations. The defaults are for GPUs: 0.3 s on an H200,
+// which is the attention over 100,000 tokens of an A14B model.
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;

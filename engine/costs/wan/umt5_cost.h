@@ -1,4 +1,4 @@
-// What the text encoder costs, computed from its dimensions alone: groups of weights, memory during
+// Computes what the text encoder costs from its dimensions alone: groups of weights, memory during
 // computation, floating-point operations. All functions are pure and need no LibTorch. The
 // functions mirror engine/models/wan/umt5.cc tensor by tensor, so change both together;
 // tests/engine/costs/wan/umt5_cost_test.cc compares them with what the code allocates. All sizes
@@ -20,8 +20,8 @@ WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config, bool eight
 // result.
 uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes);
 
-// Returns an upper bound of what it needs besides if matrices are kept in 8 bits: the largest one,
-// restored for its product.
+// Returns an upper bound of the additional memory if matrices are kept in 8 bits: the largest
+// matrix, restored for its product.
 uint64_t RestoredMatrixBytes(const TextEncoderConfig& config, int64_t element_bytes);
 
 // Returns the floating-point operations of TextEncoder::Encode for `tokens` tokens.

@@ -16,7 +16,8 @@ constexpr int64_t kFp32 = 4;
 constexpr size_t kEncoder = 1;  // indexes of the weight groups
 constexpr size_t kDecoder = 2;
 constexpr size_t kTinyDecoder = 3;
-constexpr int64_t kHistory = 2;  // how many earlier frames a convolution over three frames reads
+constexpr int64_t kHistory = 2;  // number of earlier frames that a convolution over three frames
+                                 // reads
 // Has the same value as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be
 // included here.
 constexpr int64_t kFusedChannelBytes = 64;

@@ -1,5 +1,5 @@
-// What the autoencoders cost, computed from their dimensions alone: groups of weights, memory
-// during computation, floating-point operations. All functions are pure and need no LibTorch. The
+// Computes what the autoencoders cost from their dimensions alone: groups of weights, memory during
+// computation, floating-point operations. All functions are pure and need no LibTorch. The
 // functions mirror vae_layers.cc, vae_decoder.cc and vae_encoder.cc of engine/models/wan tensor by
 // tensor, so change both together; tests/engine/costs/wan/vae_cost_test.cc compares them with what
 // the code allocates. All sizes are in bytes; `element_bytes` is the size of one element of the
@@ -30,8 +30,8 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size, int64_t 
 // The arithmetic of one encoding or decoding.
 struct VaeArithmetic {
   VaePrecision precision = VaePrecision::kFp32;
-  // Whether it runs on a GPU that has the kernels of engine/ops/fused_convolution.h, which need
-  // fewer copies of activations.
+  // Whether the pass runs on a GPU that has the kernels of engine/ops/fused_convolution.h, which
+  // need fewer copies of activations.
   bool fused = false;
   // The network that decodes. Must be kFull if the autoencoder has no tiny decoder.
   Decoder decoder = Decoder::kFull;

@@ -16,15 +16,15 @@
 namespace wan::server {
 
 struct AddressLimits {
-  // Most unanswered calls of all connections together; each call costs gRPC 11 KiB of memory or
-  // more. One address may have no more unanswered calls than are left for the other addresses, so
-  // at most half of all.
+  // Maximum number of unanswered calls of all connections together; each call costs gRPC 11 KiB of
+  // memory or more. One address may have no more unanswered calls than are left for the other
+  // addresses, so at most half of all.
   int unanswered = 32'768;
-  // Most calls of one address that end before they are answered, because they are reset or their
-  // connection is lost. `most` is large enough for all streams of a server (docs/operate/limits.md)
-  // to end at once; on two cores gRPC can clean up several times `per_second`. An address that
-  // exceeds the limit is in debt; its next connection waits until the debt is paid, at most 4
-  // seconds.
+  // Maximum number of calls of one address that end before they are answered, because they are
+  // reset or their connection is lost. `most` is large enough for all streams of a server
+  // (docs/operate/limits.md) to end at once; on two cores gRPC can clean up several times
+  // `per_second`. An address that exceeds the limit is in debt; its next connection waits until the
+  // debt is paid, at most 4 seconds.
   TokenBucket::Options resets{.most = 16'384, .per_second = 2'000, .debt = 8'000};
 };
 

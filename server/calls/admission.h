@@ -17,15 +17,16 @@ namespace wan::server {
 
 // Limits of each kind; the callers share them by the rule of class Budget.
 struct PlaceLimits {
-  // Most open streams of all kinds: watches, downloads and calls of Generate.
+  // Maximum number of open streams of all kinds: watches, downloads and calls of Generate.
   int64_t streams = 16'384;
-  // Most open downloads.
+  // Maximum number of open downloads.
   int64_t downloads = 256;
-  // Most requests that the server works on or has not answered completely.
+  // Maximum number of requests that the server works on or has not answered completely.
   int64_t requests = 8'192;
-  // Most bytes of requests that are arriving or being worked on; small requests do not count.
+  // Maximum number of bytes of requests that are arriving or being worked on; small requests do not
+  // count.
   int64_t request_bytes = int64_t{256} << 20;
-  // Most bytes of answers that are not sent yet; small answers do not count.
+  // Maximum number of bytes of answers that are not sent yet; small answers do not count.
   int64_t answer_bytes = int64_t{128} << 20;
 };
 
@@ -42,7 +43,7 @@ struct AdmissionLimits {
   // that cancels and watches get through beside large ones.
   int64_t small_request_bytes = int64_t{64} << 10;
   int64_t small_answer_bytes = int64_t{16} << 10;
-  // Most open downloads over one connection, of either protocol.
+  // Maximum number of open downloads over one connection, of either protocol.
   int downloads_per_connection = 64;
 };
 
@@ -50,7 +51,7 @@ struct AdmissionLimits {
 enum class Effect { kReads, kChanges };
 
 struct AdmissionStats {
-  // What all leases hold now, without those of public calls.
+  // The sum of all leases' contents, without those of public calls.
   int64_t request_bytes = 0;
   int64_t answer_bytes = 0;
   int64_t requests = 0;
@@ -145,7 +146,7 @@ class Admission {
   size_t PartiesNow() const;
 
  private:
-  // What a lease should hold.
+  // The content that a lease should get.
   struct Wish {
     Places places{};
     int64_t bytes = 0;

@@ -21,8 +21,8 @@ SslConnection AcceptTls(SSL_CTX* context, int socket) {
   // SSL_MODE_RELEASE_BUFFERS: an idle connection holds no buffers.
   SSL_set_mode(tls.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER |
                               SSL_MODE_RELEASE_BUFFERS);
-  // With it SSL_read returns only after a record with data, so a caller who sends others without
-  // end, for example changes of keys, would keep the thread.
+  // Without this option SSL_read returns only after a record with data, so a caller who sends other
+  // records endlessly, for example changes of keys, would keep the thread.
   SSL_clear_mode(tls.get(), SSL_MODE_AUTO_RETRY);
   return tls;
 }

@@ -22,7 +22,8 @@ namespace {
 // After a refusal the acceptor looks for room at this interval.
 constexpr int kLookAgainMillis = 200;
 constexpr uint64_t kNoSocket = 0;
-// Most connections that one listener accepts before the acceptor looks whether it should stop.
+// Maximum number of connections that one listener accepts before the acceptor looks whether it
+// should stop.
 constexpr int kAcceptedInTurn = 64;
 // A sweep looks at every open connection, so at a limit not every refusal makes one: a refusal
 // costs at most so many looks.

@@ -26,7 +26,8 @@
 namespace wan::server {
 
 struct ConnectionLimits {
-  // Most open connections, in total and from one address (as NetworkOf counts addresses).
+  // Maximum number of open connections, in total and from one address (as NetworkOf counts
+  // addresses).
   int total = 1;
   int per_address = 1;
   // How long sent data may stay unacknowledged before the connection is closed (TCP_USER_TIMEOUT).

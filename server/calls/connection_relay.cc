@@ -110,8 +110,8 @@ std::array<int, 2> MakeLocalSockets(const std::string& name) {
   return {-1, -1};
 }
 
-// Returns whether the TLS handshake negotiated HTTP/2. For plain text returns true, because
-// Http2Guard checks the first bytes there.
+// Returns whether the TLS handshake negotiated HTTP/2. Returns true for plain text, where
+// Http2Guard checks the first bytes instead.
 bool SpeaksHttp2(const SSL* connection) {
   if (connection == nullptr) return true;
   const unsigned char* protocol = nullptr;

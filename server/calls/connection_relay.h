@@ -24,8 +24,8 @@ struct RelayOptions {
   Clock& clock;
   TlsFiles* tls = nullptr;  // null: the callers speak plain text
   CallerDirectory& callers;
-  // Most time for the TLS handshake. The time runs from the moment when the connection is accepted,
-  // or when the debt of its address is paid (AddressBudgets::DebtOf).
+  // Maximum time for the TLS handshake. The time runs from the moment when the connection is
+  // accepted, or when the debt of its address is paid (AddressBudgets::DebtOf).
   std::chrono::milliseconds handshake{10'000};
   Http2Limits connection{};
   AddressLimits address{};

@@ -16,15 +16,16 @@ namespace wan::server {
 // Use it on one thread.
 class HandshakePace {
  public:
-  // The handshakes of an address that begin at once, and each second; `debt` may wait.
+  // The number of handshakes of an address that begin at once, and the number that begin each
+  // second; `debt` handshakes may wait.
   static constexpr TokenBucket::Options kOfAddress{.most = 100, .per_second = 200, .debt = 2'000};
 
   explicit HandshakePace(const Clock& clock, const TokenBucket::Options& of_address = kOfAddress)
       : clock_(clock), of_address_(of_address) {}
 
   // Counts a new connection and returns how long its handshake must wait, which is zero unless its
-  // address makes many. Nullopt: too many wait already, so close it. `address` is the result of
-  // NetworkOf.
+  // address makes many. Nullopt: too many connections wait already, so close this one. `address` is
+  // the result of NetworkOf.
   std::optional<absl::Duration> Take(const std::string& address);
 
  private:

@@ -21,22 +21,22 @@
 namespace wan::server {
 
 struct Http2Limits {
-  // Most open streams of the connection, which gRPC's SETTINGS announce; the limit holds even
-  // before the caller acknowledges them. A stream is open until both sides have ended it or one has
-  // reset it. The guard sees the end of each stream before the caller does, so an honest caller
-  // never exceeds the limit.
+  // Maximum number of open streams of the connection, which gRPC's SETTINGS announce; the limit
+  // holds even before the caller acknowledges them. A stream is open until both sides have ended it
+  // or one has reset it. The guard sees the end of each stream before the caller does, so an honest
+  // caller never exceeds the limit.
   int open_streams = 1'000;
-  // Most bytes of one encoded header block, padding included. A connection that exceeds it is
-  // closed. The limit is higher than gRPC's of 8 KiB for the decoded block, so that an honest
-  // caller gets gRPC's error for the call instead.
+  // Maximum number of bytes of one encoded header block, padding included. A connection that
+  // exceeds it is closed. The limit is higher than gRPC's of 8 KiB for the decoded block, so that
+  // an honest caller gets gRPC's error for the call instead.
   int header_block_bytes = 16 << 10;
-  // Most CONTINUATION frames of one header block; nghttp2 has the same limit. A header block of 16
-  // KiB fits into the HEADERS frame alone.
+  // Maximum number of CONTINUATION frames of one header block; nghttp2 has the same limit. A header
+  // block of 16 KiB fits into the HEADERS frame alone.
   int continuations = 8;
-  // Most calls that are reset before they are answered: `most` at once, then `per_second`. `most`
-  // is twice open_streams, so that a caller can cancel all its calls twice. (nghttp2 allows 1,000
-  // and 33 a second; Envoy allows 500 early resets per connection.) Resets by the server count as
-  // well, because a caller can provoke them by breaking a rule on a stream.
+  // Maximum number of calls that are reset before they are answered: `most` at once, then
+  // `per_second`. `most` is twice open_streams, so that a caller can cancel all its calls twice.
+  // (nghttp2 allows 1,000 and 33 a second; Envoy allows 500 early resets per connection.) Resets by
+  // the server count as well, because a caller can provoke them by breaking a rule on a stream.
   TokenBucket::Options resets{.most = 2'000, .per_second = 100};
 };
 

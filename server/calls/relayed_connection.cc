@@ -12,9 +12,9 @@ namespace {
 using boost::system::error_code;
 using Outcome = CallerChannel::Outcome;
 
-// Most reads of one direction in a row; then the thread serves other connections.
+// Maximum number of reads of one direction in a row; then the thread serves other connections.
 constexpr int kReadsInTurn = 4;
-// Most time for sending gRPC's last bytes or a refusal to the caller.
+// Maximum time for sending gRPC's last bytes or a refusal to the caller.
 constexpr std::chrono::milliseconds kLastBytes{10'000};
 constexpr std::chrono::milliseconds kLastBytesOfRefused{1'000};
 // Closing a socket with unread bytes resets the connection, and the last bytes sent may be lost. So

@@ -17,7 +17,7 @@ class StallWatch {
     // Clock and timer must outlive the watch.
     Clock& clock;
     WakeTimer& timer;
-    // Most time that one write may take.
+    // Maximum time that one write may take.
     absl::Duration longest;
   };
   // The watch calls `stalled` on the timer's thread, once or twice, when a write has taken too

@@ -1,4 +1,5 @@
-// What the TLS connections of a port share: OpenSSL contexts, and the pace of their handshakes.
+// The state that the TLS connections of a port share: OpenSSL contexts, and the pace of their
+// handshakes.
 #pragma once
 
 #include <boost/asio/ssl/context.hpp>

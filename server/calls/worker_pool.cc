@@ -40,7 +40,8 @@ WorkLimits WorkLimits::Standard() {
 class WorkerPool::Line {
  public:
   Line(const WorkerPool& pool, const ClassLimits& limits) : pool_(pool), limits_(limits) {
-    // One more, for a task that waits for the disk; the store lets only one wait at a time.
+    // The additional thread is for a task that waits for the disk; the store lets only one task
+    // wait at a time.
     const int threads = limits.threads + 1;
     threads_.reserve(static_cast<size_t>(threads));
     for (int i = 0; i < threads; ++i) threads_.emplace_back([this] { Loop(); });
@@ -84,7 +85,7 @@ class WorkerPool::Line {
     bool in_line = false;  // whether the party is in turns_
   };
 
-  // Gives a task's place to another one while the task waits for the disk.
+  // Gives a task's place to another task while the first one waits for the disk.
   class Wait final : public DiskWait {
    public:
     explicit Wait(Line& line) : line_(line) {}
@@ -165,7 +166,8 @@ class WorkerPool::Line {
   const WorkerPool& pool_;
   const ClassLimits limits_;
   absl::Mutex mutex_;
-  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // tasks, without those that wait for the disk
+  int running_ ABSL_GUARDED_BY(mutex_) = 0;  // number of tasks, without those that wait for the
+                                             // disk
   std::unordered_map<std::string, Party> parties_ ABSL_GUARDED_BY(mutex_);
   // The parties that may run a task now, each at most once.
   std::deque<std::string> turns_ ABSL_GUARDED_BY(mutex_);

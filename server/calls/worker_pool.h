@@ -15,11 +15,11 @@
 
 namespace wan::server {
 
-// Most tasks of a class that run at a time; each has its own thread.
+// Maximum number of tasks of a class that run at a time; each has its own thread.
 struct ClassLimits {
   int threads = 1;
-  // Most tasks of one party (Call::party) that run at a time, so that no party can take every
-  // thread.
+  // Maximum number of tasks of one party (Call::party) that run at a time, so that no party can
+  // take every thread.
   int per_party = 1;
 };
 

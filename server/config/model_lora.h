@@ -39,8 +39,8 @@ struct LoraScheduleSetting {
 absl::StatusOr<LoraScheduleSetting> ParseLoraScheduleSetting(std::string_view text);
 std::string ToString(const LoraScheduleSetting& setting);
 
-// A folder of LoRAs: "MODEL=DIR", or "DIR" for every model. A text before the first '=' that is no
-// name belongs to the folder.
+// A folder of LoRAs: "MODEL=DIR", or "DIR" for every model. If the text before the first '=' is not
+// a valid name, it belongs to the folder's path.
 struct LoraFolderSetting {
   std::string model;  // empty: every model
   std::string path;

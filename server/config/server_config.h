@@ -92,7 +92,7 @@ struct ServerConfig {
   std::string data_dir;
   // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;
-  // Says which ended jobs and files are removed; by default none are.
+  // The policy for removing ended jobs and their files; by default nothing is removed.
   RetentionPolicy retention;
   // The models to load when the server starts, in this order. If the list is empty, the server
   // loads the demo model (default_models.h).
@@ -101,8 +101,8 @@ struct ServerConfig {
   std::vector<ModelLora> loras;
   // Folders whose LoRAs every load of a model registers: "DIR", or "MODEL=DIR".
   std::vector<std::string> lora_dirs;
-  // The schedules of LoRAs. Complete copies them into `models`; those of other names belong to
-  // LoRAs in folders.
+  // The schedules of LoRAs. Complete copies them into `models`, except schedules of unknown names,
+  // which belong to LoRAs in folders.
   std::vector<LoraScheduleSetting> lora_schedules;
   // The devices of each group, "cpu", "cuda:0" or "cuda:0,1". If the list is empty, Complete sets
   // it to the devices of `groups`, or to the CPU.
@@ -112,16 +112,17 @@ struct ServerConfig {
   // How the engines of all groups compute. If `dtype` is unset, Complete sets the one that suits
   // the devices; if the precision of the autoencoder is unset, the one that suits the dtype.
   EngineOptions engine;
-  // Most open connections of the gRPC port; 0: a quarter of the process's limit of file
-  // descriptors.
+  // Maximum number of open connections of the gRPC port; 0: a quarter of the process's limit of
+  // file descriptors.
   int max_connections = 0;
-  // Most open gRPC connections from one address; never more than half of all connections.
+  // Maximum number of open gRPC connections from one address; never more than half of all
+  // connections.
   int max_connections_per_address = 4096;
   // A stream that has sent nothing for this many seconds gets a heartbeat; 0: never.
   double heartbeat_interval = 15;
   // A job of Generate with a request_id continues without its caller for this many seconds.
   double caller_grace = 30;
-  // Most jobs that may wait in the queue at a time.
+  // Maximum number of jobs that may wait in the queue at a time.
   int queue_capacity = 100;
   // A job ends as FAILED after this many attempts were lost with the process or the device.
   int max_attempts = 3;
@@ -136,7 +137,7 @@ struct ServerConfig {
   // Video sizes of these runs; empty: one small video.
   std::vector<VideoShape> warm_up_shapes;
   StopMode shutdown_mode = StopMode::kAuto;
-  // Most seconds for which a stop with kAuto or kFinish lets running jobs continue.
+  // Maximum number of seconds for which a stop with kAuto or kFinish lets running jobs continue.
   double shutdown_grace_seconds = 25;
   // A server that has lost its last device still answers for this many seconds; then it exits with
   // 75.

@@ -67,7 +67,7 @@ Setting TextSetting(std::string_view key, std::string_view placeholder, std::str
 
 Setting AddressSetting(std::string_view key, std::string_view help, Field<HostPort> member);
 
-// The value is an address; an empty text means that there is none.
+// The value is an address; an empty text means that the address is not set.
 Setting OptionalAddressSetting(std::string_view key, std::string_view help,
                                Field<std::optional<HostPort>> member);
 

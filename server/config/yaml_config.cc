@@ -188,7 +188,7 @@ class Reader {
   }
 
   // Converts the mapping of a model's parts to the text that stands for its path; nullopt if the
-  // setting has no such entries, or if the entry is none.
+  // setting does not take such a mapping, or if this entry is not a mapping.
   static std::optional<std::string> PartsOf(const Setting& setting, const YAML::Node& node) {
     if (setting.key != "models" || !node.IsMap() || node.size() == 0) return std::nullopt;
     Values parts;

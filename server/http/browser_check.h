@@ -30,8 +30,8 @@ struct BrowserRules {
 // elsewhere loads only to show it (`Sec-Fetch-Site`), except `/`.
 //
 // On an address that other machines reach, a GET without `Origin` is not refused, whatever its
-// `Host` is, because programs use the server's name. So a page under a stranger's name that points
-// to the server can read the answer.
+// `Host` is, because programs use the server's name. The price: a page whose host name, under a
+// stranger's control, points to the server can read the answer of such a GET.
 absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules);
 
 }  // namespace wan::server

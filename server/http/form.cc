@@ -18,7 +18,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t kMaxBoundary = 70;  // most characters of a boundary by RFC 2046
+constexpr size_t kMaxBoundary = 70;  // maximum number of characters of a boundary by RFC 2046
 
 absl::string_view View(std::string_view text) { return {text.data(), text.size()}; }
 

@@ -11,13 +11,14 @@
 
 namespace wan::server {
 
-// Most values that a body may have, nested ones included.
+// Maximum number of values that a body may have, nested ones included.
 inline constexpr int kMaxFormValues = 1'000;
-// Most bytes that a message shows of a name that the caller sent.
+// Maximum number of bytes that a message shows of a name that the caller sent.
 inline constexpr size_t kMaxShownName = 100;
-// Most bytes of a text in a multipart body, for example a prompt; data URLs may be longer.
+// Maximum number of bytes of a text in a multipart body, for example a prompt; data URLs may be
+// longer.
 inline constexpr size_t kMaxPartTextBytes = size_t{64} << 10;
-// Most bytes of the header of one part of a multipart body.
+// Maximum number of bytes of the header of one part of a multipart body.
 inline constexpr size_t kMaxPartHeaderBytes = size_t{4} << 10;
 
 // The fields of a body. Texts are UTF-8.

@@ -96,13 +96,14 @@ struct HttpCallbacks {
 };
 
 struct HttpLimits {
-  // Most time for a header to arrive, counted from the connection's start or the previous answer.
+  // Maximum time for a header to arrive, counted from the connection's start or the previous
+  // answer.
   std::chrono::milliseconds header_time{30'000};
-  // Most bytes of the fields of a header; the request line may have as many.
+  // Maximum number of bytes of the fields of a header; the request line may have as many.
   size_t header_bytes = 16 << 10;
-  // Most time from the end of the header to the end of the body.
+  // Maximum time from the end of the header to the end of the body.
   std::chrono::milliseconds body_time{120'000};
-  // Most time for sending an answer, or one piece of its body.
+  // Maximum time for sending an answer, or one piece of its body.
   std::chrono::milliseconds write_time{60'000};
   // How long the server reads and drops the caller's further bytes after a refusal, so that the
   // refusal arrives.

@@ -30,7 +30,7 @@ namespace {
 
 using nlohmann::json;
 
-// Most bytes of a request's body if the request needs none.
+// Maximum number of bytes of a request's body if the request needs none.
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
 // While fewer bytes of a body than these have arrived, it takes nothing of the budgets; the limit
 // of connections bounds the sum.
@@ -183,7 +183,7 @@ std::optional<HttpAnswer> VideoApi::Arrived(VideoExchange& exchange, uint64_t by
 
 HttpAnswer VideoApi::Counted(VideoExchange& exchange, HttpAnswer answer) {
   Admission::Lease request = std::move(exchange.place);
-  if (answer.next_piece) return answer;  // a download has its own place
+  if (answer.next_piece) return answer;  // a download takes a place of another kind
   absl::StatusOr<Admission::Lease> place =
       admission_.Answer(std::move(request), static_cast<int64_t>(answer.body.size()));
   if (!place.ok()) return ErrorAnswer(place.status());

@@ -31,7 +31,7 @@ struct VideoExchange;
 
 class VideoListing;
 
-// Most bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
+// Maximum number of bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
 // Most bytes of thumbnails and sprite sheets that are kept.
@@ -76,8 +76,8 @@ class VideoApi {
   // Enters a request, and makes sure that its answer is reported.
   HttpEntry Watch(const HttpHead& head);
   HttpEntry Enter(const HttpHead& head, const RouteMatch& match);
-  // Counts the bytes of a body that have arrived, and counts the request when it is whole. Returns
-  // an answer if a limit is exceeded; otherwise nothing.
+  // Counts the body's bytes as they arrive, and counts the request when it is whole. Returns an
+  // answer if a limit is exceeded; otherwise nothing.
   std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);
   // Counts the bytes of an answer that is to be sent. Returns the answer, or another one that
   // refuses to send it.

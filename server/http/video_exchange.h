@@ -22,7 +22,7 @@ struct VideoExchange {
   std::string id;   // the part {id} of the path; empty if the path has none
   std::string job;  // the video's job, "jobs/ID"
   std::shared_ptr<Call> call;
-  uint64_t most_bytes = 0;  // most bytes that the body may have
+  uint64_t most_bytes = 0;  // maximum number of bytes that the body may have
   Admission::Lease place;   // the lease of the bytes that have arrived, then that of the request
   HttpCallerGone gone;      // set when the work begins
 

@@ -53,7 +53,8 @@ std::string SecondsOf(const wan::v1::GenerationRequest& request) {
   return absl::StrCat(static_cast<double>(request.num_frames() - 1) / request.fps());
 }
 
-// Returns what the server found in the image and did with it; null if the job has no image.
+// Describes the image as the server found it and the changes that the server made; null if the job
+// has no image.
 json InputReferenceOf(const wan::v1::Job& job) {
   if (!job.has_input_image()) return nullptr;
   const wan::v1::InputImage& image = job.input_image();

@@ -39,7 +39,7 @@ class AttemptTelemetry {
   // Returns the sinks for the attempt's Recorder: the attempt's own, and those that the service
   // adds.
   std::vector<TelemetrySink*> Views();
-  // Writes what surrounds the attempt to the report: the server, the device and the model's load.
+  // Adds the facts around the attempt to the report: the server, the device and the model's load.
   void DescribeSurroundings();
 
   const RunnerParts& parts_;

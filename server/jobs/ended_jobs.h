@@ -112,7 +112,7 @@ class EndedJobs {
 
   const Parts parts_;
   absl::Mutex left_mutex_;
-  // Jobs for RemoveLeftFiles, because some of their files may have to be removed.
+  // Jobs whose files RemoveLeftFiles has to check, because some of them may have to be removed.
   std::set<std::string> left_ ABSL_GUARDED_BY(left_mutex_);
 };
 

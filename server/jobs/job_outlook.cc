@@ -15,7 +15,7 @@ constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 // a job in a queue of N gets about log N events instead of N.
 constexpr int kNearPosition = 4;
 
-// Most entries of the queue that are visited without releasing the lock.
+// Maximum number of entries of the queue that are visited without releasing the lock.
 constexpr int kEntriesAtOnce = 64;
 
 bool WorthAnnouncing(int before, int now) {
@@ -27,7 +27,7 @@ std::optional<absl::Duration> SecondsOf(const std::optional<double>& seconds) {
   return seconds.has_value() ? std::optional(absl::Seconds(*seconds)) : std::nullopt;
 }
 
-// The time that the running attempt and earlier ones have worked on the job.
+// The time for which all attempts, including the running one, have worked on the job.
 absl::Duration WorkedOn(const LiveJob& live, Clock& steady) {
   return steady.Now() - live.began + live.head_start;
 }

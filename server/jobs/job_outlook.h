@@ -91,7 +91,7 @@ class JobOutlook {
   std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Call it with the first progress of an attempt, which tells how many steps earlier attempts have
-  // done.
+  // computed.
   void NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
                      const wan::v1::StepProgress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);

@@ -12,10 +12,10 @@ namespace {
 constexpr char kRestarted[] = "server restarted while the job was running";
 constexpr char kCallerLostInRestart[] = "caller went away (server restarted)";
 
-// Most jobs that are taken over before the lock is released for a moment.
+// Maximum number of jobs that are taken over before the lock is released for a moment.
 constexpr size_t kJobsAtOnce = 64;
 
-// Most stored events that are read at once.
+// Maximum number of stored events that are read at once.
 constexpr int kPageEvents = 256;
 
 // Rebuilds the trace of the job's latest attempt from the stored events that can be read.

@@ -49,7 +49,7 @@ struct JobServiceOptions {
   // The folder of jobs.db, artifacts/, savepoints/ and staging/; created if missing. Only one
   // server at a time can use the folder.
   std::filesystem::path data_dir;
-  // Most jobs that wait in the queue.
+  // Maximum number of jobs that wait in the queue.
   int queue_capacity = 100;
   // A job ends as FAILED after this many attempts were lost with the process or the device.
   int max_attempts = 3;

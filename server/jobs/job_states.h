@@ -33,7 +33,7 @@
 
 namespace wan::server {
 
-// What the runner of an attempt must know.
+// The facts that the runner of an attempt needs.
 struct Attempt {
   wan::v1::Job job;
   absl::Time queued_since;

@@ -65,7 +65,7 @@ struct LiveJob {
 
 // What a device group runs now, and what it ran before.
 struct GroupWork {
-  std::string running;       // the job that the group runs; empty: none
+  std::string running;       // the job that the group runs; empty: no job
   std::string latest_model;  // the model of the group's latest attempt; empty before the first
 };
 

@@ -28,12 +28,12 @@ std::string NameFrom(std::string text) {
   return text.substr(0, kMaxNameLength);
 }
 
-// A file's name without the word that says for which expert it is.
+// A file's name without the word that names its expert.
 struct ExpertFile {
   std::string name;
   ExpertRole expert = ExpertRole::kOnly;
   bool is_explicit = false;  // "@high"
-  bool is_certain = false;   // that or "high_noise"; "high" alone may mean something else
+  bool is_certain = false;   // that or "high_noise"; "high" alone may mean another thing
 };
 
 bool IsSeparator(char c) { return c == '_' || c == '-' || c == '.' || c == ' ' || c == '@'; }
@@ -74,7 +74,8 @@ std::optional<ExpertFile> WithoutExpert(const std::string& stem) {
   return std::nullopt;
 }
 
-// The paths of a folder's safetensors files, by their names without the ending, and of its folders.
+// The paths of a folder's safetensors files, by their names without the ending, and of its
+// subfolders.
 struct Listing {
   std::map<std::string, std::string> files;
   std::map<std::string, std::string> folders;
@@ -99,8 +100,8 @@ absl::StatusOr<Listing> List(const std::string& folder) {
                                                     "; must be a folder that the server may read"));
 }
 
-// Adds a folder's files. If `parent` is not empty, they lie in a folder of this name: then only a
-// single file or a pair is a LoRA, which has the folder's name.
+// Adds a folder's files. If `parent` is not empty, the paths lie in a folder of this name: then
+// only a single file or a pair is a LoRA, and it has the folder's name.
 void AddFiles(const std::map<std::string, std::string>& files, const std::string& parent,
               std::vector<LoraSource>& sources) {
   std::map<std::string, std::set<ExpertRole>> experts;
@@ -135,7 +136,7 @@ absl::Status AddFolder(const std::string& folder, std::vector<LoraSource>& sourc
       sources.push_back(std::move(source));
       continue;
     }
-    // A folder that cannot be read may be anything; it is not a LoRA.
+    // A folder that cannot be read may have any content, so it is not a LoRA.
     if (const absl::StatusOr<Listing> inner = List(path); inner.ok()) {
       AddFiles(inner->files, NameFrom(name), sources);
     }

@@ -28,13 +28,12 @@ class LoraFolders {
       : folders_(std::move(folders)), schedules_(std::move(schedules)) {}
 
   // Lists the folders of a model. A file NAME.safetensors, or a folder NAME that PEFT wrote, is the
-  // LoRA NAME; NAME@high and NAME@low are its files for the two experts. So are two files whose
-  // names differ in "high" and "low" alone, or in "high_noise" and "low_noise"; a folder with two
-  // such files is the LoRA with the folder's name. Characters that names cannot have become '_'.
-  // Of folders that have one name, the first one's files count; of a pair and a single file with
-  // one name, the pair. The result is sorted by name and has each name and expert once.
-  // FAILED_PRECONDITION if a folder
-  // cannot be read.
+  // LoRA NAME; NAME@high and NAME@low are its files for the two experts. Two files also form a pair
+  // if their names differ only in "high" and "low", or in "high_noise" and "low_noise"; a folder
+  // with two such files is the LoRA with the folder's name. Characters that names cannot have
+  // become '_'. If several folders have a LoRA of one name, the files of the first folder count; if
+  // a pair and a single file have one name, the pair counts. The result is sorted by name and has
+  // each name and expert once. FAILED_PRECONDITION if a folder cannot be read.
   absl::StatusOr<std::vector<LoraSource>> Find(std::string_view model) const;
 
   struct UnusedSchedule {

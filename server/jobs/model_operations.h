@@ -27,7 +27,7 @@
 
 namespace wan::server {
 
-// Most shapes in one WarmupModel call; each shape may take as long as a job.
+// Maximum number of shapes in one WarmupModel call; each shape may take as long as a job.
 inline constexpr size_t kMaxWarmupShapes = 16;
 
 // Thread-safe. Names have the forms that ModelTable accepts. A load, an unload or a warm-up posts a
@@ -117,8 +117,7 @@ class ModelOperations {
   void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
   // Loads the model in one group, on its executor's thread.
   absl::Status RunLoad(const ModelSpec& asked, int group);
-  // Whether the model is loaded and has run a warm-up, as a model has that was only given other
-  // LoRAs.
+  // Whether the model is loaded and warm, like a model that has only got other LoRAs.
   bool IsWarm(const std::string& name, int group) const;
   absl::Status WarmUpLoaded(const std::string& name, int group, const std::stop_token& stop);
   // Records that the load in one group has ended; if it was the last group, calls the waiting

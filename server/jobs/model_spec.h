@@ -8,7 +8,8 @@
 
 namespace wan::server {
 
-// Most LoRAs of one model, where the file of each expert counts; and most bytes of a path.
+// Maximum number of LoRAs of one model, where the file of each expert counts; and maximum number of
+// bytes of a path.
 inline constexpr size_t kMaxLorasOfModel = 64;
 inline constexpr size_t kMaxPathBytes = 4096;
 

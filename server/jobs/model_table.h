@@ -29,9 +29,9 @@
 
 namespace wan::server {
 
-// Most models that the table remembers although they are neither in the settings nor loaded: models
-// that were unloaded, and models whose loading failed, which are kept for their operations. The
-// table forgets the oldest of them.
+// Maximum number of models that the table remembers although they are neither in the settings nor
+// loaded: models that were unloaded, and models whose loading failed, which are kept for their
+// operations. The table forgets the oldest of them.
 inline constexpr size_t kMaxIdleModels = 32;
 
 // Thread-safe, and never waits for an engine's work. A name may be bare ("ti2v-5b") or a resource

@@ -17,7 +17,7 @@
 namespace wan::server {
 namespace {
 
-// Most jobs that are taken from JobOrder at once.
+// Maximum number of jobs that are taken from JobOrder at once.
 constexpr size_t kJobsAtOnce = 64;
 constexpr absl::Duration kKeepEvery = absl::Minutes(1);
 

@@ -11,8 +11,8 @@
 
 namespace wan::server {
 
-// Returns the store's rows for the files of a job's model. The rows have keys instead of digests,
-// because the digests are computed later.
+// Returns the store's rows for the files of a job's model. Maximum number of bytes of such
+// artifacts that the server holds for requests that are not stored yet.
 std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files);
 
 // Returns a job's receipt; `files` are those of its latest attempt. These files are the right ones

@@ -81,7 +81,7 @@ absl::StatusOr<JobInputs> RequestLatents::Read(const wan::v1::GenerationRequest&
                                                const NamedLatents& named, const Lease& lease,
                                                std::vector<FieldViolation>& violations) const {
   JobInputs inputs;
-  // ValidateRequest has already added a violation for an image that is set but empty.
+  // ValidateRequest has already added a violation if the image is set but empty.
   if (!request.image().empty()) inputs.image = std::make_shared<const std::string>(request.image());
   for (size_t i = 0; i < kLatentsInputs.size(); ++i) {
     const auto& [name, member] = kLatentsInputs[i];
@@ -162,7 +162,7 @@ absl::StatusOr<JobInputs::File> RequestLatents::ReadArtifact(
   while (file->size() < bytes) {
     absl::StatusOr<std::string> part = opened->Read(std::min(kBytesAtOnce, bytes - file->size()));
     if (!part.ok()) return part.status();
-    if (part->empty()) break;  // planning refuses a file that was cut
+    if (part->empty()) break;  // planning refuses a truncated file
     file->append(*part);
   }
   return file;

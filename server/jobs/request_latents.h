@@ -1,4 +1,4 @@
-// Collects the files of new requests, of which latents may lie in artifacts of earlier jobs.
+// Collects the files of new requests; latents may lie in artifacts of earlier jobs.
 #pragma once
 
 #include <array>
@@ -23,7 +23,7 @@
 
 namespace wan::server {
 
-// Most bytes of an artifact that a request may name as its latents.
+// Maximum number of bytes of an artifact that a request may name as its latents.
 inline constexpr uint64_t kMostArtifactLatentsBytes = uint64_t{64} << 20;
 // Most bytes of such artifacts that the requests of one call may name; the call holds them, and
 // stores them in one transaction.
@@ -33,7 +33,7 @@ inline constexpr uint64_t kMostCallLatentsBytes = uint64_t{256} << 20;
 // if nobody holds any.
 inline constexpr uint64_t kMostHeldLatentsBytes = 2 * kMostCallLatentsBytes;
 
-// Says whose jobs a caller may read.
+// Decides which jobs a caller may read.
 struct JobReader {
   std::string owner;  // the caller's principal
   bool all = false;   // whether the caller may read the jobs of all principals
@@ -59,7 +59,7 @@ bool NamesJobs(const wan::v1::GenerationRequest& request);
 class RequestLatents {
  public:
   struct Parts {
-    // The functions return what JobService's OwnerOf, Get and OpenArtifact return.
+    // The functions do the same as JobService's OwnerOf, Get and OpenArtifact.
     std::function<absl::StatusOr<std::string>(std::string_view job)> owner_of;
     std::function<absl::StatusOr<wan::v1::Job>(std::string_view job)> find;
     std::function<absl::StatusOr<ArtifactReader>(std::string_view artifact)> open;
@@ -110,8 +110,7 @@ class RequestLatents {
   const std::shared_ptr<Holdings> holdings_ = std::make_shared<Holdings>();
 };
 
-// Sets the latents of a resolved request: where they come from, and their digests instead of their
-// bytes.
+// Sets the latents of a resolved request: their sources, and their digests instead of their bytes.
 void DescribeLatents(const wan::v1::GenerationRequest& asked, const JobInputs& inputs,
                      wan::v1::GenerationRequest& resolved);
 

@@ -1,4 +1,4 @@
-// What a JobRunner needs from the service to run the attempts of a device group.
+// The parts of the service that a JobRunner needs to run the attempts of a device group.
 #pragma once
 
 #include <functional>

@@ -9,7 +9,7 @@
 
 namespace wan::server {
 
-// What the decision must know about a running job.
+// The facts about a running job on which the decision depends.
 struct RunningOutlook {
   std::string job;
   // Median estimate of the time until the job's end; nullopt while unknown.

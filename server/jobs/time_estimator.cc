@@ -63,7 +63,7 @@ std::optional<std::pair<StageKind, StageMethod>> ParseRateName(std::string_view 
   return std::nullopt;
 }
 
-// Whether the plan counts the stage's operations; then its time is estimated from them.
+// Whether the plan counts the stage's operations; if so, its time is estimated from them.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 }  // namespace
@@ -213,7 +213,7 @@ TimeEstimator::Spread TimeEstimator::JobSpread() const {
   }
   if (sorted.size() < kFewestRatios) return Spread();
   std::sort(sorted.begin(), sorted.end());
-  // Of n ratios, the one of this rank is at least as large as the next job's in nine of ten cases.
+  // Of n sorted ratios, returns the rank of the one that nine of ten jobs do not exceed.
   const auto rank = static_cast<size_t>(std::ceil(0.9 * static_cast<double>(sorted.size() + 1)));
   return {sorted[sorted.size() / 2], sorted[std::min(rank, sorted.size()) - 1]};
 }

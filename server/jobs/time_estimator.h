@@ -17,7 +17,7 @@
 
 namespace wan::server {
 
-// The stages of a plan, added up by kind. Holds only what an estimate needs, which takes a
+// The stages of a plan, added up by kind. Holds only the figures for an estimate, which take a
 // hundredth of the memory of the stages themselves. Immutable.
 class PlannedWork {
  public:
@@ -87,8 +87,8 @@ class TimeEstimator {
   };
   using ModelRates = std::map<std::pair<StageKind, StageMethod>, Rates>;
 
-  // Returns the rates of the most exact steps that computed their blocks; the end if there are
-  // none.
+  // Returns the rates of the most exact kind of steps that computed their blocks; the end if no
+  // such step was observed.
   static ModelRates::const_iterator StepOf(const ModelRates& rates);
   // Returns the model's rates; null while no denoising step of the model was observed.
   const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

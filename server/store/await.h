@@ -11,7 +11,7 @@ namespace wan::server {
 
 namespace internal {
 
-// Of a thread that waits anyway.
+// For threads that wait anyway.
 class WaitsAnyway final : public DiskWait {
   void Begin() override {}
   void End() override {}

@@ -4,7 +4,7 @@
 
 namespace wan::server {
 
-// What a thread does around such a wait.
+// The action of a thread around such a wait.
 class DiskWait {
  public:
   virtual ~DiskWait() = default;
@@ -19,7 +19,7 @@ class DiskWait {
   static DiskWait* OfThisThread();
 };
 
-// While this lives, the thread that made it may wait. `wait` must outlive it.
+// While this object lives, the thread that made it may wait. `wait` must outlive it.
 class MayWaitForDisk {
  public:
   explicit MayWaitForDisk(DiskWait& wait);

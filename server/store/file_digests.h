@@ -20,8 +20,8 @@
 
 namespace wan::server {
 
-// Most digests that are remembered; the least recently wanted are forgotten. The largest model has
-// about fifty files.
+// Maximum number of digests that are remembered; the least recently wanted are forgotten. The
+// largest model has about fifty files.
 inline constexpr size_t kMaxFileDigests = 10'000;
 
 // Thread-safe. A thread of the object reads the files with the system's lowest priority for CPU and

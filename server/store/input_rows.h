@@ -11,7 +11,7 @@
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
-// transaction. They throw the exceptions of SQLite. `number` is the job's in the table jobs.
+// transaction. They throw the exceptions of SQLite. `number` is the job's number in the table jobs.
 
 void InsertInputs(SQLite::Database& db, int64_t number, const JobInputs& inputs);
 

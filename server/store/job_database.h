@@ -134,7 +134,7 @@ class JobDatabase {
   std::unique_ptr<const SoleUse> sole_use_;
   FilePlace place_;
   Connection writing_;
-  std::optional<Statements> statements_;  // of writing_, guarded by its mutex
+  std::optional<Statements> statements_;  // guarded by the mutex of writing_
   // It has no database if Source::open_to_read is null.
   Connection reading_;
   Connection scanning_;
@@ -142,8 +142,8 @@ class JobDatabase {
   // If a sync failed and writes may not be durable since, its error; otherwise OK.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
-  // Whether a caller's thread writes and syncs. One at a time, so that of all pools only one thread
-  // waits for the disk.
+  // Whether a caller's thread writes and syncs. Only one caller's thread at a time may write and
+  // sync, so that of all pools only one thread waits for the disk.
   std::atomic<bool> caller_writes_ = false;
   // The destructor resets it to destroy the writer first, because the writer uses the rest.
   std::optional<GroupSync> sync_;

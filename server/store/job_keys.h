@@ -17,7 +17,8 @@ namespace wan::server {
 // Call all functions of this file with the connection's lock held, and those that write inside a
 // transaction. They throw the exceptions of SQLite.
 
-// Adds the keys of a job that has none. If the job has ended, its rows must have been written.
+// Adds the keys of a job that has no keys yet. If the job has ended, its rows must have been
+// written.
 void InsertJobKeys(Statements& db, int64_t number, const wan::v1::Job& job);
 // Replaces the keys of `job`, and its labels if `labels`. Its rows must have been written.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
@@ -26,7 +27,7 @@ void DeleteJobKeys(SQLite::Database& db, int64_t number);
 // takes grows with the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
-// Most jobs that one scan visits; it then takes 2 ms.
+// Maximum number of jobs that one scan visits; it then takes 2 ms.
 inline constexpr int kJobsOfAScan = 1024;
 
 // The result of a scan: some of the jobs that a query accepts.

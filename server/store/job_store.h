@@ -21,8 +21,8 @@
 
 namespace wan::server {
 
-// A job as the store has it: without the request's files, `queue_position` and `progress`. Only
-// reading a job sets `last_sequence`.
+// A stored job, without the request's files, `queue_position` and `progress`. Only reading a job
+// sets `last_sequence`.
 struct StoredJob {
   wan::v1::Job job;
   // Whether the job ends when its caller goes away (Generate).
@@ -45,7 +45,7 @@ struct JobFile {
 struct JobChange {
   std::string job;                  // the job's name, "jobs/ID"
   std::optional<wan::v1::Job> row;  // replaces the job if set
-  // Are added; their sequences must be greater than any stored one.
+  // Events to add; their sequences must be greater than any stored one.
   std::vector<wan::v1::Event> events;
   std::optional<wan::v1::JobReport> report;  // replaces the report if set
   bool labels_changed = false;               // whether `row` has other labels than the job had
@@ -68,14 +68,14 @@ struct JobPlace {
   friend bool operator==(const JobPlace&, const JobPlace&) = default;
 };
 
-// Most bytes of the rows of a page, because gRPC clients accept messages up to 4 MiB.
+// Maximum number of bytes of the rows of a page, because gRPC clients accept messages up to 4 MiB.
 inline constexpr size_t kMaxPageBytes = size_t{3} << 20;
 
 struct JobQuery {
   std::optional<std::string> owner;  // owner of the listed jobs; nullopt: all owners
   JobFilter filter;                  // accepts the listed jobs; by default all
   ListOrder order;                   // by default newest first; equal jobs are ordered by number
-  int limit = 50;                    // most jobs of a page
+  int limit = 50;                    // maximum number of jobs of a page
   size_t bytes = kMaxPageBytes;      // the page ends with the job whose row exceeds this many bytes
   // JobPage::next of the previous page; nullopt: begin with the first page.
   std::optional<JobPlace> after;
@@ -195,10 +195,10 @@ class JobStore {
                                                              int limit) = 0;
   // Returns the job's report; fails with NOT_FOUND also if the job has none yet.
   virtual absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) = 0;
-  // Returns the files of the job's model, in the order of their names; none for an unknown job, and
-  // before the job has run.
+  // Returns the files of the job's model, in the order of their names; empty for an unknown job,
+  // and before the job has run.
   virtual absl::StatusOr<std::vector<JobFile>> Files(std::string_view job) = 0;
-  // Returns the files of the job's request; none for an unknown job, and once the job has ended.
+  // Returns the files of the job's request; empty for an unknown job, and after the job has ended.
   virtual absl::StatusOr<JobInputs> Inputs(std::string_view job) = 0;
 
   // The outbox of webhook reports; Apply adds the reports. It lives as long as the store.

@@ -274,7 +274,7 @@ class Rebuild {
     return inputs;
   }
 
-  // Ends a job as FAILED whose request has lost the file of its field `input`.
+  // Ends a job as FAILED if the file of its request's field `input` is lost.
   void FailWithout(const std::string& input, wan::v1::Job& job,
                    std::map<int64_t, wan::v1::Event>& events) {
     const absl::Status error = absl::DataLossError(

@@ -30,7 +30,7 @@ struct SalvagedWebhook {
   int64_t due = 0;  // microseconds since the epoch
 };
 
-// Where all rows are that were found. The keys are the jobs' numbers in the database.
+// The places of all rows that were found. The keys are the jobs' numbers in the database.
 struct Salvage {
   std::map<int64_t, SalvagedJob> jobs;
   // First key: the job's number; second key: the event's sequence.

@@ -32,7 +32,7 @@
 namespace wan::server {
 namespace {
 
-// Most rows that are read before the lock is released for a moment.
+// Maximum number of rows that are read before the lock is released for a moment.
 constexpr int kRowsAtOnce = 64;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();

@@ -19,28 +19,27 @@ constexpr MetricRow kJobRows[] = {
     {"wan_job_failures_total", kCounter, "", "model, reason",
      "Jobs that ended as FAILED, by the error's reason."},
     {"wan_job_cancels_total", kCounter, "", "model, reason",
-     "Jobs that ended as CANCELLED: by a call (cancelled), at their deadline (deadline), or "
-     "because their caller went away (caller_gone)."},
+     "Cancelled jobs: by a call (cancelled), at their deadline (deadline), or because their caller "
+     "went away (caller_gone)."},
     {"wan_job_requeues_total", kCounter, "", "model, reason",
-     "Running jobs that went back to the queue: the server stopped (stopped), another job took "
-     "over (preempted), process or device was lost (lost), or the data folder took no writes "
+     "Jobs that went back to the queue: the server stopped (stopped), another job took over "
+     "(preempted), process or device was lost (lost), or the data folder took no writes "
      "(storage)."},
     {"wan_job_seconds", kHistogram, "seconds", "model, quality, state",
-     "Seconds from a job's acceptance to its end. Qualities other than exact exist from their "
-     "first job on."},
+     "Seconds from a job's acceptance to its end. Qualities but exact exist from their first job "
+     "on."},
     {"wan_stop_seconds", kHistogram, "seconds", "model",
-     "Seconds from a cancel, deadline, shutdown or preemption until the running job's device was "
-     "free; the goal is 0.5 at most."},
+     "Seconds from a stop request until the device was free; the goal is 0.5 at most."},
     {"wan_eta_ratio", kHistogram, "ratio", "estimate, model",
-     "Time that a completed job took, divided by the estimate when it began: p50 is the median "
-     "estimate, p90 the one that nine of ten jobs should not exceed."},
+     "Time of a completed job, divided by its estimate: p50 is the median, p90 what nine of ten "
+     "jobs should not exceed."},
     {"wan_savepoint_seconds", kHistogram, "seconds", "model",
      "Seconds to write a job's savepoint, beside its steps."},
     {"wan_webhook_attempts_total", kCounter, "", "result",
      "Attempts to report a job's end to a webhook: delivered, retried, given_up."},
     {"wan_trace_spans_total", kCounter, "", "result",
-     "Spans of jobs: exported; failed, because the collector refused them or could not be reached; "
-     "dropped, because too many waited."},
+     "Spans of jobs: exported, failed (the collector refused them or could not be reached), "
+     "dropped (too many waited)."},
 };
 
 constexpr MetricRow kQueueRows[] = {
@@ -51,8 +50,7 @@ constexpr MetricRow kQueueRows[] = {
     {"wan_queued_seconds", kGauge, "seconds", "model",
      "Estimated seconds of execution of the waiting jobs; absent while none can be estimated."},
     {"wan_queue_unestimated", kGauge, "", "model",
-     "Waiting jobs that wan_queued_seconds leaves out: those of an earlier process, until their "
-     "model is ready."},
+     "Waiting jobs that wan_queued_seconds leaves out, until their model is ready."},
     {"wan_draining", kGauge, "", "",
      "1 while the server drains or stops: no job is accepted or begun."},
 };
@@ -63,22 +61,20 @@ constexpr MetricRow kRunRows[] = {
     {"wan_inflight_elapsed_seconds", kGauge, "seconds", "group, model",
      "Seconds since the running attempt began."},
     {"wan_inflight_remaining_seconds", kGauge, "seconds", "estimate, group, model",
-     "Estimated seconds until the running job ends: p50 is the median, p90 what nine of ten jobs "
-     "do not exceed; absent while unknown."},
+     "Estimated seconds until the running job ends (p50, p90); absent while unknown."},
     {"wan_inflight_since_step_seconds", kGauge, "seconds", "group, model",
      "Seconds since the running job's latest step ended; before its first, since the attempt "
      "began."},
     {"wan_inflight_stage_seconds", kGauge, "seconds", "group, model, quality, stage",
      "Seconds since the running job's current stage began."},
     {"wan_execution_seconds_total", kCounter, "seconds", "model, quality, stage",
-     "Seconds of attempts by stage, failed and stopped ones included. Every moment counts for one "
-     "stage: where stages overlap, for the one that computes; between stages, for Other."},
+     "Seconds of all attempts by stage. Every moment counts for one stage: where stages overlap, "
+     "for the one that computes; between stages, for Other."},
     {"wan_attempt_seconds_total", kCounter, "seconds", "model, outcome",
      "Seconds of attempts by outcome: completed, failed, stopped (cancelled or put back into the "
      "queue)."},
     {"wan_stage_seconds", kHistogram, "seconds", "model, quality, stage",
-     "Seconds of stages that succeeded, without the step's number in the name. Stages may overlap; "
-     "wan_execution_seconds_total adds up."},
+     "Seconds of stages that succeeded. Stages may overlap; wan_execution_seconds_total adds up."},
     {"wan_step_seconds", kHistogram, "seconds", "expert, model, quality, shape",
      "Seconds of one denoising step. shape is WIDTHxHEIGHTxFRAMES; beyond the first 32 of a "
      "process it is 'other'."},
@@ -100,12 +96,12 @@ constexpr MetricRow kStorageRows[] = {
     {"wan_disk_free_bytes", kGauge, "bytes", "", "Free bytes of the data folder's disk."},
     {"wan_disk_reserved_bytes", kGauge, "bytes", "",
      "Bytes that must be free for the accepted jobs and disk_reserve; while fewer are free, jobs "
-     "are refused and health says NOT_SERVING."},
+     "are refused."},
     {"wan_artifact_bytes", kGauge, "bytes", "", "Bytes of the files of ended jobs."},
     {"wan_database_bytes", kGauge, "bytes", "", "Bytes of the job database and its log."},
     {"wan_store_write_seconds", kHistogram, "seconds", "operation",
      "Seconds of a synced transaction of the job database: insert (new jobs), apply (their "
-     "changes), remove, vacuum, webhook, check (a probe whether it takes writes)."},
+     "changes), remove, vacuum, webhook, check (a probe)."},
     {"wan_retention_removed_total", kCounter, "", "reason, what",
      "Ended jobs (jobs) or only their files (files) that retention removed, by limit: age, bytes, "
      "count."},
@@ -128,39 +124,37 @@ constexpr MetricRow kWireRows[] = {
      "from their first answer on."},
     {"wan_job_watchers", kGauge, "", "", "Callers that follow a job's events now."},
     {"wan_grpc_connections", kGauge, "", "", "Open connections of the gRPC port."},
-    {"wan_grpc_connections_limit", kGauge, "", "", "Most open connections of the gRPC port."},
+    {"wan_grpc_connections_limit", kGauge, "", "", "Limit of wan_grpc_connections."},
     {"wan_grpc_refused_connections_total", kCounter, "", "reason",
-     "Connections that were closed at once: too many from one address (address) or in all (total), "
-     "no descriptor left (descriptors)."},
+     "Connections closed at once: too many from one address (address) or in all (total), no "
+     "descriptor left (descriptors)."},
     {"wan_grpc_misused_connections_total", kCounter, "", "reason",
      "Connections whose caller broke a rule: not HTTP/2 (protocol), headers of a call too large "
      "(header_block), too many open calls (streams) or reset calls (resets), or too many of either "
      "from one address (address)."},
     {"wan_grpc_request_bytes", kGauge, "bytes", "",
      "Bytes of requests over 64 KiB in work, over gRPC and HTTP."},
-    {"wan_grpc_request_bytes_limit", kGauge, "bytes", "",
-     "Most bytes of requests over 64 KiB in work."},
+    {"wan_grpc_request_bytes_limit", kGauge, "bytes", "", "Limit of wan_grpc_request_bytes."},
     {"wan_grpc_answer_bytes", kGauge, "bytes", "",
-     "Bytes of answers and stream messages over 16 KiB that callers have not taken yet, over gRPC "
-     "and HTTP."},
-    {"wan_grpc_answer_bytes_limit", kGauge, "bytes", "",
-     "Most bytes of answers and messages over 16 KiB that callers have not taken yet."},
+     "Bytes of answers and messages over 16 KiB that callers have not taken yet, over gRPC and "
+     "HTTP."},
+    {"wan_grpc_answer_bytes_limit", kGauge, "bytes", "", "Limit of wan_grpc_answer_bytes."},
     {"wan_grpc_streams", kGauge, "", "", "Open streams of every kind."},
-    {"wan_grpc_streams_limit", kGauge, "", "", "Most open streams."},
+    {"wan_grpc_streams_limit", kGauge, "", "", "Limit of wan_grpc_streams."},
     {"wan_grpc_downloads", kGauge, "", "", "Open downloads."},
-    {"wan_grpc_downloads_limit", kGauge, "", "", "Most open downloads."},
+    {"wan_grpc_downloads_limit", kGauge, "", "", "Limit of wan_grpc_downloads."},
     {"wan_grpc_refused_calls_total", kCounter, "", "reason",
-     "Refused calls: the server was too busy (SERVER_BUSY), or the caller held its share of "
-     "requests and their bytes (requests), bytes of answers (answers), streams, downloads, or of "
-     "what calls without credentials may have (public)."},
+     "Calls refused with SERVER_BUSY, by the share that the caller held: requests and their bytes "
+     "(requests), bytes of answers (answers), streams, downloads, what calls without credentials "
+     "may have (public)."},
 };
 
 constexpr MetricRow kGpuRows[] = {
     {"wan_gpu_sm_activity_percent", kGauge, "percent", "UUID, device, name",
      "SM activity within the last second (GPM where the card has it, else NVML utilisation)."},
     {"wan_gpu_sm_occupancy_percent", kGauge, "percent", "UUID, device, name",
-     "Share of the most possible resident warps within the last second; from GPM, like the next "
-     "two."},
+     "Resident warps as a share of the most possible, within the last second; from GPM, like the "
+     "next two."},
     {"wan_gpu_tensor_activity_percent", kGauge, "percent", "UUID, device, name",
      "Share of the last second in which tensor cores computed."},
     {"wan_gpu_dram_bandwidth_percent", kGauge, "percent", "UUID, device, name",
@@ -185,16 +179,16 @@ constexpr MetricRow kGpuRows[] = {
      "Clock of the multiprocessors."},
     {"wan_gpu_memory_clock_hertz", kGauge, "hertz", "UUID, device, name", "Clock of the memory."},
     {"wan_gpu_throttled_seconds_total", kCounter, "seconds", "UUID, device, name, reason",
-     "Seconds in which the clocks were held down, by reason ('power cap', 'temperature' and so "
-     "on); several may hold at once."},
+     "Seconds in which clocks were held down, by reason ('power cap', 'temperature' and so on); "
+     "several may hold at once."},
     {"wan_gpu_processes", kGauge, "", "UUID, device, name",
      "Processes with compute contexts on the GPU, the server included."},
     {"wan_device_group_serving", kGauge, "", "device, group",
      "1 while the device group serves, 0 once one of its devices is lost. group is its number in "
      "the order of the settings."},
     {"wan_device_lost", kGauge, "", "cause",
-     "1 from the loss of the last group's device until the process ends, by cause: an error of the "
-     "driver (error) or a failed canary (canary); else 0."},
+     "1 after the last group's device was lost, by cause: an error of the driver (error) or a "
+     "failed canary (canary); else 0."},
 };
 
 constexpr MetricRow kHostRows[] = {
@@ -208,7 +202,7 @@ constexpr MetricRow kHostRows[] = {
      "Peak resident memory of the server since its start."},
     {"wan_process_descriptors", kGauge, "", "", "Open file descriptors of the process."},
     {"wan_process_descriptors_limit", kGauge, "", "",
-     "Most open file descriptors of the process (RLIMIT_NOFILE)."},
+     "Limit of wan_process_descriptors (RLIMIT_NOFILE)."},
     {"process_cpu_seconds_total", kCounter, "seconds", "",
      "Total user and system CPU time spent in seconds."},
     {"process_open_fds", kGauge, "", "", "Number of open file descriptors."},
@@ -219,8 +213,8 @@ constexpr MetricRow kHostRows[] = {
      "Start time of the process since unix epoch in seconds."},
     {"process_threads", kGauge, "", "", "Number of OS threads in the process."},
     {"wan_log_dropped_lines_total", kCounter, "", "log",
-     "Log lines that were dropped because their reader stood still: of stderr (server), of the "
-     "file audit_log (audit)."},
+     "Dropped log lines, because their reader stood still: of stderr (server), of audit_log "
+     "(audit)."},
     {"wan_build_info", kGauge, "", "device, dtype, grpc, libraries, revision, version",
      "Always 1; the labels show the build, the device and the dtype."},
 };

@@ -254,7 +254,7 @@ struct MetricsServer::State {
     sockaddr_storage address = {};
     std::memcpy(&address, endpoint.data(), endpoint.size());
     const std::string peer = NetworkOf(address);
-    // No probe and no scraper makes so many that a handshake would have to wait.
+    // Probes and scrapers never make so many connections that a handshake would have to wait.
     if (tls.has_value() && tls->pace().Take(peer) != absl::ZeroDuration()) return;
     auto connection =
         std::make_shared<Connection<Stream>>(shared, peer, std::move(context), std::move(socket));

@@ -19,17 +19,17 @@ class TlsFiles;
 
 // Limits that keep slow or hostile clients from blocking a scrape (docs/operate/limits.md).
 struct MetricsServerLimits {
-  // Most open connections of each of three kinds: connections whose request is incomplete, scrapes,
-  // and others. When there are more, the server closes the oldest connection of the peer that has
-  // the most of the kind, so that peers do not displace each other, and scrapes do not displace
-  // probes.
+  // Maximum number of open connections of each of three kinds: connections whose request is
+  // incomplete, scrapes, and others. When there are more, the server closes the oldest connection
+  // of the peer that has the most of the kind, so that peers do not displace each other, and
+  // scrapes do not displace probes.
   size_t connections = 64;
-  // Most time from the start of the connection to the last byte of the request's header.
+  // Maximum time from the start of the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
-  // Most bytes of the header's fields; the request line may have as many. Bodies of requests are
-  // never read.
+  // Maximum number of bytes of the header's fields; the request line may have as many. Bodies of
+  // requests are never read.
   size_t header_bytes = 8 << 10;
-  // Most time for sending an answer.
+  // Maximum time for sending an answer.
   std::chrono::milliseconds answer_time{10'000};
   // How often the metrics are collected, for all scrapes together.
   ScrapeRenderer::Rate rounds;

@@ -35,7 +35,7 @@ class ShapeLabels {
   std::set<VideoShape> known_ ABSL_GUARDED_BY(mutex_);
 };
 
-// How far a running attempt is.
+// The progress of a running attempt.
 struct InFlight {
   int group = 0;  // the number of the attempt's device group
   std::string model;

@@ -16,8 +16,8 @@ struct WireStats {
   // Number of file descriptors that the process has open, and their limit; 0: unknown.
   int64_t descriptors = 0;
   int64_t descriptors_limit = 0;
-  // Bytes, over gRPC and HTTP, of the large requests that are being worked on, and of the large
-  // answers and stream messages that are not sent yet.
+  // Bytes of large messages, over gRPC and HTTP: requests that are being worked on, and answers and
+  // stream messages that are not sent yet.
   int64_t request_bytes = 0;
   int64_t request_bytes_limit = 0;
   int64_t answer_bytes = 0;

@@ -48,9 +48,9 @@ constexpr int kCouldNotStart = 1;
 constexpr int kUsage = 2;
 constexpr int kDeviceLost = 75;  // the value of EX_TEMPFAIL
 
-// Most time for stopping a server whose device is lost, because the driver may hang.
+// Maximum time for stopping a server whose device is lost, because the driver may hang.
 constexpr std::chrono::seconds kLongestLostStop{20};
-// Most time that writing the last log lines may take when the process ends.
+// Maximum time that writing the last log lines may take when the process ends.
 constexpr absl::Duration kLastLines = absl::Seconds(1);
 
 struct Signals {

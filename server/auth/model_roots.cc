@@ -24,7 +24,8 @@ namespace fs = std::filesystem;
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
-// Most entries of a model's folder; a larger folder is refused, and no checkpoint has as many.
+// Maximum number of entries of a model's folder; a larger folder is refused, and no checkpoint has
+// as many.
 constexpr int kMostEntries = 10'000;
 // The ends of the names of an index and of its shards, which the engine reads from one folder.
 constexpr std::string_view kIndex = ".safetensors.index.json";
@@ -64,9 +65,9 @@ std::string Normal(const std::string& path) {
   return normal;
 }
 
-// Calls `visit` with every path of the spec that is not trusted, the name of the field that holds
-// the path, and what the path is called in that field (empty if it is alone there). The result
-// replaces the path.
+// Calls `visit` with every untrusted path of the spec, the name of the field that holds the path,
+// and the path's key in that field (empty if the field is only this path). The result replaces the
+// path.
 void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
                  const std::function<std::string(const std::string& field, std::string_view key,
                                                  const std::string& path)>& visit) {
@@ -74,7 +75,7 @@ void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
     const auto change = [&](std::string_view key, const std::string& path) {
       return visit("path", key, path);
     };
-    // A text that names parts wrongly is checked as if it were one path.
+    // A text with wrong names of parts is checked as if it were one path.
     spec.path = ParseModelSource(spec.path).ok() ? ChangePaths(spec.path, change)
                                                  : visit("path", "", spec.path);
   }
@@ -84,8 +85,8 @@ void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
   }
 }
 
-// Whether the text stands for this one path. Another text would name other files, once it is read
-// again.
+// Whether the text, parsed again, still means this one path. A text that means something else would
+// name other files.
 bool IsOnePath(const std::string& path) {
   const absl::StatusOr<ModelSource> source = ParseModelSource(path);
   return source.ok() && source->parts.empty() && source->base == path;

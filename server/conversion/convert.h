@@ -26,11 +26,11 @@ namespace wan::server {
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
 // Converts a request of the contract. Leaves out enum values that the engine does not know, because
-// ValidateRequest (server/conversion/validation.h) refuses them. Takes `inputs` instead of the
-// files in the message.
+// ValidateRequest (server/conversion/validation.h) refuses them. Takes the files from `inputs`, not
+// from the message.
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, JobInputs inputs = {});
 
-// Converts the stored request of a job, whose size is exact. `inputs` as above.
+// Converts the stored request of a job, whose size is exact. `inputs` has the files, as above.
 GenerationRequest RequestOf(const wan::v1::Job& job, JobInputs inputs = {});
 
 // Returns the word of a stored request's quality. Requests that are older than the field were
@@ -68,9 +68,9 @@ wan::v1::SkippedLora ToProto(const SkippedLora& skipped);
 // Does not check the values.
 LoraSchedule ToLoraSchedule(const wan::v1::LoraSchedule& message);
 
-// What a caller wants to change in the list of a model's LoRAs.
+// The changes that a caller wants in the list of a model's LoRAs.
 struct LoraEdits {
-  std::vector<LoraSource> add;      // each replaces one of the same name and expert
+  std::vector<LoraSource> add;      // each replaces the LoRA of the same name and expert
   std::vector<std::string> remove;  // names
 
   bool empty() const { return add.empty() && remove.empty(); }

@@ -20,7 +20,7 @@ struct JobInputs {
   File latents = nullptr;
 };
 
-// The inputs that are latents, by the names of the request's fields.
+// The inputs with latents, by the names of the request's fields.
 inline constexpr std::array<std::pair<std::string_view, JobInputs::File JobInputs::*>, 2>
     kLatentsInputs = {
         {{"initial_latents", &JobInputs::initial_latents}, {"latents", &JobInputs::latents}}};
@@ -31,8 +31,8 @@ const wan::v1::LatentsSource& LatentsOf(const wan::v1::GenerationRequest& reques
 wan::v1::LatentsSource& MutableLatentsOf(wan::v1::GenerationRequest& request,
                                          JobInputs::File JobInputs::*member);
 
-// Returns the field of the first file that the job's stored request has but `inputs` lacks; empty
-// if there is none.
+// Returns the field of the first file that the job's stored request mentions but `inputs` lacks;
+// empty if all files are there.
 std::string_view MissingInput(const wan::v1::Job& job, const JobInputs& inputs);
 
 }  // namespace wan::server

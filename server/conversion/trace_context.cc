@@ -25,7 +25,7 @@ constexpr size_t kFlagsBytes = 2;
 constexpr int kSampledFlag = 1;
 
 constexpr size_t kMostMembers = 32;
-constexpr size_t kMostMemberPart = 256;  // most characters of a key or a value
+constexpr size_t kMostMemberPart = 256;  // maximum number of characters of a key or a value
 constexpr size_t kMostStateBytes = 512;
 // When a state must be shortened, members longer than this are removed first.
 constexpr size_t kLongMember = 128;

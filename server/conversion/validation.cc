@@ -26,8 +26,9 @@ constexpr size_t kMaxRequestId = 128;
 constexpr int kMaxLabels = 64;
 constexpr size_t kMaxLabelKey = 63;
 constexpr size_t kMaxLabelValue = 255;
-constexpr size_t kMostBytesOfCharacter = 4;  // most bytes that a character takes in UTF-8
-// Most bytes of all labels of a request together.
+constexpr size_t kMostBytesOfCharacter = 4;  // maximum number of bytes that a character takes in
+                                             // UTF-8
+// Maximum number of bytes of all labels of a request together.
 constexpr size_t kMaxLabelBytes =
     kMaxLabels * (kMaxLabelKey + kMaxLabelValue) * kMostBytesOfCharacter;
 constexpr size_t kMaxModelBytes = 256;

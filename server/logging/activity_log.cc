@@ -105,8 +105,8 @@ void LogSchedule(Logger& logger, const wan::v1::Model& model, const wan::v1::Lor
                                  : LogField("sigmas", absl::StrJoin(schedule.sigmas(), ","))});
 }
 
-// Logs the factor with which the model has merged a LoRA, and what it has left out of the LoRA's
-// file.
+// Logs the factor with which the model merges a LoRA, and the tensors of the LoRA's file that it
+// left out.
 void LogLora(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora,
              const wan::v1::Lora::Part& part) {
   std::string left_out;

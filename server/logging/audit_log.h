@@ -16,11 +16,12 @@ namespace wan::server {
 
 // The audit log's entry for one call. An entry never contains a prompt, image, label or token.
 struct AuditEntry {
-  std::string principal;  // the caller's principal; empty: nobody knows who called
+  std::string principal;  // the caller's principal; empty: the caller was not identified
   std::string role;
   std::string method;    // for example "/wan.v1.VideoGeneration/CancelJob"
   std::string peer;      // the caller's address in gRPC's form: "ipv4:192.0.2.7:41234"
-  std::string resource;  // the object of the call, "jobs/ID" or a model's name; empty: none
+  std::string resource;  // the object of the call, "jobs/ID" or a model's name; empty: the call has
+                         // no object
   std::string code;      // the result, for example "OK" or "PERMISSION_DENIED"
   std::string reason;    // the reason in the error; empty: the call had no error
 };

@@ -22,7 +22,7 @@ class LineQueue {
   // of the failure.
   using Write = std::function<int(std::string_view line)>;
   struct Options {
-    // Most bytes of the lines in the queue, including the one that is being written.
+    // Maximum number of bytes of the lines in the queue, including the one that is being written.
     size_t most_bytes = size_t{4} << 20;
     // How long the destructor waits for the remaining lines.
     absl::Duration last_lines = absl::Seconds(1);

@@ -11,7 +11,7 @@
 namespace wan::server {
 namespace {
 
-// What the callbacks of one request share.
+// The state that the callbacks of one request share.
 struct Attempt {
   const PostOptions& options;
   std::stop_token stop;

@@ -27,9 +27,9 @@ struct PostOptions {
   // The file is read for each connection; while it cannot be read, every post fails.
   std::string ca_file;
   std::chrono::milliseconds connect_time{10'000};
-  // Most time for the whole request, from its start to the end of the answer.
+  // Maximum time for the whole request, from its start to the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
-  // Most bytes of the answer's body that are returned; the rest is dropped.
+  // Maximum number of bytes of the answer's body that are returned; the rest is dropped.
   size_t most_answer_bytes = 0;
 };
 

@@ -7,7 +7,7 @@ namespace wan::server {
 
 struct DescriptorUse {
   int64_t open = 0;   // number of open descriptors; 0: unknown
-  int64_t limit = 0;  // most descriptors that the process may open; 0: unknown
+  int64_t limit = 0;  // maximum number of descriptors that the process may open; 0: unknown
 };
 
 // If the system allows it, raises the soft limit (RLIMIT_NOFILE) to the hard limit. Call it once

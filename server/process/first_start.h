@@ -1,4 +1,4 @@
-// Helps who starts wanserve by hand, without settings.
+// Helps people who start wanserve by hand, without settings.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,7 @@ namespace wan::server {
 // ~/.local/share/wanserve; empty if the environment has neither variable.
 std::string DefaultDataDir();
 
-// Where a server listens, and whether it speaks TLS there.
+// The addresses on which a server listens, with or without TLS.
 struct ListeningPorts {
   HostPort grpc;
   std::optional<HostPort> http;
@@ -20,7 +20,7 @@ struct ListeningPorts {
   bool tls = false;
 };
 
-// Returns what a person at a terminal can type next, in lines that end with a newline. A pure
+// Returns the next commands for a person at a terminal, in lines that end with a newline. A pure
 // function.
 std::string NextSteps(const ListeningPorts& ports);
 

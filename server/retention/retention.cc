@@ -13,7 +13,7 @@ namespace wan::server {
 namespace {
 
 constexpr absl::Duration kInterval = absl::Minutes(1);
-// Most removals of one round, so that the log shows how far a long cleanup has come.
+// Maximum number of removals of one round, so that the log shows how far a long cleanup has come.
 constexpr int64_t kMostOfARound = 1000;
 constexpr int kJobsAtOnce = 64;
 

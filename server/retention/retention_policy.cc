@@ -14,7 +14,7 @@
 namespace wan::server {
 namespace {
 
-// The age is limited so that the sum of a time and an age does not overflow.
+// The age is limited so that adding it to a time does not overflow.
 constexpr double kLongestAge = 36'500.0 * 86'400;
 constexpr uint64_t kMost = std::numeric_limits<int64_t>::max();
 

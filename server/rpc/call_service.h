@@ -76,7 +76,7 @@ struct AdmittedRequest {
   std::shared_ptr<Call> call = nullptr;
 };
 
-// What a stream keeps from its start until the call is over.
+// The state of a stream from its start until the call is over.
 struct EnteredStream {
   std::shared_ptr<Call> call;
   Admission::Lease place;
@@ -84,8 +84,8 @@ struct EnteredStream {
   std::function<void()> cancel;  // cancels the call; StallWatch calls it
 };
 
-// Most bytes of a request besides its images; checked before parsing, to limit the memory that
-// parsing takes; more than twice what any valid request has.
+// Maximum number of bytes of a request besides its images; checked before parsing, to limit the
+// memory that parsing takes; more than twice what any valid request has.
 inline constexpr int64_t kMaxPlainRequestBytes = int64_t{512} << 10;
 
 // Admits and parses a request. Errors: RESOURCE_EXHAUSTED (SERVER_BUSY); INVALID_ARGUMENT if the
@@ -161,7 +161,7 @@ class CallService : public grpc::Service {
         });
   }
 
-  // What a method that answers by a callback receives.
+  // The arguments of a method that answers by a callback.
   template <typename Request, typename Response>
   struct UnaryWork {
     std::shared_ptr<Call> call;

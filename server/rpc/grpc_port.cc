@@ -15,12 +15,12 @@ namespace {
 // Larger than the limit for images (32 MiB), so that the server refuses an image that is a little
 // too large with a violation of `image`. gRPC's own limit would end the call without details.
 constexpr int kMaxRequestBytes = 64 << 20;
-// Most bytes that gRPC may hold for arriving requests and unsent answers. Above this, gRPC shrinks
-// its flow-control windows and then ends calls.
+// Maximum number of bytes that gRPC may hold for arriving requests and unsent answers. Above this,
+// gRPC shrinks its flow-control windows and then ends calls.
 constexpr size_t kGrpcBytes = size_t{512} << 20;
-// Most open calls of one connection; the client holds back any more.
+// Maximum number of open calls of one connection; the client holds back any more.
 constexpr int kCallsPerConnection = 1'000;
-// Most bytes of a call's metadata, counted as in HTTP/2: each entry's text plus 32.
+// Maximum number of bytes of a call's metadata, counted as in HTTP/2: each entry's text plus 32.
 constexpr int kMetadataBytes = 8 << 10;
 // Keepalive: detects callers that vanished silently, and limits the pings that callers may send.
 constexpr int kKeepaliveMillis = 20'000;

@@ -50,7 +50,7 @@ class HealthReporter final : public StateListener {
   void OnUndrained() override;
 
  private:
-  // What the reporter knows about a model.
+  // The reporter's knowledge about a model.
   struct ModelView {
     wan::v1::ModelState state = wan::v1::MODEL_STATE_UNLOADED;
     bool awaited = false;  // whether the model is configured and its first load has not ended

@@ -9,8 +9,9 @@
 
 namespace wan::server {
 
-// Most bytes of a name that a request may have. Protobuf hashes a name once for each dot in it, so
-// the time to look it up grows with its square: 1 KiB takes microseconds, 4 MiB would take an hour.
+// Maximum number of bytes of a name that a request may have. Protobuf hashes a name once for each
+// dot in it, so the time to look it up grows with its square: 1 KiB takes microseconds, 4 MiB would
+// take an hour.
 inline constexpr size_t kMostReflectedNameBytes = 1024;
 
 // Answers one request; `services` has the names for list_services. Any thread may call it. An error

@@ -33,8 +33,8 @@ using google::protobuf::FileDescriptor;
 using Question = grpc::reflection::v1::ServerReflectionRequest;
 using Response = grpc::reflection::v1::ServerReflectionResponse;
 
-// Most bytes of a request, which the answer repeats; enough for the name of a host and one other
-// name.
+// Maximum number of bytes of a request, which the answer repeats; enough for the name of a host and
+// one other name.
 constexpr size_t kMostQuestionBytes = 4096;
 
 // Answers the requests of a stream one by one. At most one operation is pending at a time: a read,

@@ -28,7 +28,7 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& s
                                                           ModelTable& models,
                                                           ModelOperations& operations);
 
-// What a drain does with running jobs: the mode and the longest time.
+// The action of a drain for running jobs: the mode and the longest time.
 struct StopSettings {
   StopMode mode = StopMode::kAuto;
   absl::Duration grace;

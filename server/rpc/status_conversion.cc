@@ -14,8 +14,8 @@
 namespace wan::server {
 namespace {
 
-// Most bytes of the parts of a trailer. gRPC sends the message twice: percent-encoded as
-// grpc-message, where a byte may become three, and inside the details, which are base64.
+// Maximum number of bytes of the parts of a trailer. gRPC sends the message twice: percent-encoded
+// as grpc-message, where a byte may become three, and inside the details, which are base64.
 constexpr size_t kMessageBytes = 700;
 constexpr size_t kDescriptionBytes = 400;
 constexpr size_t kViolationsBytes = 2600;

@@ -17,7 +17,8 @@ namespace {
 
 constexpr absl::string_view kTracesPath = "/v1/traces";
 constexpr size_t kMostHeaderFileBytes = size_t{64} << 10;
-// Most bytes of an answer; an ExportTraceServiceResponse has only a few numbers and a message.
+// Maximum number of bytes of an answer; an ExportTraceServiceResponse has only a few numbers and a
+// message.
 constexpr size_t kMostAnswerBytes = size_t{64} << 10;
 
 // Whether the name is valid for a header field (a token of RFC 9110).

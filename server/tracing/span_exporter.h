@@ -25,10 +25,10 @@ struct SpanExporterOptions {
   // The resource attributes, which describe this process, and the server's version.
   std::vector<SpanAttribute> resource;
   std::string version;
-  // Most spans that wait; more are dropped.
+  // Maximum number of spans that wait; more are dropped.
   size_t capacity = 8192;
-  // Most spans that are sent in one request. A request has fewer when the oldest span has waited
-  // for `interval`.
+  // Maximum number of spans that are sent in one request. A request has fewer when the oldest span
+  // has waited for `interval`.
   size_t batch = 512;
   absl::Duration interval = absl::Seconds(2);
   // Time before the second attempt of a request; it doubles with each further attempt, up to
@@ -38,7 +38,7 @@ struct SpanExporterOptions {
   absl::Duration most_delay = absl::Seconds(30);
   // A request is given up when an attempt fails this long after the first attempt.
   absl::Duration most_age = absl::Minutes(1);
-  // Most time for which Stop goes on sending.
+  // Maximum time for which Stop goes on sending.
   absl::Duration flush_time = absl::Seconds(3);
 };
 

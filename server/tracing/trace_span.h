@@ -39,7 +39,7 @@ struct TraceSpan {
 std::string ToExportRequest(const std::vector<SpanAttribute>& resource, std::string_view version,
                             const std::vector<TraceSpan>& spans);
 
-// What a collector says about a request that it accepted although it rejected some spans.
+// The part of a collector's answer that reports rejected spans, although the request was accepted.
 struct PartialSuccess {
   int64_t rejected_spans = 0;
   std::string message;

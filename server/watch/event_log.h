@@ -129,7 +129,7 @@ class EventLog {
   void Close();
 
  private:
-  // Changes, and for each the function to call when it is stored.
+  // Changes, and for each the function to call when the change is stored.
   struct Batch {
     std::vector<JobChange> changes;
     std::vector<std::function<void()>> stored;

@@ -51,7 +51,7 @@ struct EstimateMet {
   absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
 
-// What the server decides about a running job when it begins to stop.
+// The server's decision about a running job when it begins to stop.
 struct StopChoice {
   std::string job;
   // The estimated time until the job's end; nullopt while unknown.
@@ -83,7 +83,7 @@ struct SpansOutcome {
 // Says which limit of a retention rule was the reason for a removal.
 enum class RetentionReason { kAge, kBytes, kCount };
 
-// What one round of the retention has removed.
+// The result of one round of retention.
 struct RetentionRound {
   struct Removed {
     // The state that the removed jobs had.
@@ -160,7 +160,7 @@ struct SinkContext {
   std::string model;                 // bare name
   std::string job;                   // "jobs/ID"; empty while a model is loaded or warmed up
   int attempt = 0;                   // 0 if there is no job
-  VideoShape shape = {};             // of the job's video
+  VideoShape shape = {};             // the shape of the job's video
   std::string quality = {};          // word of the job's quality; empty if there is no job
   int group = 0;                     // the number of the device group
   wan::v1::TraceContext trace = {};  // the job's trace; an empty ID: none

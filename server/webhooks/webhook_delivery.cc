@@ -16,7 +16,7 @@ namespace {
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
-// Most reports that are read from the outbox at once.
+// Maximum number of reports that are read from the outbox at once.
 constexpr int kLoadAtOnce = 1'000;
 
 double Random() {

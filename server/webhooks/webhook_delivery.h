@@ -24,8 +24,8 @@ namespace wan::server {
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // Most reports that are sent at a time; at most half of them to one host or for one owner
-  // (WebhookTurns).
+  // Maximum number of reports that are sent at a time; at most half of them to one host or for one
+  // owner (WebhookTurns).
   int parallel = 8;
   // Time before the second attempt; it doubles with each further attempt, up to `most_delay`. A
   // random time of up to a quarter is added, so that reports are not all repeated at the same

@@ -25,7 +25,7 @@ class WebhookTransport {
 
 struct TransportLimits {
   std::chrono::milliseconds connect_time{10'000};
-  // Most time for the whole attempt, from its start to the end of the answer.
+  // Maximum time for the whole attempt, from its start to the end of the answer.
   std::chrono::milliseconds whole_time{30'000};
 };
 

@@ -211,7 +211,7 @@ const Card* CardOf(const JobReport& report) {
   const wan::v1::GpuDescription& gpu = report.system().gpu();
   const double gibibytes = static_cast<double>(gpu.memory_total_bytes()) / kGibibyte;
   for (const Card& card : kCards) {
-    // Of two cards with one name, the memory tells which it is.
+    // Two cards may have one name; their memory tells them apart.
     if (absl::StrContains(gpu.name(), card.driver_name) &&
         std::abs(gibibytes - card.gibibytes) < 0.1 * card.gibibytes) {
       return &card;

@@ -1,6 +1,6 @@
 // Errors with a type, which cross the engine's boundary as payloads of an absl::Status. The server
-// turns them into google.rpc details. Only this code knows how a payload stores them. All functions
-// are thread-safe.
+// turns these errors into google.rpc details. Only this code knows how a payload stores an error.
+// All functions are thread-safe.
 #pragma once
 
 #include <cstddef>

@@ -74,7 +74,7 @@ struct LoraPartDescription {
   std::optional<double> max_factor;
   // Tensors in the file for which the model has no place, sorted by name.
   std::vector<std::string> left_out_tensors;
-  // The kinds of its changes: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two of them.
+  // The kinds of its changes: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two entries.
   std::vector<std::string> kinds = {};
 };
 

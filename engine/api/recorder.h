@@ -1,6 +1,6 @@
 // The Recorder, through which all telemetry passes. Code opens spans and records samples. Sinks
-// receive them: streamed events, stored reports, Prometheus, logs. No other code measures the time
-// of stages.
+// receive spans and samples: streamed events, stored reports, Prometheus, logs. No other code
+// measures the time of stages.
 #pragma once
 
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Limits of a request's numbers and texts that are the same for all models. Planning refuses values
-// outside of them. The server names the limits when it refuses a value itself.
+// outside of these limits. The server names the limits when it refuses a value itself.
 #pragma once
 
 #include <cstddef>

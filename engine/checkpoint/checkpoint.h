@@ -70,7 +70,8 @@ class Checkpoint {
   // Returns the checkpoint's own defaults for requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
 
-  // How much steps change, as measured with this checkpoint; nullopt if it has no such file.
+  // Returns the ratios that were measured with this checkpoint (step_ratios.json); nullopt if it
+  // has no such file.
   const std::optional<StepRatios>& step_ratios() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;

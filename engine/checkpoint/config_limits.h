@@ -1,6 +1,5 @@
 // The ranges of dimensions that are accepted. Config files and shapes are not trusted. Lists of
-// tensors and products of dimensions are computed from them, and must not overflow or exhaust
-// memory.
+// tensors and products are computed from dimensions, and must not overflow or exhaust memory.
 #pragma once
 
 #include <cstdint>

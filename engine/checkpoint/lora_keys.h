@@ -1,4 +1,4 @@
-// Parses the names (keys) of tensors in LoRA files. Every trainer names them differently;
+// Parses the names (keys) of tensors in LoRA files. Every trainer has its own style of keys;
 // docs/use/lora.md lists the styles.
 #pragma once
 

@@ -16,7 +16,7 @@
 
 namespace wan {
 
-// The queue of the work that a device has to do. Tests replace it by their own.
+// The queue of the work that a device has to do. Tests replace the queue by one of their own.
 class WorkQueue {
  public:
   using Mark = std::shared_ptr<void>;

@@ -20,7 +20,7 @@
 
 namespace wan {
 
-// What a model does with the image of a request.
+// The use that a model makes of a request's image.
 enum class ImageRole {
   kNone,        // the model takes no image
   kFirstFrame,  // the video's first frame, kept clean while the others are denoised

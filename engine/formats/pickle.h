@@ -1,4 +1,4 @@
-// Reads Python pickles, but not all of them. The reader supports only the opcodes and the names
+// Reads Python pickles of a restricted kind. The reader supports only the opcodes and the names
 // that state dicts use, and builds plain data from them. The reader never imports or calls anything
 // that the pickle names.
 #pragma once

@@ -1,5 +1,5 @@
 // The tensors of one file, under the names that the file gives them. The readers of all formats
-// return them.
+// return a TensorFile.
 #pragma once
 
 #include <cstddef>

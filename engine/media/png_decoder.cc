@@ -60,7 +60,7 @@ class PngReader {
   // The sides, which fit into 31 bits.
   int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
   int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
-  // The following functions describe the file. Call them before ChooseOutput.
+  // The following functions describe the file. Call these functions before ChooseOutput.
   int channels() const { return has_opacity() ? 4 : 3; }
   // The colours of a palette have 8 bits, whatever the size of the indexes is.
   int bits_per_sample() const {

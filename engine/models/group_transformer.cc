@@ -73,7 +73,7 @@ class GroupTransformer final : public VideoTransformer {
   }
 
  private:
-  // How a batch is divided between the halves of the group. Each half's ranks share its videos.
+  // The division of a batch between the halves of the group. Each half's ranks share its videos.
   struct Division {
     int64_t halves = 1;
     int64_t ranks = 1;   // ranks per half

@@ -79,8 +79,8 @@ class VideoTransformer {
 
   // Computes the texts' keys and values for each block. `contexts` has one [L, text_dim] per batch
   // entry: hidden states of the text encoder, floating point, on any device, without padding, with
-  // 0 <= L <= text_len. PrepareText pads them with zero rows to text_len. As in upstream, attention
-  // also reads the padding.
+  // 0 <= L <= text_len. PrepareText pads the hidden states with zero rows to text_len. As in
+  // upstream, attention also reads the padding.
   //
   // INVALID_ARGUMENT if there are no contexts, or a shape or dtype is wrong. CANCELLED after a stop
   // request, because every block passes `gate`.

@@ -17,7 +17,7 @@ constexpr int64_t kReadingsFreshNanos = 10'000'000;
 // that costs more than everything else, mainly for the memory of the control group.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// For timelines, readings may be this old: their intervals are about as long, so that they cause no
+// A timeline accepts readings of this age: its intervals are about as long, so that it causes no
 // additional readings.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 

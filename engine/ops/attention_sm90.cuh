@@ -81,8 +81,8 @@ struct Problem {
   __nv_bfloat16* out;
   int64_t out_batch_stride, out_row_stride, out_head_stride;
   int queries, keys, heads;
-  int row_tiles;  // tiles of kClusterRows queries per head
-  int tiles;      // tiles over all heads and batch entries
+  int row_tiles;  // number of tiles of kClusterRows queries per head
+  int tiles;      // number of tiles over all heads and batch entries
   int key_tiles;
   float scale;  // what scores are multiplied by, times log2(e)
   // With integers only: [batch, head, query], [batch, head, tile of keys] and twice [batch, head,

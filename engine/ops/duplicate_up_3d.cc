@@ -6,7 +6,7 @@
 namespace wan {
 namespace {
 
-// How x's channels are divided between the frames, rows and columns of a cell: for each axis its
+// The division of x's channels between the frames, rows and columns of a cell: for each axis its
 // factor, or 1 if values are repeated along it.
 std::optional<std::array<int64_t, 3>> SplitOfChannels(int64_t in_channels, int64_t out_channels,
                                                       int64_t time_factor, int64_t space_factor) {

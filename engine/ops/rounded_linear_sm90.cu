@@ -69,7 +69,7 @@ struct Problem {
   const float* bias;
   int rows;
   int depths;                          // number of stages that cover the depth
-  int row_tiles, column_tiles, tiles;  // of clusters
+  int row_tiles, column_tiles, tiles;  // numbers of the clusters' tiles
   int band;                            // number of row tiles in a band
 };
 

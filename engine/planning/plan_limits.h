@@ -12,8 +12,8 @@ struct MovableWeights {
   uint64_t pinned_bytes = 0;  // bytes that parking would pin; 0 if the host already has a copy
 };
 
-// Limits of the host. A job that would exceed them is refused: a process that pins or fills more
-// memory than its control group has left gets killed.
+// Limits of the host. A job that would exceed these limits is refused: a process that pins or fills
+// more memory than its control group has left gets killed.
 struct HostLimits {
   // Bytes that a job may add to the process; 0: unknown, and no job is refused.
   uint64_t available_bytes = 0;

@@ -61,7 +61,8 @@ struct Activations {
   uint64_t vae_encoding = 0;
   uint64_t step_single = 0;
   uint64_t step_batched = 0;
-  uint64_t preview = 0;  // bytes of a preview, including the texts that the step holds
+  uint64_t preview = 0;  // bytes of decoding a preview, plus those of the texts, which a step keeps
+                         // meanwhile
   uint64_t decoding = 0;
 };
 

@@ -65,10 +65,10 @@ struct AdmissionStats {
   int64_t refused_public = 0;  // refused public calls of all kinds
 };
 
-// Thread-safe. What exceeds a limit is refused at once and never queued, so memory stays within the
-// limits. The error (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and whether the
-// caller itself holds too much. Every function takes constant time. The object forgets parties that
-// hold nothing. A party is a principal, or the connection of an unidentified caller.
+// Thread-safe. A call that exceeds a limit is refused at once and never queued, so memory stays
+// within the limits. The error (RESOURCE_EXHAUSTED, SERVER_BUSY) says when to try again, and
+// whether the caller itself holds too much. Every function takes constant time. The object forgets
+// parties that hold nothing. A party is a principal, or the connection of an unidentified caller.
 class Admission {
   enum Kind { kStreams, kDownloads, kRequests, kRequestBytes, kAnswerBytes, kKinds };
   using Places = std::array<int64_t, kKinds>;
@@ -85,8 +85,8 @@ class Admission {
   };
 
  public:
-  // What a request, answer or stream has taken from the limits; its destructor gives that back. A
-  // lease must not outlive the Admission object.
+  // A request's, answer's or stream's part of the limits; the destructor gives it back. A lease
+  // must not outlive the Admission object.
   class Lease {
    public:
     Lease() = default;

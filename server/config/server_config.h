@@ -134,7 +134,7 @@ struct ServerConfig {
   int preempt_priority_gap = 0;
   // Whether the server runs each model once after loading it, before the model counts as ready.
   bool warm_up = true;
-  // Video sizes of these runs; empty: one small video.
+  // Video sizes of the warm-up runs; empty: one small video.
   std::vector<VideoShape> warm_up_shapes;
   StopMode shutdown_mode = StopMode::kAuto;
   // Maximum number of seconds for which a stop with kAuto or kFinish lets running jobs continue.

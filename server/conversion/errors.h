@@ -107,7 +107,7 @@ struct QuotaExcess {
   std::string quota;  // name of the field of wan.v1.Quota
   std::string used;   // what is used now, a number as text
   std::string limit;
-  // What the principal does, for the message: "has 3 queued jobs and asks for 2 more".
+  // A clause for the message about the principal: "has 3 queued jobs and asks for 2 more".
   std::string what;
   // Time after which the same call would be accepted; nullopt if waiting does not help (see
   // `remedy`).

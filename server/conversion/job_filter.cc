@@ -155,7 +155,7 @@ class Parser {
     return true;
   }
 
-  // Parses conditions between which there is AND or nothing.
+  // Parses conditions joined by AND, or by nothing.
   absl::StatusOr<JobFilter> Expression(int depth) {
     JobFilter all{JobFilter::Kind::kAnd};
     for (;;) {
@@ -168,7 +168,7 @@ class Parser {
     return Simplified(std::move(all));
   }
 
-  // Parses conditions between which there is OR.
+  // Parses conditions joined by OR.
   absl::StatusOr<JobFilter> Factor(int depth) {
     JobFilter any{JobFilter::Kind::kOr};
     do {

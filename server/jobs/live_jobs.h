@@ -63,7 +63,7 @@ struct LiveJob {
   std::optional<wan::v1::JobReport> ReportNow() const;
 };
 
-// What a device group runs now, and what it ran before.
+// The job that a device group runs now, and facts about earlier ones.
 struct GroupWork {
   std::string running;       // the job that the group runs; empty: no job
   std::string latest_model;  // the model of the group's latest attempt; empty before the first

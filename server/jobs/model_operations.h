@@ -106,7 +106,7 @@ class ModelOperations {
   absl::StatusOr<wan::v1::Model> BeginWarmup(std::string_view name, std::vector<VideoShape> shapes);
 
   // Ends the running loads and warm-ups, and those that begin later, with UNAVAILABLE
-  // (SERVER_STOPPING). Returns without waiting for their ends. Later calls do nothing.
+  // (SERVER_STOPPING). Returns before these loads and warm-ups have ended. Later calls do nothing.
   void Stop();
   // Takes Stop back: the loads that Stop has ended begin again. Returns before they have ended.
   // Does nothing if Stop was not called.

@@ -92,7 +92,7 @@ void ModelTable::SetPlace(Entry& entry, int group, wan::v1::ModelState state,
 }
 
 void ModelTable::Refresh(const std::string& name, Entry& entry) {
-  // In this order, from the best state: a model's state is the best that it has in any group.
+  // The states from the best to the worst; a model has the best state that it has in any group.
   constexpr wan::v1::ModelState kFromBest[] = {
       wan::v1::MODEL_STATE_READY, wan::v1::MODEL_STATE_LOADING, wan::v1::MODEL_STATE_FAILED,
       wan::v1::MODEL_STATE_UNLOADED};

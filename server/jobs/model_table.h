@@ -113,7 +113,7 @@ class ModelTable {
 
   // The answer to a caller if it is known at once; nullopt: executors must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
-  // What follows from the end of a load in one group.
+  // The consequences of the end of a load in one group.
   struct LoadEnd {
     std::vector<Done> waiters;  // the callers to answer; empty while another group still loads
     absl::Status outcome;       // the outcome of the load in all groups
@@ -130,7 +130,7 @@ class ModelTable {
 
   // Returns the paths with which Add was called for the model.
   std::set<std::string> ConfiguredPaths(const std::string& name) const;
-  // What a caller asks to load, and where it may lie.
+  // A caller's request to load a model, with the folders in which its files may lie.
   struct LoadCall {
     ModelSpec& spec;
     const LoraEdits& edits;

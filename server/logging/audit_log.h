@@ -39,7 +39,7 @@ class AuditLog {
   static absl::StatusOr<std::unique_ptr<AuditLog>> ToFile(const std::string& path, Logger& logger,
                                                           Clock& clock);
 
-  // Of refused calls by unknown callers it writes at most 100 in 10 s, so that they cannot fill the
+  // At most 100 refused calls by unknown callers are written in 10 s, so that they cannot fill the
   // disk; a separate entry says how many were left out.
   void Write(const AuditEntry& entry);
 

@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// What one scrape returns.
+// The result of one scrape.
 struct Scrape {
   std::vector<prometheus::MetricFamily> families;  // families of counters, gauges and histograms
   ExemplarTable exemplars;

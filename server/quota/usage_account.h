@@ -21,7 +21,7 @@ namespace wan::server {
 // guards the account with its lock.
 class UsageAccount {
  public:
-  // What the new jobs of a call would add to their owner's use.
+  // The use that the new jobs of a call would add to their owner's.
   struct Demand {
     int jobs = 0;
     absl::Duration estimate;  // device time of all jobs of the call; zero if unknown

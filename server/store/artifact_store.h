@@ -93,10 +93,10 @@ class ArtifactStore {
   // the file open can still read it.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // Says which of a job's published files stay.
+  // Names the published files of a job that stay.
   struct Kept {
     bool any = true;
-    std::vector<std::string> but;  // the files to remove all the same
+    std::vector<std::string> but;  // exceptions: files to remove even if `any` is true
   };
   // Removes everything in the folder staging. Call it at the server's start, before Stage. If the
   // folder is a link, fails with FAILED_PRECONDITION (STORAGE_UNAVAILABLE) like CheckWritable, and

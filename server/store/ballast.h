@@ -17,7 +17,7 @@ class Ballast {
   // file stays as it is.
   void Fill() const;
 
-  // Frees the file's space. Returns whether the file had any.
+  // Frees the file's space. Returns whether the file had space to free.
   bool Release() const;
 
   // Enough space: deleting the longest jobs seen so far wrote less than 1 MiB.

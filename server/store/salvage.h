@@ -47,9 +47,10 @@ struct Salvage {
   int damaged_pages = 0;  // number of damaged pages among those that the trees reach
 };
 
-// Reads every page of the database. Of several versions of a row, prefers the one that the table's
-// tree reaches. Also reads the pages that are neither free nor in a tree, because the page that
-// links to them may be damaged; from these it takes undamaged rows that the trees do not contain.
+// Reads every page of the database. If there are several versions of a row, prefers the one that
+// the table's tree reaches. Also reads the pages that are neither free nor in a tree, because the
+// page that links to them may be damaged; from these it takes undamaged rows that the trees do not
+// contain.
 Salvage FindRows(const DatabasePages& pages);
 
 // ReadJob and the functions below read a row that FindRows has found; they return nullopt if the

@@ -9,7 +9,7 @@
 namespace wan::server {
 namespace internal {
 
-// What the log knows about one cursor. The mutex of the stream guards all members except `notify`.
+// The log's state for one cursor. The mutex of the stream guards all members except `notify`.
 struct CursorState {
   std::function<void()> notify;
   bool armed = false;  // the reader got kPending, so `notify` must be called for the next event

@@ -135,8 +135,8 @@ class EventLog {
     std::vector<std::function<void()>> stored;
 
     void Add(JobChange change, std::function<void()> on_stored);
-    // Merges the change with the one that the batch already has for the job, if any. Of consecutive
-    // Queued events, keeps only the last, because no cursor has seen the others.
+    // Merges the change with the one that the batch already has for the job, if any. Keeps only the
+    // last of consecutive Queued events, because no cursor has seen the others.
     void Merge(JobChange change, std::function<void()> on_stored);
   };
   // A call of Flush that waits.

@@ -1,5 +1,5 @@
-// What one rank of a shared forward costs (engine/models/wan/shared_tokens.h). All functions are
-// pure and need no LibTorch; change them together with that code, as described in
+// Computes what one rank of a shared forward costs (engine/models/wan/shared_tokens.h). All
+// functions are pure and need no LibTorch; change them together with that code, as described in
 // transformer_cost.h. All sizes are in bytes.
 #pragma once
 

@@ -215,7 +215,7 @@ class WanVae final : public VideoAutoencoder {
   }
 
   // Returns whether all values of the fp32 tensor are finite. Blocks until the device has computed
-  // them.
+  // the values.
   static bool IsFinite(const at::Tensor& x) {
     FiniteCheck check;
     check.Begin(x);

@@ -19,9 +19,9 @@ std::optional<int> NumberOf(const google::protobuf::EnumDescriptor& type, std::s
 std::vector<std::string> WordsOf(const google::protobuf::EnumDescriptor& type);
 std::string ValuesOf(const google::protobuf::EnumDescriptor& type);
 
-// Returns the word of a value, for example "dpm++" for SOLVER_DPMPP. Returns an empty text for a
-// value without a word (UNSPECIFIED), and for a value that this program does not know. The word
-// stays valid as long as the process runs.
+// Returns the word of a value, for example "dpm++" for SOLVER_DPMPP. Empty for a value without a
+// word (UNSPECIFIED), and for a value that this program does not know. The word stays valid as long
+// as the process runs.
 template <typename Enum>
 std::string_view WordOf(Enum value) {
   return WordOf(*google::protobuf::GetEnumDescriptor<Enum>(), value);

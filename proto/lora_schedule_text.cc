@@ -22,7 +22,7 @@ std::vector<double> ParseNumbers(absl::string_view text) {
   return numbers;
 }
 
-// Parses one entry of the schedule. Returns whether the entry is right.
+// Takes one entry. Returns whether it is right.
 bool Take(absl::string_view key, absl::string_view value, wan::v1::LoraSchedule& schedule) {
   const std::vector<double> numbers = ParseNumbers(value);
   if (numbers.empty()) return false;

@@ -9,7 +9,7 @@
 
 namespace wan {
 
-// Without a number of steps, there are as many steps as sigmas; "none" has 0 steps. The message of
+// Steps that are not given are as many as there are sigmas; "none" has 0. The message of
 // INVALID_ARGUMENT continues a sentence that begins with a name: "is 'x'; must be ...".
 absl::StatusOr<wan::v1::LoraSchedule> ParseLoraSchedule(std::string_view text);
 

@@ -16,7 +16,7 @@ namespace wan {
 // that it does not set (engine/planning/lora_schedule.h).
 struct LoraSchedule {
   int steps = 0;  // 0: no schedule
-  // As in GenerationRequest; empty: evenly spaced.
+  // The noise levels, as in GenerationRequest::sigmas; empty: the levels are evenly spaced.
   std::vector<double> sigmas;
   std::optional<double> shift;               // unset: the model's default shift
   std::vector<double> guidance_scale = {1};  // the solver's name, as in a request

@@ -183,7 +183,7 @@ std::optional<HttpAnswer> VideoApi::Arrived(VideoExchange& exchange, uint64_t by
 
 HttpAnswer VideoApi::Counted(VideoExchange& exchange, HttpAnswer answer) {
   Admission::Lease request = std::move(exchange.place);
-  if (answer.next_piece) return answer;  // a download takes a place of another kind
+  if (answer.next_piece) return answer;  // admitted as a download
   absl::StatusOr<Admission::Lease> place =
       admission_.Answer(std::move(request), static_cast<int64_t>(answer.body.size()));
   if (!place.ok()) return ErrorAnswer(place.status());

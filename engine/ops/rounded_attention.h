@@ -8,7 +8,7 @@
 // which the result gets back.
 //
 //   q' = H q,  k' = H (k - mean k)
-//   codes = round(127 x' / max |x'|)      the largest value: of a query's row, of a tile of keys
+//   codes = round(127 x' / max |x'|)      max: over a query's row, or over a tile of keys
 //   codes = round(127 (v - mean v) / max |v - mean v|) + 128          the largest: of a channel
 //   codes = round(255 p / max p)    of a query's probabilities of a tile of keys; the largest is at
 //                                   least 2^-24 of the largest of this tile and those after it

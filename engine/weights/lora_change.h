@@ -30,7 +30,7 @@ class LoraChange {
   LoraChange(std::span<const LoraAddition> additions, int64_t rows, int64_t step,
              const at::Device& device, const BaseRows& base);
 
-  // Adds to `rows` (fp32, the base's rows from `first` on) what all additions change there:
+  // Adds to `rows` (fp32, the base's rows from `first` on) the changes of all additions:
   //   scale * factor * D for each without magnitudes, and
   //   scale * (m * V / |V| - W) with V = W + factor * D for each DoRA.
   void AddTo(const at::Tensor& rows, int64_t first) const;

@@ -81,9 +81,9 @@ Component<VaeConfig> MakeVae(ReadPart part) {
                               ReadVaeShapes);
 }
 
-Component<TinyDecoderConfig> ReadTinyDecoder(const std::string& path) {
-  return ReadNamed<TinyDecoderConfig>(
-      NameOf(ModelPart::kTinyDecoder), ComponentKind::kTinyDecoder, path,
+Component<TinyDecoderConfig> MakeTinyDecoder(ReadPart part) {
+  return MakeNamed<TinyDecoderConfig>(
+      NameOf(ModelPart::kTinyDecoder), ComponentKind::kTinyDecoder, std::move(part),
       [](Naming, const TensorFiles& files, const std::string& where, Problems& problems) {
         return ReadTinyDecoderShapes(files, where, problems);
       });
@@ -240,7 +240,7 @@ void PutTogether(const ModelSource& source, CheckpointParts& parts) {
 void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts) {
   const std::string path = TinyDecoderPath(source, parts);
   if (path.empty()) return;
-  parts.tiny_decoder = ReadTinyDecoder(path);
+  parts.tiny_decoder = MakeTinyDecoder(ReadPart(path));
   const std::optional<TinyDecoderConfig>& tiny = parts.tiny_decoder.config;
   if (!tiny.has_value() || !parts.vae.config.has_value()) return;
   VaeConfig& vae = *parts.vae.config;
@@ -292,7 +292,7 @@ CheckpointParts ReadComponentParts(const std::string& path) {
       parts.vae = MakeVae(std::move(part));
       break;
     case ComponentKind::kTinyDecoder:
-      parts.tiny_decoder = ReadTinyDecoder(path);
+      parts.tiny_decoder = MakeTinyDecoder(std::move(part));
       break;
   }
   return parts;

@@ -6,6 +6,7 @@
 
 #include "proto/enum_words.h"
 #include "server/conversion/names.h"
+#include "server/http/video_id.h"
 #include "server/http/video_object.h"
 
 namespace wan::server {

@@ -19,6 +19,7 @@
 #include "server/http/video_deletion.h"
 #include "server/http/video_events.h"
 #include "server/http/video_exchange.h"
+#include "server/http/video_id.h"
 #include "server/http/video_listing.h"
 #include "server/http/video_object.h"
 #include "server/http/video_query.h"

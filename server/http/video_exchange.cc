@@ -5,7 +5,7 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_replace.h"
 #include "server/conversion/errors.h"
-#include "server/http/video_object.h"
+#include "server/http/video_id.h"
 
 namespace wan::server {
 

@@ -7,15 +7,13 @@
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
 #include "server/conversion/convert.h"
-#include "server/conversion/names.h"
+#include "server/http/video_id.h"
 
 namespace wan::server {
 namespace {
 
 using nlohmann::json;
 
-constexpr std::string_view kVideo = "video_";
-constexpr std::string_view kJobs = "jobs/";
 constexpr int kWhole = 100;
 
 std::string_view StatusOf(wan::v1::JobState state) {
@@ -69,17 +67,6 @@ json InputReferenceOf(const wan::v1::Job& job) {
 }
 
 }  // namespace
-
-std::string VideoIdOf(std::string_view job_name) {
-  return absl::StrCat(std::string(kVideo), std::string(JobIdOf(job_name)));
-}
-
-std::optional<std::string> JobNameOf(std::string_view video_id) {
-  if (!video_id.starts_with(kVideo)) return std::nullopt;
-  std::string name = absl::StrCat(std::string(kJobs), std::string(video_id.substr(kVideo.size())));
-  if (!CheckJobName(name, "video_id").ok()) return std::nullopt;
-  return name;
-}
 
 const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job) {
   for (const wan::v1::Artifact& artifact : job.artifacts()) {

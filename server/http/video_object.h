@@ -2,19 +2,12 @@
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
-#include <optional>
-#include <string>
 #include <string_view>
 
 #include "absl/time/time.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
-
-// Returns "video_ID" for the job's name "jobs/ID".
-std::string VideoIdOf(std::string_view job_name);
-// Returns "jobs/ID" for "video_ID"; nullopt for other texts.
-std::optional<std::string> JobNameOf(std::string_view video_id);
 
 // Returns the job's video file: its first one in a format that plays everywhere, otherwise its
 // first file; null if it has no file.

@@ -11,7 +11,7 @@
 #include "engine/api/errors.h"
 #include "server/config/nearest_name.h"
 #include "server/http/form.h"
-#include "server/http/video_object.h"
+#include "server/http/video_id.h"
 
 namespace wan::server {
 namespace {

@@ -19,7 +19,7 @@
 #include "server/conversion/names.h"
 #include "server/http/field_names.h"
 #include "server/http/form_fields.h"
-#include "server/http/video_object.h"
+#include "server/http/video_id.h"
 
 namespace wan::server {
 namespace {

@@ -53,7 +53,8 @@ TEST(ModelSourceTest, TheFolderMayHaveItsKeyOrStandFirst) {
 TEST(ModelSourceTest, ErrorsNameTheKey) {
   EXPECT_THAT(ErrorOf("transformer.hi=/h"),
               StartsWith("transformer.hi: is not a part of a model; must be path, transformer, "
-                         "transformer.high, transformer.low, text_encoder, vae or tokenizer"));
+                         "transformer.high, transformer.low, text_encoder, vae, tokenizer or "
+                         "tiny_decoder"));
   EXPECT_THAT(ErrorOf("vae=/a,vae=/b"), HasSubstr("vae: is given twice"));
   EXPECT_THAT(ErrorOf("/base,path=/b"), HasSubstr("path: is given twice"));
   EXPECT_THAT(ErrorOf("vae=/v,path="), HasSubstr("path: has no path"));

@@ -263,6 +263,8 @@ TEST(CommandLineTest, EverySettingIsAFlagThatSetsIt) {
                                           "fp32",
                                           "--quality",
                                           "fast",
+                                          "--quality-exact-blocks",
+                                          "4-5",
                                           "--guidance-until",
                                           "0.5",
                                           "--eight-bit-weights",

@@ -194,10 +194,10 @@ TEST_F(LoraScheduleTest, SigmasThatOnlyDoubleTellsApartAreRefused) {
             "sigmas has the value 1e-60 at 1, which is 0 in single precision; must be greater");
   request_ = {.prompt = "A cat.", .shift = 1, .sigmas = {1, 0.9999999, 0.5}};
   EXPECT_TRUE(Plan().ok());
-  EXPECT_THAT(std::string(CheckLoraSchedule({.steps = 2, .sigmas = {0.50000001, 0.5}},
-                                            *model_.family)
-                              .message()),
-              HasSubstr("schedule.sigmas has the values 0.50000001 at 0 and 0.5 at 1"));
+  EXPECT_THAT(
+      std::string(
+          CheckLoraSchedule({.steps = 2, .sigmas = {0.50000001, 0.5}}, *model_.family).message()),
+      HasSubstr("schedule.sigmas has the values 0.50000001 at 0 and 0.5 at 1"));
 }
 
 TEST_F(LoraScheduleTest, ScalesForAnExpertNeedTwo) {

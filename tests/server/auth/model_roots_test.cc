@@ -90,8 +90,8 @@ TEST_F(ModelRootsTest, TheFolderOfAnIndexIsChecked) {
   EXPECT_THAT(Problem(index), HasSubstr("shard.safetensors, which leads out"));
 }
 
-// Other files of its folder concern nobody: an index may lie in a folder of many models, and only an
-// index names further files.
+// Other files of its folder concern nobody: an index may lie in a folder of many models, and only
+// an index names further files.
 TEST_F(ModelRootsTest, BesideAnIndexOnlyShardsAreChecked) {
   folder_.Write("models/m/model.safetensors.index.json", "{}");
   folder_.Write("models/m/config.json", "{}");

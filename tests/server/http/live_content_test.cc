@@ -145,7 +145,8 @@ TEST_F(LiveContentTest, OnlyOfAProgressiveRequest) {
   EXPECT_EQ(Ask("GET", PathOf("video_0123456789abcdef0123")).status, 404);
   const Answer wrong = Ask("GET", "/v1/videos/" + id + "/content?variant=lively");
   EXPECT_EQ(wrong.status, 400);
-  EXPECT_THAT(wrong.Error("message"), HasSubstr("variant: is 'lively'; must be video, thumbnail, spritesheet or live"));
+  EXPECT_THAT(wrong.Error("message"),
+              HasSubstr("variant: is 'lively'; must be video, thumbnail, spritesheet or live"));
 }
 
 TEST_F(LiveContentTest, HeadHasTheHeaderAlone) {

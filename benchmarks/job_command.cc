@@ -120,6 +120,23 @@ class Folder {
   const std::filesystem::path path_;
 };
 
+// Returns what the rows of a job with these settings are called.
+std::string NameOfJob(const JobSettings& settings, const GenerationPlan& plan) {
+  std::string name = absl::StrCat(settings.model, " ", plan.shape.width, "x", plan.shape.height,
+                                  "x", plan.shape.num_frames, ", ", plan.steps.size(), " steps");
+  if (!plan.guided) name += " without guidance";
+  if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
+  if (settings.latents_only) name += ", latents only";
+  if (!settings.vae_precision.empty()) absl::StrAppend(&name, ", VAE ", settings.vae_precision);
+  if (settings.decoder != "full") absl::StrAppend(&name, ", ", settings.decoder, " decoder");
+  if (!settings.exact_blocks.empty()) {
+    absl::StrAppend(&name, ", exact blocks ", settings.exact_blocks);
+  }
+  if (settings.devices.size() > 1)
+    absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
+  return name;
+}
+
 absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   if (const auto device = session.Open(settings.devices.front()); !device.ok())
     return device.status();
@@ -183,18 +200,7 @@ absl::StatusOr<bool> Run(const JobSettings& settings, Session& session) {
   }
 
   const bool cpu = session.device().is_cpu();
-  std::string name = absl::StrCat(settings.model, " ", plan->shape.width, "x", plan->shape.height,
-                                  "x", plan->shape.num_frames, ", ", plan->steps.size(), " steps");
-  if (!plan->guided) name += " without guidance";
-  if (settings.quality != "exact") absl::StrAppend(&name, ", ", settings.quality);
-  if (settings.latents_only) name += ", latents only";
-  if (!settings.vae_precision.empty()) absl::StrAppend(&name, ", VAE ", settings.vae_precision);
-  if (settings.decoder != "full") absl::StrAppend(&name, ", ", settings.decoder, " decoder");
-  if (!settings.exact_blocks.empty()) {
-    absl::StrAppend(&name, ", exact blocks ", settings.exact_blocks);
-  }
-  if (settings.devices.size() > 1)
-    absl::StrAppend(&name, ", ", settings.devices.size(), " devices");
+  const std::string name = NameOfJob(settings, *plan);
   BenchRow whole_job{
       .name = absl::StrCat(name, ": whole job"), .timing = TimingOf(whole), .card = card};
   const auto reuses = [](const StepPlan& step) { return step.reuses_blocks; };

@@ -212,7 +212,13 @@ Table CaseTable(const std::vector<Run>& runs) {
   }
   if (Shows(table, "published_seconds")) absl::StrAppend(&table.note, " ", kPublishedNote);
   table.note += " The other figures are those of the median run";
-  table.note += Shows(table, "load") ? "; SM, Tensor and Load count each moment once." : ".";
+  if (!Shows(table, "load")) {
+    table.note += ".";
+  } else if (Shows(table, "tensor_percent")) {
+    table.note += "; SM, Tensor and Load count each moment once.";
+  } else {
+    table.note += "; SM and Load count each moment once.";
+  }
   return table;
 }
 

@@ -37,6 +37,8 @@ constexpr Published kPublished[] = {
 
 std::optional<double> PublishedSeconds(const Run& run) {
   const wan::v1::GenerationRequest& request = run.report.request();
+  // The cases were those of upstream's settings.
+  if (!run.variant.empty()) return std::nullopt;
   for (const Published& one : kPublished) {
     if (run.name != one.name || request.width() != one.width || request.height() != one.height ||
         request.num_frames() != one.frames || request.steps() != one.steps) {

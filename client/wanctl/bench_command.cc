@@ -2,6 +2,7 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
@@ -242,11 +243,15 @@ class Bench {
     wan::v1::UnloadModelRequest unload;
     unload.set_name(ModelOf(variant));
     absl::Status status = models.UnloadModel(unload, session_.stop()).status();
-    if (status.ok()) {
+    const bool stopped = session_.stop().stop_requested();
+    if (status.ok() || stopped) {
+      // A stopped call may have unloaded the model all the same: do not leave others without it.
       wan::v1::LoadModelRequest load;
       load.set_name(ModelOf(variant));
-      load.set_wait(true);
-      status = models.LoadModel(load, session_.stop()).status();
+      load.set_wait(!stopped);
+      const absl::Status loaded =
+          models.LoadModel(load, stopped ? std::stop_token() : session_.stop()).status();
+      if (status.ok()) status = loaded;
     }
     if (status.ok()) return status;
     return absl::Status(

@@ -61,12 +61,14 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
                                           : absl::StrCat("the first ", first, " of ",
                                                          requests.size(), " requests are jobs");
       const bool refused = ExitCodeOf(accepted.status()) == kExitRejected;
-      return session.Fail(
-          accepted.status(), /*accepted=*/false,
-          first == 0 && refused
-              ? ""
-              : absl::StrCat(made, "; the same command with --request-id ", Printable(request_id),
-                             " makes only those that are missing"));
+      // A deadline is a time from now on, so that requests of a second call would differ.
+      const std::string rest =
+          requests.front().has_deadline()
+              ? "; submit the other rows"
+              : absl::StrCat("; the same command with --request-id ", Printable(request_id),
+                             " makes only those that are missing");
+      return session.Fail(accepted.status(), /*accepted=*/false,
+                          first == 0 && refused ? "" : absl::StrCat(made, rest));
     }
     for (const wan::v1::Job& job : accepted->jobs()) {
       session.Show(job, absl::StrCat(Printable(job.name()), "\n"));

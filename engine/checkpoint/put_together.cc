@@ -208,7 +208,7 @@ void SetFamily(CheckpointParts& parts) {
 // Returns the path of the tiny decoder that `source` names, or of the one in the model's folder,
 // which has its publisher's name; empty if there is none.
 std::string TinyDecoderPath(const ModelSource& source, const CheckpointParts& parts) {
-  const std::string named = source.PathOf(ModelPart::kTinyDecoder);
+  std::string named = source.PathOf(ModelPart::kTinyDecoder);
   if (!named.empty() || parts.folder.empty() || !parts.vae.config.has_value()) return named;
   const char* const version = parts.vae.config->kind == VaeKind::kWan21 ? "2_1" : "2_2";
   for (const char* const maker : {"taew", "lighttaew"}) {

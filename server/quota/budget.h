@@ -27,8 +27,7 @@ struct Party {
 // - The last eighth is only for parties that hold nothing, at most a 64th for each, so that a new
 //   party finds room.
 // - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it. It
-// is
-//   not kept in a budget whose places no protocol takes.
+//   is not kept in a budget whose places no protocol takes.
 class Budget {
  public:
   explicit Budget(int64_t limit) : limit_(limit), reserve_(limit / 8) {}

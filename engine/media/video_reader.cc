@@ -187,7 +187,7 @@ absl::StatusOr<bool> LibavVideoReader::Decode(const LibavLog& log) {
 
 absl::StatusOr<bool> LibavVideoReader::Read(std::vector<uint8_t>& rgb24) {
   const LibavLog log;
-  const absl::StatusOr<bool> decoded = Decode(log);
+  absl::StatusOr<bool> decoded = Decode(log);
   if (!decoded.ok() || !*decoded) return decoded;
   if (scaler_ == nullptr || frame_->format != format_) {
     if (absl::Status status = OpenScaler(log); !status.ok()) return status;

@@ -94,6 +94,26 @@ HttpEntry VideoApi::Watch(const HttpHead& head) {
   return entry;
 }
 
+namespace {
+
+HttpAnswer UnknownUrl(const HttpHead& head, const OptionalRoutes& routes) {
+  return ErrorAnswer(
+      404, "unknown_url",
+      absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
+                   absl::StrJoin(VideoRoutes(routes), ", ", AppendTo)));
+}
+
+HttpAnswer WrongMethod(const HttpHead& head, const RouteMatch& match) {
+  const std::string methods = absl::StrJoin(match.methods, ", ", AppendTo);
+  HttpAnswer answer =
+      ErrorAnswer(405, "method_not_allowed",
+                  absl::StrCat(head.path.substr(0, 200), " takes ", methods, " only"));
+  answer.fields.emplace_back("Allow", methods);
+  return answer;
+}
+
+}  // namespace
+
 HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
   HttpEntry entry;
   if (const absl::Status status = CheckBrowser(head, options_.browser); !status.ok()) {
@@ -101,19 +121,8 @@ HttpEntry VideoApi::Enter(const HttpHead& head, const RouteMatch& match) {
     return entry;
   }
   const VideoRoute* const route = match.route;
-  if (route == nullptr && match.methods.empty()) {
-    entry.refusal = ErrorAnswer(
-        404, "unknown_url",
-        absl::StrCat("there is no ", head.path.substr(0, 200), " on this server; it has ",
-                     absl::StrJoin(VideoRoutes(Routes()), ", ", AppendTo)));
-    return entry;
-  }
   if (route == nullptr) {
-    const std::string methods = absl::StrJoin(match.methods, ", ", AppendTo);
-    entry.refusal =
-        ErrorAnswer(405, "method_not_allowed",
-                    absl::StrCat(head.path.substr(0, 200), " takes ", methods, " only"));
-    entry.refusal->fields.emplace_back("Allow", methods);
+    entry.refusal = match.methods.empty() ? UnknownUrl(head, Routes()) : WrongMethod(head, match);
     return entry;
   }
 

@@ -62,8 +62,9 @@ absl::Status DownloadStream::BeginLive() {
   if (!ref.ok()) return ref.status();
   if (absl::Status wrong = CheckLive(request_, *ref); !wrong.ok()) return wrong;
   absl::StatusOr<std::unique_ptr<LiveVideoReader>> live = shared_.jobs.WatchVideo(ref->job);
-  if (live.ok()) live_ = *std::move(live);
-  return live.status();
+  if (!live.ok()) return live.status();
+  live_ = *std::move(live);
+  return absl::OkStatus();
 }
 
 DownloadStream::Next DownloadStream::ProduceLive(wan::v1::DownloadArtifactResponse* chunk,
@@ -113,14 +114,16 @@ absl::Status DownloadStream::ReadFile(bool first, wan::v1::DownloadArtifactRespo
   }
   chunk->set_offset(reader_->offset());
   absl::StatusOr<std::string> data = reader_->Read(kChunkBytes);
-  if (data.ok()) chunk->set_data(*std::move(data));
-  return data.status();
+  if (!data.ok()) return data.status();
+  chunk->set_data(*std::move(data));
+  return absl::OkStatus();
 }
 
 absl::Status DownloadStream::TakePlace() {
   auto place = shared_.admission.Download(call()->TakerOf(Front::kGrpc), peer_);
-  if (place.ok()) place_ = *std::move(place);
-  return place.status();
+  if (!place.ok()) return place.status();
+  place_ = *std::move(place);
+  return absl::OkStatus();
 }
 
 }  // namespace wan::server

@@ -65,7 +65,7 @@ class VideoApiServerTest : public AuthenticatedServerTest {
 
   // Makes a video and waits for its end.
   std::string MustMake(const std::string& body = R"({"model": "m", "prompt": "a cat"})") {
-    const std::string id = MustPost(body);
+    std::string id = MustPost(body);
     AwaitEnd(JobOf(id));
     return id;
   }

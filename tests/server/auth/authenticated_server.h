@@ -26,7 +26,7 @@ class AuthenticatedServerTest : public ServerTest {
 
   // Makes the principal known, also to a server that runs.
   std::string NewTokenOf(const std::string& principal, Role role) {
-    const std::string token = NewToken();
+    std::string token = NewToken();
     EXPECT_TRUE(
         AddCredential(
             TokenFile(),

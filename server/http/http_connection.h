@@ -277,7 +277,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     Socket().expires_after(shared_.limits.write_time);
     http::async_write_header(stream_, *serializer_,
                              [self = this->shared_from_this()](error_code error, size_t) {
-                               if (!error) self->SendBody();
+                               // The answer may hold the connection, which then would stay.
+                               error ? self->Forget() : self->SendBody();
                              });
   }
 

@@ -49,12 +49,28 @@ bool TcpClient::Send(std::string_view bytes) {
   return true;
 }
 
+void TcpClient::Reset() {
+  const linger discard = {.l_onoff = 1, .l_linger = 0};
+  setsockopt(fd_, SOL_SOCKET, SO_LINGER, &discard, sizeof(discard));
+  close(std::exchange(fd_, -1));
+}
+
 void TcpClient::SendNoMore() { shutdown(fd_, SHUT_WR); }
 
 std::string TcpClient::Read(size_t bytes) {
   std::string read(bytes, '\0');
   const ssize_t count = bytes == 0 ? 0 : recv(fd_, read.data(), bytes, MSG_WAITALL);
   read.resize(count < 0 ? 0 : static_cast<size_t>(count));
+  return read;
+}
+
+std::string TcpClient::ReadTo(std::string_view text) {
+  std::string read;
+  while (!read.ends_with(text)) {
+    const std::string byte = Read(1);
+    if (byte.empty()) break;
+    read += byte;
+  }
   return read;
 }
 

@@ -19,11 +19,18 @@ class TcpClient {
   // Whether all of it was taken before the server closed the connection.
   bool Send(std::string_view bytes);
 
+  // Closes the connection so that every later write of the server fails.
+  void Reset();
+
   // Tells the server that no more bytes come; those of the server still arrive.
   void SendNoMore();
 
   // The next so many bytes; fewer if the server closes the connection before. Blocks until then.
   std::string Read(size_t bytes);
+
+  // Everything up to and with `text`; everything if the server closes the connection before. Blocks
+  // until then.
+  std::string ReadTo(std::string_view text);
 
   // Everything that arrives until the server closes the connection. Blocks until then.
   std::string ReadToEnd();

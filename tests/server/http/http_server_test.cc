@@ -62,6 +62,7 @@ class HttpServerTest : public ::testing::Test {
       if (head.path == "/wait") {
         absl::MutexLock lock(&mutex_);
         waiting_ = std::move(gone);
+        waiting_reply_ = reply;
         return;
       }
       HttpAnswer answer;
@@ -120,7 +121,9 @@ class HttpServerTest : public ::testing::Test {
   }
 
   absl::Mutex mutex_;
-  HttpCallerGone waiting_ ABSL_GUARDED_BY(mutex_);  // of the request that waits for its answer
+  // Of the request that waits for its answer.
+  HttpCallerGone waiting_ ABSL_GUARDED_BY(mutex_);
+  HttpReply waiting_reply_ ABSL_GUARDED_BY(mutex_);
   // More than the system takes for a reader that does not read.
   static constexpr size_t kLargeBytes = size_t{32} << 20;
 
@@ -191,6 +194,37 @@ TEST_F(HttpServerTest, AnAnswerOfUnknownSizeEndsWithItsCaller) {
   while (admission_.Stats().answer_bytes != 0) {
   }
   pending_ = nullptr;
+}
+
+TEST_F(HttpServerTest, AnAnswerWhoseHeaderNobodyTakesIsReleased) {
+  Start();
+  support::TcpClient client(port());
+  ASSERT_TRUE(client.Send("GET /wait HTTP/1.1\r\n\r\n"));
+  const auto came = [this] {
+    absl::MutexLock lock(&mutex_);
+    return waiting_reply_ != nullptr;
+  };
+  while (!came()) {
+  }
+  client.Reset();
+  HttpCallerGone gone;
+  HttpReply reply;
+  {
+    absl::MutexLock lock(&mutex_);
+    gone = std::exchange(waiting_, nullptr);
+    reply = std::exchange(waiting_reply_, nullptr);
+  }
+  while (!gone()) {
+  }
+  HttpAnswer answer;
+  answer.unsized = true;
+  // Like an event stream it asks whether its caller has gone, so it holds the connection.
+  answer.next_piece = [gone = std::exchange(gone, nullptr),
+                       place = std::make_shared<Admission::Lease>(PlaceOf(kLargeBytes))](
+                          const HttpAnswer::TakePiece& /*take*/) {};
+  std::exchange(reply, nullptr)(std::move(answer));
+  while (admission_.Stats().answer_bytes != 0) {
+  }
 }
 
 TEST_F(HttpServerTest, WhoeverIsRefusedIsNotReadFrom) {

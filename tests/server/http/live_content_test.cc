@@ -36,15 +36,7 @@ class Player {
   }
 
   // Everything up to and with `text`; everything if the answer ends before.
-  std::string ReadTo(const std::string& text) {
-    std::string read;
-    while (!read.ends_with(text)) {
-      const std::string byte = client_.Read(1);
-      if (byte.empty()) break;
-      read += byte;
-    }
-    return read;
-  }
+  std::string ReadTo(const std::string& text) { return client_.ReadTo(text); }
   std::string ReadToEnd() { return client_.ReadToEnd(); }
   void SendNoMore() { client_.SendNoMore(); }
 

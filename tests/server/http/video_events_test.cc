@@ -75,15 +75,7 @@ class Watcher {
   }
 
   // Everything up to and with `text`; everything if the stream ends before.
-  std::string ReadTo(const std::string& text) {
-    std::string read;
-    while (!read.ends_with(text)) {
-      const std::string byte = client_.Read(1);
-      if (byte.empty()) break;
-      read += byte;
-    }
-    return read;
-  }
+  std::string ReadTo(const std::string& text) { return client_.ReadTo(text); }
   std::string ReadToEnd() { return client_.ReadToEnd(); }
 
  private:

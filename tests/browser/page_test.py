@@ -196,6 +196,27 @@ class MakingTest(PageCase):
         self.assertIn("ink", browser.text(f"{card} .facts"))
         self.expect_errors("400")
 
+    def test_keeps_a_strength_for_each_expert(self):
+        browser = self.browser
+        browser.await_visible("#add-lora")
+        asked = {"name": "ink", "high_scale": 2, "low_scale": 0.5}
+        sent = "return JSON.parse(valuesOf().get('loras'))"
+        browser.js("fillFrom({prompt: 'a red circle', loras: [arguments[0]]})", asked)
+        self.assertEqual(browser.js(sent), [asked])
+        strength = browser.await_visible(".lora input")
+        strength.clear()
+        strength.send_keys("1.5")
+        self.assertEqual(browser.js(sent), [{"name": "ink", "scale": 1.5}])
+
+    def test_goes_on_after_an_answer_that_broke_off(self):
+        browser = self.browser
+        self.await_ready()
+        browser.js("const real = window.fetch; let left = 2; window.fetch = (url, options) => left-- > 0"
+                   " ? Promise.resolve(new Response('<html>', {status: 200})) : (window.fetch = real, real(url, options))")
+        browser.js("poll()")
+        browser.await_text("#lost", "The page keeps trying.")
+        browser.wait(lambda: not browser.text("#lost"), "the page asked again")
+
     def test_says_errors_at_their_fields(self):
         browser = self.browser
         browser.fill(prompt="a cat", size="7x192", num_inference_steps="5000")

@@ -43,7 +43,14 @@ async function call(route, {id = "", body, headers = {}, signal} = {}) {
 // A seed has up to 63 bits, more than a number holds here, so it is read as a text. (Within a text its name would not be
 // followed by a quote, but by a backslash.)
 const parse = (text) => JSON.parse(text.replace(/"seed": ?(\d+)/g, '"seed":"$1"'));
-const json = async (route, options) => parse(await (await call(route, options)).text());
+async function json(route, options) {
+  const answer = await call(route, options);
+  try {
+    return parse(await answer.text());
+  } catch {
+    throw {status: 0, message: "The server's answer broke off."};
+  }
+}
 
 // Calls take(name, data, id) for each event of the video until the server ends the stream. An EventSource could not send
 // the token.

@@ -169,16 +169,23 @@ async function showReport(id) {
     const [html, style] = partsOf(await (await call("report", {id})).text());
     const url = URL.createObjectURL(new Blob([html], {type: "text/html"}));
     tab.location.replace(url);
-    await new Promise((done) => {
-      const check = () => tab.closed || tab.location.href === url && tab.document.readyState === "complete"
-          ? done() : setTimeout(check, 20);
+    const shown = await new Promise((done) => {
+      const check = () => {
+        try {
+          if (tab.closed) return done(false);
+          if (tab.location.href === url && tab.document.readyState === "complete") return done(true);
+        } catch {
+          return done(false);  // the tab shows another site now
+        }
+        setTimeout(check, 20);
+      };
       check();
     });
-    if (tab.closed) return;
+    URL.revokeObjectURL(url);
+    if (!shown) return;
     const sheet = new tab.CSSStyleSheet();
     sheet.replaceSync(style);
     tab.document.adoptedStyleSheets = [sheet];
-    URL.revokeObjectURL(url);
   } catch (error) {
     tab.close();
     throw error;

@@ -26,12 +26,17 @@ const imageIn = (transfer) => [...transfer?.files ?? []].find((one) => one.type.
 
 const chosenModel = () => models.find((model) => model.id === $("#model").value);
 
-function addLora(name, scale = 1) {
+// Adds one that a video had, or a new one.
+function addLora(lora) {
+  const {name} = lora;
   const row = $("#lora").content.firstElementChild.cloneNode(true);
   const input = $("input", row), label = $("label", row);
   row.dataset.name = name;
   input.id = "lora-" + name;
-  input.value = scale;
+  input.value = lora.scale ?? lora.high_scale ?? lora.low_scale ?? 1;
+  // A strength for each expert holds until another one is typed.
+  const shown = input.value;
+  row.lora = () => input.value === shown ? lora : {name, scale: Number(input.value)};
   label.htmlFor = input.id;
   set(label, name);
   input.title = "Strength";
@@ -72,7 +77,7 @@ function valuesOf() {
     if (!body.get(name)) body.delete(name);
   }
   body.set("preview_interval", previewInterval);
-  const loras = loraRows().map((row) => ({name: row.dataset.name, scale: Number($("input", row).value)}));
+  const loras = loraRows().map((row) => row.lora());
   if (loras.length) body.set("loras", JSON.stringify(loras));
   return body;
 }
@@ -94,7 +99,7 @@ function fillFrom(video, seed = "") {
   form.elements.seed.value = seed;
   $("details", form).open ||= Boolean(seed || video.negative_prompt);
   $("#loras ul").replaceChildren();
-  for (const lora of video.loras ?? []) addLora(lora.name, lora.scale);
+  for (const lora of video.loras ?? []) addLora(lora);
   offerLoras();
   say(video.input_reference && !images.has(video.id) ? "The form has this video's values. Choose its first frame again."
                                                      : "The form has this video's values.");

@@ -33,7 +33,7 @@ $("#model").onchange = () => {
 $("#add-lora").onchange = (event) => {
   const name = event.target.value;
   if (!name) return;
-  addLora(name);
+  addLora({name, scale: 1});
   offerLoras();
   loraRows().at(-1).querySelector("input").focus();
 };

@@ -6,7 +6,7 @@ const mostStreams = 3;
 const mostFrames = 8;      // in the strip of previews, the newest ones
 
 let videos = [];           // the newest first
-const lives = new Map();   // by the id of a video that is watched: what its events told of it
+const lives = new Map();   // by the id of an active video: what its events told of it; `stop` ends the stream, if there is one
 let changes = 0;           // by this page; a list that was asked for before one does not count
 let timer = 0, polling = false, failures = 0;
 let hasEvents = true;      // false if the server is older than its page
@@ -81,39 +81,53 @@ function lose(error) {
   return Math.min(500 * 2 ** failures++, seldom);
 }
 
-// Follows the first of the active videos, and stops to follow the others.
+// Follows the first of the active videos, and stops to follow the others. What was told of them stays while they are
+// active, because a stream that goes on repeats nothing.
 function watch() {
-  const wanted = hasEvents && !document.hidden ? activeOnes().slice(0, mostStreams).map((video) => video.id) : [];
+  const active = activeOnes().map((video) => video.id);
+  const wanted = hasEvents && !document.hidden ? active.slice(0, mostStreams) : [];
   for (const [id, live] of lives) {
-    if (wanted.includes(id)) continue;
-    live.stop.abort();
-    lives.delete(id);
+    if (!wanted.includes(id)) {
+      live.stop?.abort();
+      live.stop = null;
+    }
+    if (!active.includes(id)) lives.delete(id);
   }
   for (const id of wanted) {
-    if (lives.has(id)) continue;
-    lives.set(id, {stop: new AbortController(), last: "", frames: []});
-    follow(id, lives.get(id));
+    if (!lives.has(id)) lives.set(id, {stop: null, last: "", frames: []});
+    const live = lives.get(id);
+    if (live.stop) continue;
+    live.stop = new AbortController();
+    follow(id, live, live.stop);
   }
 }
 
-async function follow(id, live) {
+async function follow(id, live, stop) {
   try {
-    await readEvents(id, live.last, live.stop.signal, (name, data, event) => {
+    await readEvents(id, live.last, stop.signal, (name, data, event) => {
+      if (live.stop !== stop) return;
       if (event) live.last = event;
-      if (lives.get(id) === live) takeLive(id, live, name, data);
+      takeLive(live, name, data);
     });
   } catch (error) {
-    if (live.stop.signal.aborted) return;
+    if (stop.signal.aborted || error.status === 401) return;  // another token starts over
     if (error.status === 404 && error.code === "unknown_url") hasEvents = false;
   }
   // The stream has ended: with the video, with the server, or with the connection. The list tells.
-  if (lives.get(id) !== live) return;
-  live.ended = setTimeout(() => { if (lives.get(id) === live) { lives.delete(id); watch(); } }, often);
+  if (live.stop !== stop) return;
+  setTimeout(() => {
+    if (live.stop !== stop) return;
+    live.stop = null;
+    watch();
+  }, often);
   poll();
 }
 
-function takeLive(id, live, name, data) {
-  if (name === "status") replaceVideo(data);
+function takeLive(live, name, data) {
+  if (name === "status") {
+    changes++;  // a list that was asked for before does not know it
+    replaceVideo(data);
+  }
   if (name === "progress") Object.assign(live, data);
   if (name === "preview") live.frames = [...live.frames, ...data.frames].slice(-mostFrames);
   if (name !== "status") render();

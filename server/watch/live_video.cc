@@ -178,12 +178,9 @@ void LiveVideos::End(const std::string& job, bool complete) {
     if (found == channels_.end()) return;
     channel = found->second;
   }
-  {
-    absl::MutexLock lock(&channel->mutex);
-    if (channel->recording == nullptr) return;
-  }
   ChangeAndNotify(*channel, [&] {
     channel->mutex.AssertHeld();
+    if (channel->recording == nullptr) return;
     channel->recording->state =
         complete ? LiveRecording::State::kComplete : LiveRecording::State::kCut;
     if (!complete) channel->recording = nullptr;

@@ -27,13 +27,7 @@ class OnlineSoftmax {
   // Computes the probabilities of the first tile, when there is no output to rescale yet. Only its
   // first `valid` keys count.
   __device__ __forceinline__ void First(int valid) {
-    const int column = 2 * (static_cast<int>(threadIdx.x) % 4);
-    if (valid < Tile::kKeys) {
-#pragma unroll
-      for (int i = 0; i < kScores; ++i) {
-        if (8 * (i / 4) + column + i % 2 >= valid) scores_[i] = -INFINITY;
-      }
-    }
+    MaskBeyond(scores_, valid, -INFINITY);
     float low[2] = {scores_[0], scores_[2]};
     float high[2] = {scores_[1], scores_[3]};
 #pragma unroll

@@ -7,8 +7,8 @@
 #include <ATen/ops/matmul.h>
 #include <ATen/ops/maximum.h>
 #include <ATen/ops/stack.h>
-#include <ATen/ops/tensor.h>
 #include <ATen/ops/where.h>
+#include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <ATen/record_function.h>
 
@@ -43,11 +43,11 @@ at::Tensor Rotate(const at::Tensor& x) {
 
 at::Tensor CodesIn(at::Tensor& x) { return x.view(at::kChar).narrow(-1, 0, x.size(-1)); }
 
-// `largest` has one entry per row of x.
+// Returns round(127 x / largest); `largest` has one entry per row of x.
 at::Tensor Codes(const at::Tensor& x, const at::Tensor& largest) {
   const at::Tensor inverse =
       at::where(largest == 0, at::zeros_like(largest), kLargestCode / largest);
-  return (x * inverse.unsqueeze(-1)).round().to(at::kChar);
+  return (x * inverse.unsqueeze(-1)).round();
 }
 
 // The keys, or their values, whose mean is subtracted.
@@ -58,23 +58,52 @@ at::Tensor Averaged(const at::Tensor& rows) {
 
 int64_t Tiles(int64_t keys) { return (keys + kRoundedKeyTile - 1) / kRoundedKeyTile; }
 
-// The order of 16 neighbouring keys in RoundedValues, or the way back.
-at::Tensor OrderOfKeys(bool back) {
-  std::vector<int64_t> order(16);
-  for (int64_t i = 0; i < 16; ++i) {
-    const int64_t key = i / 4 * 2 + i % 2 + i % 4 / 2 * 8;
-    if (back) {
-      order[key] = i;
-    } else {
-      order[i] = key;
-    }
-  }
-  return at::tensor(order);
+// Puts the last dimension, a multiple of 16, into the order of RoundedValues: of 16 keys the pairs
+// (0, 1) to (6, 7) and (8, 9) to (14, 15) take turns.
+at::Tensor InOrderOfProduct(const at::Tensor& codes) {
+  return codes.unflatten(-1, {-1, 2, 4, 2}).transpose(-3, -2).flatten(-4);
+}
+at::Tensor InOrderOfKeys(const at::Tensor& codes) {
+  return codes.unflatten(-1, {-1, 4, 2, 2}).transpose(-3, -2).flatten(-4);
 }
 
-// Reorders the last dimension, a multiple of 16.
-at::Tensor Reordered(const at::Tensor& codes, bool back) {
-  return codes.unflatten(-1, {-1, 16}).index_select(-1, OrderOfKeys(back)).flatten(-2);
+// Computes one head (rounded_attention.h): queries [B, m, head_dim] and keys [B, n, head_dim],
+// codes with their scales [B, m] and [B, tiles], and codes of values [B, head_dim, keys] in the
+// order of the product. Returns the mean codes of the values less kMeanValueCode, [B, m, head_dim].
+at::Tensor AttentionOfHead(const at::Tensor& query, const at::Tensor& query_scales,
+                           const at::Tensor& key, const at::Tensor& key_scales,
+                           const at::Tensor& value) {
+  const double log2_e = std::log2(std::exp(1.0));
+  const int64_t keys = key.size(1);
+  const at::Tensor queries = query.to(at::kFloat) * (query_scales * log2_e).unsqueeze(-1);
+  const at::Tensor values = InOrderOfKeys(value).transpose(1, 2).to(at::kFloat) - kMeanValueCode;
+  at::Tensor maximum;
+  at::Tensor unit;
+  at::Tensor sum;
+  at::Tensor mixed;
+  for (int64_t tile = Tiles(keys) - 1; tile >= 0; --tile) {
+    const int64_t first = tile * kRoundedKeyTile;
+    const int64_t count = std::min(kRoundedKeyTile, keys - first);
+    const at::Tensor scores =
+        at::matmul(queries, key.narrow(1, first, count).to(at::kFloat).transpose(1, 2)) *
+        key_scales.narrow(1, tile, 1).unsqueeze(-1);
+    const at::Tensor largest = scores.amax(-1, /*keepdim=*/true);
+    maximum = maximum.defined() ? at::maximum(maximum, largest) : largest;
+    const at::Tensor next_unit = at::maximum(largest, maximum - kRoundedDepth);
+    const at::Tensor codes = at::exp2(scores - next_unit).mul_(255).round_();
+    const at::Tensor product = at::matmul(codes, values.narrow(1, first, count));
+    const at::Tensor total = codes.sum(-1, /*keepdim=*/true);
+    if (unit.defined()) {
+      const at::Tensor factor = at::exp2(unit - next_unit);
+      sum = sum * factor + total;
+      mixed = mixed * factor + product;
+    } else {
+      sum = total;
+      mixed = product;
+    }
+    unit = next_unit;
+  }
+  return mixed / sum;
 }
 
 }  // namespace
@@ -171,57 +200,40 @@ RoundedHeads RoundKeysReference(at::Tensor& key) {
 }
 
 RoundedValues RoundValuesReference(const at::Tensor& value) {
-  const at::Tensor wide = value.to(at::kFloat);
-  const at::Tensor mean = Averaged(wide).mean(1, /*keepdim=*/true);
-  const at::Tensor by_channel = (wide - mean).permute({0, 2, 3, 1});  // [B, heads, head_dim, n]
-  const at::Tensor largest = by_channel.abs().amax(-1);
-  const at::Tensor inverse =
-      at::where(largest == 0, at::zeros_like(largest), kLargestCode / largest);
-  const at::Tensor codes = (by_channel * inverse.unsqueeze(-1)).round() + kMeanValueCode;
-  const at::Tensor scales = largest / kLargestCode;
-  const at::Tensor lost = by_channel - (codes - kMeanValueCode) * scales.unsqueeze(-1);
-  const int64_t missing = Tiles(value.size(1)) * kRoundedKeyTile - value.size(1);
-  return {Reordered(at::constant_pad_nd(codes, {0, missing}).to(at::kByte), /*back=*/false), scales,
-          mean.squeeze(1) + lost.mean(-1)};
+  const int64_t keys = value.size(1);
+  const auto wide = value.options().dtype(at::kFloat);
+  const std::vector<int64_t> channels = {value.size(0), value.size(2), value.size(3)};
+  RoundedValues result{
+      at::zeros({value.size(0), value.size(2), value.size(3), Tiles(keys) * kRoundedKeyTile},
+                value.options().dtype(at::kByte)),
+      at::empty(channels, wide), at::empty(channels, wide)};
+  // Head by head, because all values at once would take several times their memory.
+  for (int64_t head = 0; head < value.size(2); ++head) {
+    const at::Tensor by_channel = value.select(2, head).to(at::kFloat).transpose(1, 2);
+    const at::Tensor mean = Averaged(value.select(2, head)).to(at::kFloat).mean(1);
+    const at::Tensor centred = by_channel - mean.unsqueeze(-1);
+    const at::Tensor largest = centred.abs().amax(-1);
+    const at::Tensor scales = largest / kLargestCode;
+    const at::Tensor codes = Codes(centred, largest);
+    const at::Tensor lost = centred - codes * scales.unsqueeze(-1);
+    const at::Tensor padded =
+        at::constant_pad_nd(codes + kMeanValueCode, {0, result.codes.size(3) - keys});
+    result.codes.select(1, head).copy_(InOrderOfProduct(padded));
+    result.scales.select(1, head).copy_(scales);
+    result.means.select(1, head).copy_(mean + lost.mean(-1));
+  }
+  return result;
 }
 
 void RoundedAttentionReference(const RoundedHeads& query, const RoundedHeads& key,
                                const RoundedValues& value, at::Tensor& out) {
-  const double log2_e = std::log2(std::exp(1.0));
-  const int64_t keys = key.codes.size(1);
-  const auto rows = [](const at::Tensor& codes) { return codes.to(at::kFloat).transpose(1, 2); };
-  const at::Tensor queries = rows(query.codes) * (query.scales * log2_e).unsqueeze(-1);
-  const at::Tensor key_codes = rows(key.codes);
-  const at::Tensor value_codes =
-      Reordered(value.codes, /*back=*/true).to(at::kFloat).transpose(2, 3) - kMeanValueCode;
-  at::Tensor maximum;
-  at::Tensor unit;
-  at::Tensor sum;
-  at::Tensor mixed;
-  for (int64_t tile = Tiles(keys) - 1; tile >= 0; --tile) {
-    const int64_t first = tile * kRoundedKeyTile;
-    const int64_t count = std::min(kRoundedKeyTile, keys - first);
-    const at::Tensor scores =
-        at::matmul(queries, key_codes.narrow(2, first, count).transpose(2, 3)) *
-        key.scales.narrow(2, tile, 1).unsqueeze(-1);
-    const at::Tensor largest = scores.amax(-1, /*keepdim=*/true);
-    maximum = maximum.defined() ? at::maximum(maximum, largest) : largest;
-    const at::Tensor next_unit = at::maximum(largest, maximum - kRoundedDepth);
-    const at::Tensor codes = at::exp2(scores - next_unit).mul_(255).round_();
-    const at::Tensor product = at::matmul(codes, value_codes.narrow(2, first, count));
-    const at::Tensor total = codes.sum(-1, /*keepdim=*/true);
-    if (unit.defined()) {
-      const at::Tensor factor = at::exp2(unit - next_unit);
-      sum = sum * factor + total;
-      mixed = mixed * factor + product;
-    } else {
-      sum = total;
-      mixed = product;
-    }
-    unit = next_unit;
+  for (int64_t head = 0; head < out.size(2); ++head) {
+    const at::Tensor mean_codes = AttentionOfHead(
+        query.codes.select(2, head), query.scales.select(1, head), key.codes.select(2, head),
+        key.scales.select(1, head), value.codes.select(1, head));
+    out.select(2, head).copy_(mean_codes * value.scales.select(1, head).unsqueeze(1) +
+                              value.means.select(1, head).unsqueeze(1));
   }
-  const at::Tensor result = mixed / sum * value.scales.unsqueeze(2) + value.means.unsqueeze(2);
-  out.copy_(result.transpose(1, 2));
 }
 
 }  // namespace wan

@@ -41,14 +41,8 @@ class RoundedSoftmax {
 
   // Computes the probabilities of the first tile, of which only the first `valid` keys count.
   __device__ __forceinline__ void First(int valid) {
-    const int column = 2 * (static_cast<int>(threadIdx.x) % 4);
-    if (valid < Tile::kKeys) {
-#pragma unroll
-      for (int i = 0; i < kScores; ++i) {
-        if (8 * (i / 4) + column + i % 2 >= valid) scores_[i] = kLowest;
-      }
-    }
-    first_valid_ = valid - column;
+    MaskBeyond(scores_, valid, kLowest);
+    first_valid_ = valid - 2 * (static_cast<int>(threadIdx.x) % 4);
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
       out_[i] = 0;

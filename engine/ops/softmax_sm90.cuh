@@ -93,6 +93,17 @@ __device__ __forceinline__ void Unroll(const Function& f) {
 __device__ __forceinline__ int Bits(int value) { return value; }
 __device__ __forceinline__ int Bits(float value) { return __float_as_int(value); }
 
+// Gives all scores of keys from the `valid`th on the value `lowest`.
+template <typename Score, int kScores>
+__device__ __forceinline__ void MaskBeyond(Score (&scores)[kScores], int valid, Score lowest) {
+  if (valid >= 2 * kScores) return;
+  const int column = 2 * (static_cast<int>(threadIdx.x) % 4);
+#pragma unroll
+  for (int i = 0; i < kScores; ++i) {
+    if (8 * (i / 4) + column + i % 2 >= valid) scores[i] = lowest;
+  }
+}
+
 // Does part `slot` of kSlots of the search for the largest bits of each of a thread's two rows:
 // call the parts in order, between products. Bits of integers and of floats that are not negative
 // keep their order, and a GPU compares three integers in one instruction.

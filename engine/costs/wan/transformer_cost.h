@@ -43,8 +43,8 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
 // Keys in a tile of the attention of 8 bits (kRoundedKeyTile of engine/ops/rounded_attention.h).
 inline constexpr int64_t kKeysOfTile = 128;
 
-// Returns an upper bound of what a forward of 8 bits (ForwardPolicy) needs besides: the rounded
-// weights of one product or the rounded values of the attention, and scales. Other rounded
+// Returns an upper bound of what a forward of 8 bits (ForwardPolicy) needs besides on a GPU: the
+// rounded weights of one product or the rounded values of the attention, and scales. Other rounded
 // activations are where the exact ones would be.
 uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch);
 

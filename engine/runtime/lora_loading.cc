@@ -234,6 +234,15 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
 }
 
 void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) {
+  // Read first: a file that fails must not leave the experts with copies that nothing needs.
+  for (const Lora& lora : loras_) {
+    for (size_t i = 0; i < lora.experts.size(); ++i) {
+      Reading* const reading = lora.experts[i].reading.get();
+      if (reading == nullptr || reading->weights != nullptr) continue;
+      const c10::DeviceGuard on_its_device(experts[i].device);
+      reading->weights = LoraWeights::Load(reading->file, experts[i].weights->mover(), stop);
+    }
+  }
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
       Reading* const reading = lora.experts[i].reading.get();
@@ -246,9 +255,6 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
         if (expert.weights->home() != ComponentWeights::Home::kDisk) {
           expert.weights->KeepHostCopy(stop);
         }
-      }
-      if (reading->weights == nullptr) {
-        reading->weights = LoraWeights::Load(reading->file, expert.weights->mover(), stop);
       }
       expert.loras->Add(lora.name, reading->weights);
       for (ExpertReplica& replica : expert.replicas) {

@@ -112,11 +112,16 @@ StoredTensors IndexByName(const TensorFiles& files, Naming naming,
   StoredTensors stored;
   for (const TensorFile& file : files.files) {
     for (const StoredTensor& tensor : file.tensors) {
-      const bool is_new =
-          stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor}).second;
+      const auto [at, is_new] =
+          stored.emplace(tensor.name, Located{.file = &file, .tensor = &tensor});
       if (is_new) continue;
-      problems.push_back(Damaged(file.path, absl::StrCat("has tensor ", Printable(tensor.name),
-                                                         " under two names; must have it once")));
+      const std::string& other = at->second.file->path;
+      problems.push_back(
+          Damaged(file.path,
+                  absl::StrCat("has tensor ", Printable(tensor.name),
+                               other == file.path ? std::string(" under two names")
+                                                  : absl::StrCat(", which ", other, " has as well"),
+                               "; must be there once")));
     }
   }
   if (naming == Naming::kDiffusers) {

@@ -109,7 +109,7 @@ TEST_F(WeightTablesTest, EveryProblemIsReported) {
 // Else it would depend on the order of the file which of them is the model's.
 TEST_F(WeightTablesTest, ATensorUnderTwoNamesIsRefused) {
   Make({Stored("a", 4), Stored("b"), Stored("a", 8)});
-  EXPECT_THAT(Texts(), ElementsAre("w.bin: has tensor a under two names; must have it once"));
+  EXPECT_THAT(Texts(), ElementsAre("w.bin: has tensor a under two names; must be there once"));
 }
 
 TEST_F(WeightTablesTest, TheTokenTableHasTwoNamesInDiffusers) {

@@ -193,7 +193,8 @@ TEST_F(LiveMp4Test, TheLosslessFileHasNone) {
 }
 
 TEST_F(LiveMp4Test, FfprobeReadsItFromAPipe) {
-  if (std::system("ffprobe -version > /dev/null 2>&1") != 0) GTEST_SKIP() << "no ffprobe here";
+  ASSERT_EQ(std::system("ffprobe -version > /dev/null 2>&1"), 0)
+      << "install ffmpeg (scripts/setup)";
   Make(OutputKind::kMp4, "video.mp4", {64, 48, 24, {}, 30}, /*live=*/true);
   Save("live.mp4");
   const auto hashes = [this](const std::string& name) {

@@ -141,7 +141,7 @@ class Bench {
   // Runs a case with all of its variants. Returns false if the user has stopped the benchmark.
   bool RunCase(const BenchCase& one) {
     CaseResults results;
-    std::set<const VideoClient*> warm, used;
+    std::set<const VideoClient*> warm;
     for (const Variant& variant : VariantsOf(one)) {
       const VideoClient* const videos = variant.server.videos;
       const int last = command_.num_runs;
@@ -156,8 +156,8 @@ class Bench {
           warmth = "yes";
         }
         absl::Status status;
-        if (variant.cold && used.contains(videos)) status = LoadAgain(variant);
-        used.insert(videos);
+        const auto [at, is_first] = used_.emplace(videos, ModelOf(variant));
+        if (variant.cold && !is_first) status = LoadAgain(variant);
         if (status.ok()) status = RunOnce(one, variant, run, {name, warmth, last}, results);
         if (session_.stop().stop_requested()) return false;
         if (!status.ok()) {
@@ -384,6 +384,8 @@ class Bench {
   ScratchFolder scratch_;
   OtherServer original_;
   std::vector<std::pair<std::string, OtherServer>> options_;
+  // The servers' models that have run; the next run of one is warm unless it is loaded again.
+  std::set<std::pair<const VideoClient*, std::string>> used_;
   std::vector<reports::Run> runs_;
   std::vector<std::string> failures_;
 };

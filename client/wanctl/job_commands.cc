@@ -21,6 +21,9 @@
 namespace wan::client {
 namespace {
 
+// How often a batch waits for a busy server, which asks for a second or so each time.
+constexpr int kMostWaits = 60;
+
 // Returns the requests of a command that makes several jobs, without the files that they share.
 absl::StatusOr<std::vector<BatchRow>> RowsOf(const SubmitCommand& command, const BatchRow& base) {
   if (!command.from.empty()) return ReadBatch(command.from, base, command.count);
@@ -38,11 +41,14 @@ bool IsTooLarge(const absl::Status& status) {
                      [](const FieldViolation& one) { return one.field == "requests"; });
 }
 
+bool IsBusy(const absl::Status& status) { return DetailsOf(status).reason == "SERVER_BUSY"; }
+
 // Creates the jobs, as many at a time as a call takes, and prints their names in the order of the
 // requests.
 ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>& requests,
                  const SharedFiles& files, const std::string& request_id) {
   size_t most = kMostInBatch;
+  int waits = 0;
   for (size_t first = 0; first < requests.size();) {
     const std::span rest(requests.begin() + static_cast<std::ptrdiff_t>(first), requests.end());
     const size_t count = std::min(most, FitIntoBatch(rest, files.bytes()));
@@ -56,6 +62,13 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
       most = count / 2;
       continue;
     }
+    // Callers share the memory for latents until they are on the server's disk.
+    if (IsBusy(accepted.status()) && waits < kMostWaits && !session.stop().stop_requested()) {
+      if (waits++ == 0) session.Say("the server is busy; waiting for it");
+      session.AwaitRetry(accepted.status());
+      continue;
+    }
+    waits = 0;
     if (!accepted.ok()) {
       const std::string made = first == 0 ? "jobs may have been made"
                                           : absl::StrCat("the first ", first, " of ",

@@ -91,6 +91,10 @@ class Session {
     return result;
   }
 
+  // Waits for the retry delay that the server names in `status`, or until --timeout or Ctrl-C ends
+  // the wait.
+  void AwaitRetry(const absl::Status& status);
+
   // Prints a message that the server sent: as a line of JSON with --json, otherwise as `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
 
@@ -108,8 +112,6 @@ class Session {
 
  private:
   static bool IsModelLoading(const absl::Status& status);
-  // Waits for the retry delay of the server, or until --timeout or Ctrl-C ends the wait.
-  void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;
   const GlobalFlags flags_;

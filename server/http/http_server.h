@@ -126,7 +126,8 @@ class HttpServer {
                                                             TlsFiles* tls);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  // Calls Stop if nobody has. Do not call any HttpReply after the server is destroyed.
+  // Calls Stop if nobody has. Every HttpReply and HttpCallerGone must be destroyed before: it holds
+  // its connection.
   ~HttpServer();
 
   // Begins to accept and serve connections. Call it at most once. `accepting` is handed on to

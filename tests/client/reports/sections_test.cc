@@ -105,6 +105,10 @@ TEST(BenchmarkReportTest, APublishedTimeIsBesideTheSameCase) {
   EXPECT_THAT(markdown(), HasSubstr("| Cold(s) | Published(s) |"));
   EXPECT_THAT(markdown(), HasSubstr("| 63.78 | 151.58 |"));
   EXPECT_THAT(markdown(), HasSubstr("compare it with Cold"));
+  MeasuredRun other = run;
+  other.report.mutable_plan()->add_components()->set_name("transformer_2");
+  EXPECT_THAT(RenderMarkdown(BenchmarkReport({other}, {})), Not(HasSubstr("Published")))
+      << "a model with two experts";
   run.name = "02_Efficiency_Quality_704p";
   run.report.mutable_request()->set_num_frames(161);
   run.report.mutable_request()->set_steps(30);

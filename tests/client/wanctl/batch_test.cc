@@ -211,6 +211,23 @@ TEST_F(BatchTest, ABatchThatIsTooLargeForTheServerIsHalved) {
   EXPECT_EQ(out_, "jobs/a1\njobs/a2\njobs/a3\njobs/a4\njobs/a5\n");
 }
 
+TEST_F(BatchTest, ABatchWaitsForABusyServer) {
+  int calls = 0;
+  server_.scripts.submit_batch = [&](const wan::v1::SubmitBatchRequest& request,
+                                     wan::v1::SubmitBatchResponse* answer) {
+    if (++calls == 3) return Accept(request, answer);
+    google::rpc::ErrorInfo info;
+    info.set_reason("SERVER_BUSY");
+    google::rpc::RetryInfo retry;
+    retry.mutable_retry_delay()->set_seconds(1);
+    return fakes::ErrorWith(grpc::StatusCode::RESOURCE_EXHAUSTED, "no room for latents",
+                            {&info, &retry});
+  };
+  EXPECT_EQ(Run({"submit", "--model", "5b", "--from", Write("a.txt", "a\nb\n")}), 0) << err_;
+  EXPECT_EQ(out_, "jobs/a1\njobs/a2\n");
+  EXPECT_EQ(calls, 3);
+}
+
 TEST_F(BatchTest, AFailureSaysWhatWasAcceptedAndHowToGoOn) {
   server_.scripts.submit_batch = [&](const wan::v1::SubmitBatchRequest& request,
                                      wan::v1::SubmitBatchResponse* answer) {

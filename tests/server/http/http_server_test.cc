@@ -27,6 +27,13 @@ using ::testing::StartsWith;
 
 class HttpServerTest : public ::testing::Test {
  protected:
+  // Both hold the connection, which must not outlive the server.
+  void TearDown() override {
+    absl::MutexLock lock(&mutex_);
+    waiting_ = nullptr;
+    waiting_reply_ = nullptr;
+  }
+
   // Refuses "/refused", and lets everything else in.
   void Start(const HttpLimits& limits = {}, int connections = 100) {
     auto taken = HttpServer::Listen("http_listen", {"127.0.0.1", 0}, {connections, connections},
@@ -200,20 +207,16 @@ TEST_F(HttpServerTest, AnAnswerWhoseHeaderNobodyTakesIsReleased) {
   Start();
   support::TcpClient client(port());
   ASSERT_TRUE(client.Send("GET /wait HTTP/1.1\r\n\r\n"));
-  const auto came = [this] {
-    absl::MutexLock lock(&mutex_);
-    return waiting_reply_ != nullptr;
-  };
-  while (!came()) {
-  }
-  client.Reset();
   HttpCallerGone gone;
   HttpReply reply;
   {
     absl::MutexLock lock(&mutex_);
+    const auto came = [this] { return waiting_reply_ != nullptr; };
+    mutex_.Await(absl::Condition(&came));
     gone = std::exchange(waiting_, nullptr);
     reply = std::exchange(waiting_reply_, nullptr);
   }
+  client.Reset();
   while (!gone()) {
   }
   HttpAnswer answer;

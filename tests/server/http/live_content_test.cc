@@ -124,7 +124,8 @@ TEST_F(LiveContentTest, ACancelCutsTheAnswerOff) {
   EXPECT_EQ(Ask("DELETE", "/v1/videos/" + queued).status, 200);
   EXPECT_THAT(waiting.ReadTo("\r\n\r\n"), StartsWith("HTTP/1.1 404 "));
   EXPECT_EQ(Ask("DELETE", "/v1/videos/" + id).status, 200);
-  EXPECT_EQ(player.ReadToEnd(), "");
+  // A part may still come that was made before the engine heard of it.
+  EXPECT_THAT(player.ReadToEnd(), Not(EndsWith(kLastChunk)));
 }
 
 TEST_F(LiveContentTest, OnlyOfAProgressiveRequest) {

@@ -69,13 +69,22 @@ absl::Status PreviewWriter::Prepare() const {
 absl::Status PreviewWriter::Write(const wan::v1::Event::Preview& preview) const {
   if (folder_.empty()) return absl::OkStatus();
   const std::string video = video_ == 0 ? "" : absl::StrCat(video_, "-");
-  const fs::path path =
-      fs::path(folder_) / absl::StrFormat("%sstep-%04d.jpg", video, preview.step());
-  std::ofstream file(path, std::ios::binary);
-  file << preview.jpeg();
-  file.close();
-  if (file) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("cannot write ", path.string()));
+  const auto write = [&](const std::string& frame, const std::string& jpeg) {
+    const fs::path path =
+        fs::path(folder_) / absl::StrFormat("%sstep-%04d%s.jpg", video, preview.step(), frame);
+    std::ofstream file(path, std::ios::binary);
+    file << jpeg;
+    file.close();
+    if (file) return absl::OkStatus();
+    return absl::InternalError(absl::StrCat("cannot write ", path.string()));
+  };
+  absl::Status status = write("", preview.jpeg());
+  // The last frame is the last one that the server sends.
+  const int later = preview.later_jpegs_size();
+  for (int i = 0; i < later && status.ok(); ++i) {
+    status = write(i + 1 < later ? "-middle" : "-last", preview.later_jpegs(i));
+  }
+  return status;
 }
 
 }  // namespace wan::client

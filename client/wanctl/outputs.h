@@ -28,8 +28,9 @@ ExitCode FetchOutputs(Session& session, Display& display, const std::string& job
                       const google::protobuf::RepeatedPtrField<wan::v1::Artifact>& artifacts,
                       const std::vector<OutputFile>& outputs, ExitCode if_missing);
 
-// Writes each preview as FOLDER/step-0010.jpg, with its step's number. The previews of the second
-// of several videos are FOLDER/2-step-0010.jpg.
+// Writes the first frame of each preview as FOLDER/step-0010.jpg, with its step's number, and the
+// others as step-0010-middle.jpg and step-0010-last.jpg. The names of the second of several videos
+// begin with "2-".
 class PreviewWriter {
  public:
   // If `folder` is empty, the object writes nothing. `video` is the video's number, counted from 1;

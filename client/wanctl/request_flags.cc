@@ -206,8 +206,9 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
         auto [entry, added] = request.mutable_labels()->insert({label.first, label.second});
         if (!added) throw CLI::ValidationError("--label gives '" + label.first + "' twice");
       }));
-  AddValue<int32_t>(app, "--preview-interval", "N", "Make a preview after every N steps",
-                    ParseInt32, [&](int32_t value) { request.set_preview_interval(value); });
+  AddValue<int32_t>(app, "--preview-interval", "N",
+                    "Make previews (first, middle and last frame) after every N steps", ParseInt32,
+                    [&](int32_t value) { request.set_preview_interval(value); });
   app.add_flag_callback(
       "--profile", [&] { request.set_profile(true); },
       "Measure the operators of one transformer block; 'wanctl report' shows them");

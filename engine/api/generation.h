@@ -227,10 +227,11 @@ struct OutputFile {
   std::string path;
 };
 
-// A JPEG file with the first frame of the video as the steps so far predict it.
+// Frames of the video as the steps so far predict them.
 struct Preview {
   int step = 0;  // number of steps that were finished then
-  std::string jpeg;
+  // JPEG files of the first, the middle and the last frame; fewer if the video has fewer.
+  std::vector<std::string> jpegs;
 };
 
 // A part of the fragmented MP4 that shows a video while it is made. All parts in their order are

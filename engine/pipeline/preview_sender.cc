@@ -2,6 +2,8 @@
 
 #include <ATen/TensorOperators.h>
 
+#include <cstdint>
+#include <set>
 #include <string>
 #include <utility>
 
@@ -40,17 +42,23 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
 absl::Status PreviewSender::Send(const DenoiseState& state) {
   const WeightLease lease(model_.vae_weights, PolicyOf(plan_, ModelComponent::kVae),
                           gate_.stop_token());
-  const at::Tensor clean =
-      (state.input.narrow(1, 0, 1) - state.flow.narrow(1, 0, 1) * state.sigma).contiguous();
-  absl::Status status = DecodeTiled(
-      *model_.vae, clean, plan_.decode_tiles,
-      [this](const at::Tensor& frames) { return download_.Add(frames); },
-      MakeVaePass(gate_, plan_.request, /*recorder=*/nullptr));
-  if (status.ok()) status = download_.Finish();
-  if (!status.ok()) return status;
-  absl::StatusOr<std::string> jpeg = EncodeJpeg(picture_, plan_.shape.width, plan_.shape.height);
-  if (!jpeg.ok()) return jpeg.status();
-  observer_.OnPreview({state.step, *std::move(jpeg)});
+  Preview preview{state.step, {}};
+  const int64_t last = state.input.size(1) - 1;
+  for (const int64_t latent : std::set<int64_t>{0, (last + 1) / 2, last}) {
+    const at::Tensor clean =
+        (state.input.narrow(1, latent, 1) - state.flow.narrow(1, latent, 1) * state.sigma)
+            .contiguous();
+    absl::Status status = DecodeTiled(
+        *model_.vae, clean, plan_.decode_tiles,
+        [this](const at::Tensor& frames) { return download_.Add(frames); },
+        MakeVaePass(gate_, plan_.request, /*recorder=*/nullptr));
+    if (status.ok()) status = download_.Finish();
+    if (!status.ok()) return status;
+    absl::StatusOr<std::string> jpeg = EncodeJpeg(picture_, plan_.shape.width, plan_.shape.height);
+    if (!jpeg.ok()) return jpeg.status();
+    preview.jpegs.push_back(*std::move(jpeg));
+  }
+  observer_.OnPreview(preview);
   return absl::OkStatus();
 }
 

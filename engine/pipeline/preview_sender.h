@@ -32,9 +32,10 @@ class PreviewSender {
           return absl::OkStatus();
         }) {}
 
-  // Sends a preview if one is due after this step. The preview shows the first frame of the clean
-  // latents that the step predicts. Returns CANCELLED after a stop request, UNAVAILABLE
-  // (DEVICE_LOST), DATA_LOSS (NOT_FINITE), or OK.
+  // Sends a preview if one is due after this step. The preview shows the first, the middle and the
+  // last frame of the clean latents that the step predicts. Each is decoded alone, as if the
+  // video began with it, so that a preview needs the memory of one frame. Returns CANCELLED after a
+  // stop request, UNAVAILABLE (DEVICE_LOST), DATA_LOSS (NOT_FINITE), or OK.
   absl::Status AfterStep(const DenoiseState& state);
 
  private:

@@ -30,6 +30,10 @@ std::string RecordOf(const char* event, const json& data, const std::string& id 
                       "\n\n");
 }
 
+std::string UrlOf(const std::string& jpeg) {
+  return absl::StrCat("data:image/jpeg;base64,", absl::Base64Escape(jpeg));
+}
+
 // Wake and Next post the task Pump unless the feed is busy, so at most one Pump is posted or runs
 // at a time; only Pump uses the members without a mutex.
 class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
@@ -136,10 +140,9 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
   std::string TextOf(const wan::v1::Event& event) {
     if (event.has_preview()) {
       if (!previews_) return {};
-      const std::string url =
-          absl::StrCat("data:image/jpeg;base64,", absl::Base64Escape(event.preview().jpeg()));
-      return RecordOf("preview",
-                      {{"step", event.preview().step()}, {"frames", json::array({url})}});
+      json frames = json::array({UrlOf(event.preview().jpeg())});
+      for (const std::string& jpeg : event.preview().later_jpegs()) frames.push_back(UrlOf(jpeg));
+      return RecordOf("preview", {{"step", event.preview().step()}, {"frames", std::move(frames)}});
     }
     VideoFollower::Change change = follower_.Apply(event);
     if (event.sequence() <= after_) return {};

@@ -143,8 +143,10 @@ void AttemptRun::OnVideoPart(const VideoPart& part) {
 void AttemptRun::OnPreview(const Preview& preview) {
   wan::v1::Event event;
   event.set_attempt(job_.attempt());
-  event.mutable_preview()->set_step(preview.step);
-  event.mutable_preview()->set_jpeg(preview.jpeg);
+  wan::v1::Event::Preview& shown = *event.mutable_preview();
+  shown.set_step(preview.step);
+  if (!preview.jpegs.empty()) shown.set_jpeg(preview.jpegs.front());
+  for (size_t i = 1; i < preview.jpegs.size(); ++i) shown.add_later_jpegs(preview.jpegs[i]);
   parts_.ledger.Preview(job_.name(), std::move(event));
 }
 

@@ -13,6 +13,7 @@
 #include <filesystem>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 
 #include "engine/media/image_decode.h"
@@ -228,7 +229,7 @@ class GoldenRun {
       seen_.latents =
           std::max(seen_.latents, Compare(state.latents, Golden("latents")[state.step - 1],
                                           allowed_.latents, "latents" + step));
-      estimates_.push_back((state.input - state.flow * state.sigma).narrow(1, 0, 1).clone());
+      estimates_.push_back((state.input - state.flow * state.sigma).clone());
     };
     taps.frames = [&](const at::Tensor& chunk) { frames_.push_back(chunk.clone()); };
     return taps;
@@ -242,28 +243,36 @@ class GoldenRun {
     EXPECT_EQ(std::memcmp(clip.rgb.data(), expected.const_data_ptr(), clip.rgb.size()), 0);
   }
 
-  // A preview shows the first frame of its own step's estimate, and of no other's.
+  // A preview shows frames of its own step's estimate, and of no other's: the first, the middle and
+  // the last one.
   void ExpectPreviews(const std::vector<Preview>& previews) {
     ASSERT_EQ(previews.size(), estimates_.size() / 2);
     for (const Preview& preview : previews) {
-      const RgbImage seen = DecodeImage(preview.jpeg).value().image;
-      const double distance = MeanDistance(seen, Estimate(preview.step));
-      EXPECT_LE(distance, 1) << "preview of step " << preview.step;
-      EXPECT_GT(MeanDistance(seen, Estimate(preview.step - 1)), 2 * distance + 1)
-          << "preview of step " << preview.step;
-      previews_ = std::max(previews_, distance);
+      const int64_t latents = estimates_.front().size(1);
+      const std::set<int64_t> shown = {0, latents / 2, latents - 1};
+      ASSERT_EQ(preview.jpegs.size(), shown.size());
+      auto jpeg = preview.jpegs.begin();
+      for (const int64_t latent : shown) {
+        SCOPED_TRACE(absl::StrCat("latent ", latent, " in the preview of step ", preview.step));
+        const RgbImage seen = DecodeImage(*jpeg++).value().image;
+        const double distance = MeanDistance(seen, Estimate(preview.step, latent));
+        EXPECT_LE(distance, 1);
+        EXPECT_GT(MeanDistance(seen, Estimate(preview.step - 1, latent)), 2 * distance + 1);
+        previews_ = std::max(previews_, distance);
+      }
     }
   }
 
-  // The first frame of what step `step`, counted from 1, took for the clean latents.
-  RgbImage Estimate(int step) const {
+  // A latent of what step `step`, counted from 1, took for the clean latents, decoded alone.
+  RgbImage Estimate(int step, int64_t latent) const {
     std::vector<at::Tensor> frames;
-    const absl::Status status = model_->pipeline.vae->Decode(estimates_[step - 1].contiguous(),
-                                                             [&](const at::Tensor& chunk) {
-                                                               frames.push_back(chunk.clone());
-                                                               return absl::OkStatus();
-                                                             },
-                                                             {});
+    const absl::Status status =
+        model_->pipeline.vae->Decode(estimates_[step - 1].narrow(1, latent, 1).contiguous(),
+                                     [&](const at::Tensor& chunk) {
+                                       frames.push_back(chunk.clone());
+                                       return absl::OkStatus();
+                                     },
+                                     {});
     EXPECT_TRUE(status.ok()) << status;
     return ThroughJpeg(frames.front());
   }

@@ -5,6 +5,7 @@
 #include <fstream>
 #include <memory>
 #include <stdexcept>
+#include <string>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -421,7 +422,8 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     }
     const int interval = plan.request.preview_interval;
     if (interval > 0 && (step + 1) % interval == 0) {
-      observer.OnPreview({step + 1, absl::StrCat("JPEG of step ", step + 1)});
+      const std::string first = absl::StrCat("JPEG of step ", step + 1);
+      observer.OnPreview({step + 1, {first, first + ", middle", first + ", last"}});
     }
   }
   SendPart(plan, observer, "header", "avc1.64000a");

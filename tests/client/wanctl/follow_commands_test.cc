@@ -3,6 +3,7 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -210,11 +211,23 @@ TEST_F(WanctlTest, AServerThatStopsIsNotWaitedFor) {
 }
 
 TEST_F(WanctlTest, PreviewsAreWritten) {
-  Script({Preview(5, "jpeg five"), Preview(10, "jpeg ten"), Cancelled(1, "x")});
+  Event two = Preview(10, "jpeg ten");
+  two.mutable_preview()->add_later_jpegs("its last");
+  Event three = Preview(15, "jpeg fifteen");
+  three.mutable_preview()->add_later_jpegs("its middle");
+  three.mutable_preview()->add_later_jpegs("its last");
+  Script({Preview(5, "jpeg five"), two, three, Cancelled(1, "x")});
   EXPECT_EQ(Generate({"--preview-interval", "5", "--preview-dir", (folder_ / "p" / "q").string()}),
             5);
-  EXPECT_EQ(ReadFile(folder_ / "p" / "q" / "step-0005.jpg"), "jpeg five");
-  EXPECT_EQ(ReadFile(folder_ / "p" / "q" / "step-0010.jpg"), "jpeg ten");
+  for (const auto& [name, text] :
+       std::map<std::string, std::string>{{"step-0005.jpg", "jpeg five"},
+                                          {"step-0010.jpg", "jpeg ten"},
+                                          {"step-0010-last.jpg", "its last"},
+                                          {"step-0015.jpg", "jpeg fifteen"},
+                                          {"step-0015-middle.jpg", "its middle"},
+                                          {"step-0015-last.jpg", "its last"}}) {
+    EXPECT_EQ(ReadFile(folder_ / "p" / "q" / name), text) << name;
+  }
 }
 
 TEST_F(WanctlTest, CtrlCCancelsGenerate) {

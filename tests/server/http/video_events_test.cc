@@ -180,9 +180,12 @@ TEST_F(VideoEventsTest, PreviewsComeToWhomAsksForThem) {
   engine_.Hold("Step_1_Inference");
   engine_.Release("Step_0_Inference");
   watcher.ReadTo("event: preview\n");
-  EXPECT_EQ(watcher.ReadTo("\n\n"),
-            absl::StrCat(R"(data: {"frames":["data:image/jpeg;base64,)",
-                         absl::Base64Escape("JPEG of step 1"), "\"],\"step\":1}\n\n"));
+  EXPECT_EQ(
+      watcher.ReadTo("\n\n"),
+      absl::StrCat(R"(data: {"frames":["data:image/jpeg;base64,)",
+                   absl::Base64Escape("JPEG of step 1"), R"(","data:image/jpeg;base64,)",
+                   absl::Base64Escape("JPEG of step 1, middle"), R"(","data:image/jpeg;base64,)",
+                   absl::Base64Escape("JPEG of step 1, last"), "\"],\"step\":1}\n\n"));
   engine_.Release("Step_1_Inference");
   watcher.ReadToEnd();
 }

@@ -347,6 +347,8 @@ TEST_F(JobServiceTest, PreviewsGoToWhoWatchesAndAreNotKept) {
   EXPECT_EQ(preview.job(), name);
   EXPECT_EQ(preview.preview().step(), 2);
   EXPECT_EQ(preview.preview().jpeg(), "JPEG of step 2");
+  EXPECT_THAT(preview.preview().later_jpegs(),
+              ElementsAre("JPEG of step 2, middle", "JPEG of step 2, last"));
   engine_->Release("VAE_Decoding");
   for (const std::string& text : Brief(RunToEnd(name))) EXPECT_THAT(text, Not(HasSubstr("prev")));
 }

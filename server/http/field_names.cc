@@ -51,6 +51,7 @@ constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"prompt", "text caption description input textprompt positiveprompt"},
     {"loras", "lora lorapath loraname adapters loraweights loramodules"},
     {"quality", "qualitymode qualitypreset precision quantization quantize"},
+    {"decoder", "vaedecoder tinydecoder taehv tiny vaemode"},
     {"seed", "randomseed noiseseed baseseed generatorseed"},
     {"n",
      "numvideos nvideos nvariants numoutputs numvideosperprompt numgenerations batchsize "

@@ -40,12 +40,15 @@ json ModelOf(const wan::v1::Model& model) {
     defaults["num_inference_steps"] = model.defaults().steps();
     defaults.update(SamplingOf(model.defaults()));
   }
+  json decoders = json::array({WordOf(wan::v1::DECODER_FULL)});
+  if (model.tiny_decoder()) decoders.push_back(WordOf(wan::v1::DECODER_TINY));
   return {{"id", std::string(BareModelName(model.name()))},
           {"object", "model"},
           {"state", std::string(WordOf(model.state()))},
           {"family", model.family().empty() ? json(nullptr) : json(model.family())},
           {"precision", PrecisionOf(model)},
           {"loras", std::move(loras)},
+          {"decoders", std::move(decoders)},
           {"accepts_image", model.accepts_image()},
           {"size_multiple", model.spatial_stride()},
           {"frames_multiple", model.temporal_stride()},

@@ -6,6 +6,7 @@
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
 #include "google/rpc/error_details.pb.h"
+#include "proto/enum_words.h"
 #include "server/conversion/convert.h"
 #include "server/http/video_id.h"
 
@@ -92,7 +93,11 @@ json SamplingOf(const wan::v1::GenerationRequest& request) {
     if (lora.has_low_scale()) named["low_scale"] = lora.low_scale();
     loras.push_back(std::move(named));
   }
+  // A job that is older than the field used the full decoder.
+  const wan::v1::Decoder decoder =
+      request.decoder() == wan::v1::DECODER_UNSPECIFIED ? wan::v1::DECODER_FULL : request.decoder();
   return {{"quality", std::string(QualityOf(request))},
+          {"decoder", std::string(WordOf(decoder))},
           {"negative_prompt", request.negative_prompt()},
           {"guidance_scale", scales.empty() ? json(nullptr) : json(*scales.rbegin())},
           {"guidance_scale_2", scales.size() < 2 ? json(nullptr) : json(scales[0])},
@@ -123,7 +128,8 @@ json VideoOf(const wan::v1::Job& job) {
                 {"input_reference", InputReferenceOf(job)},
                 {"seconds", SecondsOf(request)},
                 {"num_inference_steps", request.steps()},
-                {"seed", request.seed()}};
+                {"seed", request.seed()},
+                {"progressive", request.progressive()}};
   video.update(ShapeOf(request));
   video.update(SamplingOf(request));
   return video;

@@ -109,19 +109,20 @@ void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   if (high.has_value()) request.add_guidance_scale(*high);
 }
 
-// Takes "quality". Other servers call exact "lossless".
-void TakeQuality(FormFields& fields, wan::v1::GenerationRequest& request) {
-  const std::optional<json> quality = fields.TakeNotBlank("quality");
-  if (!quality.has_value()) return;
-  const std::string word = quality->is_string() ? quality->get<std::string>() : std::string();
-  const std::optional<wan::v1::Quality> value =
-      word == "lossless" ? wan::v1::QUALITY_EXACT : ValueOf<wan::v1::Quality>(word);
-  if (value.has_value()) {
-    request.set_quality(*value);
-  } else {
-    fields.Unfit("quality", *quality,
-                 absl::StrCat("one of ", absl::StrJoin(WordsOf<wan::v1::Quality>(), ", ")));
+// Takes the field `name`, whose value is one of the words of Enum, or `synonym` for another of
+// them.
+template <typename Enum>
+std::optional<Enum> TakeWord(FormFields& fields, const char* name,
+                             const std::pair<std::string_view, Enum>& synonym = {}) {
+  const std::optional<json> given = fields.TakeNotBlank(name);
+  if (!given.has_value()) return std::nullopt;
+  const std::string word = given->is_string() ? given->get<std::string>() : std::string();
+  if (!word.empty() && word == synonym.first) return synonym.second;
+  const std::optional<Enum> value = ValueOf<Enum>(word);
+  if (!value.has_value()) {
+    fields.Unfit(name, *given, absl::StrCat("one of ", absl::StrJoin(WordsOf<Enum>(), ", ")));
   }
+  return value;
 }
 
 // Takes one entry of the field "loras": {"name", "scale", "high_scale", "low_scale"}.
@@ -321,7 +322,14 @@ wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std
     request.set_preview_interval(static_cast<int32_t>(*interval));
   }
   if (const auto shift = fields.Number("flow_shift")) request.set_shift(*shift);
-  TakeQuality(fields, request);
+  // Other servers call exact "lossless".
+  if (const auto quality =
+          TakeWord<wan::v1::Quality>(fields, "quality", {"lossless", wan::v1::QUALITY_EXACT})) {
+    request.set_quality(*quality);
+  }
+  if (const auto decoder = TakeWord<wan::v1::Decoder>(fields, "decoder")) {
+    request.set_decoder(*decoder);
+  }
   constexpr int64_t kMostSeed = std::numeric_limits<int64_t>::max();
   if (const auto seed =
           fields.Integer("seed",

@@ -21,6 +21,9 @@ SKIPPED = 77
 QUICK = {"size": "192x192", "seconds": "0.25", "num_inference_steps": "2"}
 LONG = {"size": "192x192", "seconds": "0.25", "num_inference_steps": "900"}
 
+# Long enough that frames come while others are decoded.
+WATCHED = {"size": "320x320", "seconds": "5", "num_inference_steps": "1"}
+
 options = None  # of the command line
 
 
@@ -75,8 +78,12 @@ class PageCase(unittest.TestCase):
     def tearDown(self):
         self.expect_errors()
 
+    token = None
+
     def ask(self, path):
-        with urllib.request.urlopen(f"http://{self.server.http}{path}") as answer:
+        headers = {"Authorization": f"Bearer {self.token}"} if self.token else {}
+        request = urllib.request.Request(f"http://{self.server.http}{path}", headers=headers)
+        with urllib.request.urlopen(request) as answer:
             return json.load(answer)
 
     def await_ready(self):
@@ -92,6 +99,25 @@ class PageCase(unittest.TestCase):
             return [card.get_attribute("data-id") for card in self.browser.all("[data-id]")
                     if card.get_attribute("data-id") not in known]
         return f"[data-id='{self.browser.wait(new, 'a new card')[0]}']"
+
+
+def see_it_made(case, card):
+    """A video is played in its job's card, and goes on in its own card; the file takes over at its end."""
+    browser = case.browser
+    player = f'const video = document.querySelector("{card} video");'
+    browser.wait(lambda: browser.js(f"{player} return video?.closest('.job') && video.currentTime > 0"), "it plays while it is made")
+    state = case.ask("/v1/videos?limit=1")["data"][0]["status"]
+    case.assertEqual(state, "in_progress", "its frames come before its end")
+    browser.js(f"{player} window.live = video; window.times = []; window.jumps = [];"
+               "let last = video.currentTime; const watch = () => { const now = video.currentTime;"
+               "if (now < last && !video.loop) jumps.push([last, now]); last = now; times.push(now); requestAnimationFrame(watch) };"
+               "watch()")
+    browser.wait(lambda: browser.js(f"{player} return video?.closest('.video') && video.loop && video.currentTime > 0"),
+                 "its file takes over")
+    case.assertTrue(browser.js(f"{player} return video === window.live && !video.paused && !video.error"))
+    case.assertEqual(browser.js("return window.jumps"), [], "it is played to its end")
+    case.assertAlmostEqual(browser.js("return Math.max(...window.times)"), 5, delta=0.3)
+    case.assertIn("content", browser.js(f"{player} return token ? 'content' : video.currentSrc"))
 
 
 class MakingTest(PageCase):
@@ -128,6 +154,44 @@ class MakingTest(PageCase):
         self.assertGreater(blue, red + 20, "the corner is dark blue")
         self.assertGreater(blue, green + 20)
         self.assertEqual(browser.focused().tag_name, "video")
+
+    def test_shows_three_frames_of_a_preview(self):
+        browser = self.browser
+        card = self.submit("a blue cross moves right to left", **{**QUICK, "seconds": "1", "num_inference_steps": "900"})
+        browser.await_count(f"{card} .strip img", 3)
+        pictures = "return [...document.querySelectorAll(arguments[0])].map((one) => [one.alt, one.naturalWidth])"
+        browser.wait(lambda: browser.js(pictures, f"{card} .strip img") ==
+                     [[f"Preview of the {one} frame", 192] for one in ("first", "middle", "last")], "three frames")
+        browser.click(f"{card} .cancel")
+        browser.await_count(card, 0)
+
+    def test_plays_a_video_while_it_is_made(self):
+        browser = self.browser
+        card = self.submit("a green circle moves left to right over a grey background", **WATCHED)
+        see_it_made(self, card)
+
+    def test_sends_again_what_got_no_answer(self):
+        browser = self.browser
+        # The server takes the request, but its answer does not arrive; then the page cannot reach it.
+        browser.js("""
+          const real = window.fetch; let sent = 0; window.keys = [];
+          window.fetch = async (url, options) => {
+            if (options.method !== "POST" || url.endsWith("/quote")) return real(url, options);
+            window.keys.push(options.headers["Idempotency-Key"]);
+            if (++sent === 1) await real(url, options);
+            if (sent < 3) throw new TypeError("Failed to fetch");
+            return real(url, options);
+          }""")
+        before = len(self.ask("/v1/videos?limit=100")["data"])
+        card = self.submit("a cross that is asked for once", **QUICK)
+        browser.wait(lambda: len(browser.js("return window.keys")) == 3, "it is sent until there is an answer")
+        browser.await_visible(f"{card} .poster")
+        self.assertEqual(len(self.ask("/v1/videos?limit=100")["data"]), before + 1)
+        browser.click("#create button.main")
+        browser.wait(lambda: len(self.ask("/v1/videos?limit=100")["data"]) == before + 2, "the next click makes another one")
+        keys = browser.js("return window.keys")
+        self.assertEqual(len(keys), 4)
+        self.assertEqual(len(set(keys)), 2, keys)
 
     def test_cancels_what_runs_and_what_waits(self):
         browser = self.browser
@@ -207,6 +271,21 @@ class MakingTest(PageCase):
         strength.clear()
         strength.send_keys("1.5")
         self.assertEqual(browser.js(sent), [{"name": "ink", "scale": 1.5}])
+
+    def test_offers_the_decoders_of_a_model(self):
+        browser = self.browser
+        browser.click("details summary")
+        self.assertFalse(browser.one("#decoder").is_displayed(), "the demo model has one")
+        self.assertIsNone(browser.js("return valuesOf().get('decoder')"))
+        browser.js("models[0].decoders.push('tiny'); modelChanged()")
+        browser.await_visible("#decoder")
+        self.assertEqual([option.text for option in browser.all("#decoder option")], ["default", "full", "tiny"])
+        browser.fill(decoder="tiny")
+        browser.await_text("#decoder-wrong", "Decoder is tiny; must be full")
+        browser.js("fillFrom({prompt: 'a cat', decoder: 'full', loras: []})")
+        self.assertEqual(browser.js("return valuesOf().get('decoder')"), "full")
+        browser.await_count("#decoder[aria-invalid]", 0)
+        self.expect_errors("400")
 
     def test_goes_on_after_an_answer_that_broke_off(self):
         browser = self.browser
@@ -391,6 +470,7 @@ class TokenTest(PageCase):
         MakingTest.see_report(self)
         browser.click(f"{card} .poster")
         browser.wait(lambda: browser.js(f"return document.querySelector(\"{card} video\")?.readyState >= 2"), "it plays")
+        see_it_made(self, self.submit("a red heart spins over a white background", **WATCHED))
         # The browser keeps the token for this tab, and until it is told to forget it.
         browser.open(self.server)
         self.await_ready()

@@ -10,6 +10,7 @@ const routes = {
   older: "GET /v1/videos?limit=50&after={id}",
   events: "GET /v1/videos/{id}/events?previews=true",
   content: "GET /v1/videos/{id}/content",
+  live: "GET /v1/videos/{id}/content?variant=live",
   thumbnail: "GET /v1/videos/{id}/content?variant=thumbnail",
   report: "GET /v1/videos/{id}/report",
   cancel: "DELETE /v1/videos/{id}",

@@ -23,7 +23,8 @@ function bytesOf(bytes) {
 }
 
 function factsOf(video) {
-  const facts = [video.size.replace("x", "\u00d7"), secondsOf(video), video.num_inference_steps + "\u00a0steps"];
+  const steps = video.num_inference_steps;
+  const facts = [video.size.replace("x", "\u00d7"), secondsOf(video), steps + (steps === 1 ? "\u00a0step" : "\u00a0steps")];
   if (models.length > 1) facts.unshift(video.model);
   if (video.quality !== "exact") facts.push("quality\u00a0" + video.quality);
   for (const lora of video.loras ?? []) facts.push(lora.name);
@@ -53,7 +54,8 @@ function showWrong(card, text) {
 }
 
 function newCard(kind, video) {
-  const card = $("#" + kind).content.firstElementChild.cloneNode(true);
+  // A template's parts are in another document, where a player that came to them would stop.
+  const card = document.importNode($("#" + kind).content.firstElementChild, true);
   const prompt = $(".prompt", card);
   prompt.id = "prompt-of-" + video.id;
   prompt.title = video.prompt;
@@ -87,7 +89,8 @@ function updateJob(card, video) {
   const percent = Math.max(video.progress, live.progress ?? 0);
   $("progress", card).value = percent;
   set($(".stage", card), stageOf(live, percent));
-  showStrip($(".strip", card), live.frames);
+  if (isWatchable(video, live) && !liveScreen()) watchLive(card, video, live);
+  showStrip($(".strip", card), live.screen?.shown ? [] : live.frames);
 }
 
 function waitingOf(video, live) {
@@ -110,7 +113,7 @@ function showStrip(strip, frames) {
   frames.forEach((url, i) => {
     const picture = strip.children[i] ?? strip.appendChild(new Image());
     if (picture.src !== url) picture.src = url;
-    picture.alt = "Preview " + (i + 1) + " of " + frames.length;
+    picture.alt = "Preview of the " + (i === 0 ? "first" : i + 1 < frames.length ? "middle" : "last") + " frame";
   });
 }
 
@@ -134,7 +137,9 @@ function makeVideo(video) {
   $(".vary", card).onclick = told(card, () => vary(video));
   link($(".download", card), card, "content", id, save);
   link($(".report", card), card, "report", id, showReport);
-  if (!failed) near.observe(card);
+  const screen = lives.get(id)?.screen;
+  if (screen?.shown && !failed) keepPlaying(card, video, screen);
+  else if (!failed) near.observe(card);
   return card;
 }
 
@@ -199,14 +204,27 @@ function partsOf(text) {
   return [html, style];
 }
 
-// Loads the file and plays it in the place of its poster.
-async function play(card, video) {
+function newPlayer(video) {
   const player = document.createElement("video");
-  Object.assign(player, {controls: true, loop: true, playsInline: true, autoplay: true});
+  Object.assign(player, {controls: true, playsInline: true, autoplay: true});
   player.setAttribute("aria-label", "Video: " + nameOf(video));
   [player.width, player.height] = video.size.split("x");
+  return player;
+}
+
+const load = async (route, id) => URL.createObjectURL(await (await call(route, {id})).blob());
+
+// A <video> sends no token, so with one the page fetches the file.
+async function playFile(card, player, id) {
   player.onerror = () => showWrong(card, "The browser cannot play this file; download it.");
-  player.src = token ? URL.createObjectURL(await (await call("content", {id: video.id})).blob()) : urlOf("content", video.id);
+  player.loop = true;
+  player.src = token ? await load("content", id) : urlOf("content", id);
+}
+
+// Loads the file and plays it in the place of its poster.
+async function play(card, video) {
+  const player = newPlayer(video);
+  await playFile(card, player, video.id);
   $(".poster", card).replaceWith(player);
   player.focus();
 }
@@ -223,7 +241,7 @@ const near = new IntersectionObserver((entries) => {
 async function loadPoster(card) {
   const picture = $(".poster img", card);
   try {
-    picture.src = URL.createObjectURL(await (await call("thumbnail", {id: card.dataset.id})).blob());
+    picture.src = await load("thumbnail", card.dataset.id);
     picture.hidden = false;
   } catch {}  // without a picture the card can be played all the same
 }
@@ -250,6 +268,7 @@ function render() {
   const kinds = new Map(videos.map((video) => [video.id, isActive(video) ? "job" : "video"]));
   for (const [id, card] of cards) {
     if (kinds.get(id) === card.dataset.kind) continue;
+    noteWhetherItPlays(lives.get(id)?.screen);
     removeCard(card);
     cards.delete(id);
   }

@@ -77,6 +77,7 @@ function valuesOf() {
     if (!body.get(name)) body.delete(name);
   }
   body.set("preview_interval", previewInterval);
+  if (canPlayLive) body.set("progressive", "true");
   const loras = loraRows().map((row) => row.lora());
   if (loras.length) body.set("loras", JSON.stringify(loras));
   return body;
@@ -85,8 +86,9 @@ function valuesOf() {
 // What a video was made from, as the form's fields. A video of one frame lasts 0 seconds, which is no length to ask for.
 function fieldsOf(video) {
   return {
-    prompt: video.prompt, model: video.model, size: video.size, seconds: video.num_frames > 1 ? video.seconds : 0.01, fps: video.fps,
-    num_inference_steps: video.num_inference_steps, quality: video.quality, negative_prompt: video.negative_prompt,
+    prompt: video.prompt, model: video.model, size: video.size, seconds: video.num_frames > 1 ? video.seconds : 0.01,
+    fps: video.fps, num_inference_steps: video.num_inference_steps, quality: video.quality, decoder: video.decoder,
+    negative_prompt: video.negative_prompt,
     guidance_scale: video.guidance_scale, guidance_scale_2: video.guidance_scale_2, flow_shift: video.flow_shift,
   };
 }
@@ -117,6 +119,7 @@ async function vary(video) {
   }
   if (video.loras?.length) body.set("loras", JSON.stringify(video.loras));
   body.set("preview_interval", intervalOf(video.num_inference_steps));
+  if (canPlayLive) body.set("progressive", "true");
   if (images.has(video.id)) {
     body.set("input_reference", images.get(video.id));
     body.set("exact_size", "true");  // the size is what the server made of the image's shape
@@ -124,8 +127,33 @@ async function vary(video) {
   await create(body);
 }
 
+// The request whose answer was lost last, and its key, with which it makes no second video when it is sent again.
+let lost = {text: "", key: ""};
+
+function keyOf(body) {
+  const text = JSON.stringify([...body].map(([name, value]) => [name, value.lastModified ?? value, value.size ?? 0]));
+  if (lost.text !== text) lost = {text, key: crypto.getRandomValues(new Uint32Array(4)).join("-")};
+  return lost.key;
+}
+
+// Sends the request again if there is no answer; at last the person does, and the same values have the same key.
+async function send(body) {
+  const headers = {"Idempotency-Key": keyOf(body)};
+  for (const wait of [500, 1000, 2000, 0]) {
+    try {
+      const video = await json("create", {body, headers});
+      lost.text = "";
+      return video;
+    } catch (error) {
+      if (error.status) lost.text = "";
+      if (error.status || !wait) throw error;
+    }
+    await new Promise((done) => setTimeout(done, wait));
+  }
+}
+
 async function create(body) {
-  const video = await json("create", {body});
+  const video = await send(body);
   const file = body.get("input_reference");
   if (file) images.set(video.id, file);
   changes++;

@@ -40,6 +40,9 @@ function modelChanged() {
                                                                   : "A lighthouse at sunset, waves break on the rocks.";
   const low = form.elements.guidance_scale_2;
   low.disabled = low.parentElement.hidden = !defaults.guidance_scale_2;
+  const decoders = chosenModel()?.decoders ?? [], decoder = form.elements.decoder;
+  decoder.replaceChildren(new Option("default", ""), ...decoders.map((name) => new Option(name)));
+  decoder.disabled = decoder.parentElement.hidden = decoders.length < 2;
   const [width, height] = (defaults.size ?? "1280x704").split("x");
   const sizes = new Set([width + "x" + height, height + "x" + width, "832x480", "480x832", width + "x" + width]);
   $("#sizes").replaceChildren(...[...sizes].map((size) => new Option(size)));

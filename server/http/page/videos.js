@@ -3,7 +3,6 @@
 const often = 1000, seldom = 5000;  // ms between two lists
 // A browser has six connections to a server; the others load pictures, and send requests.
 const mostStreams = 3;
-const mostFrames = 8;      // in the strip of previews, the newest ones
 
 let videos = [];           // the newest first
 const lives = new Map();   // by the id of an active video: what its events told of it; `stop` ends the stream, if there is one
@@ -91,10 +90,12 @@ function watch() {
       live.stop?.abort();
       live.stop = null;
     }
-    if (!active.includes(id)) lives.delete(id);
+    if (active.includes(id)) continue;
+    if (!live.screen?.player.isConnected) live.screen?.stop.abort();
+    lives.delete(id);
   }
   for (const id of wanted) {
-    if (!lives.has(id)) lives.set(id, {stop: null, last: "", frames: []});
+    if (!lives.has(id)) lives.set(id, {stop: null, last: "", frames: [], screen: null});
     const live = lives.get(id);
     if (live.stop) continue;
     live.stop = new AbortController();
@@ -129,7 +130,7 @@ function takeLive(live, name, data) {
     replaceVideo(data);
   }
   if (name === "progress") Object.assign(live, data);
-  if (name === "preview") live.frames = [...live.frames, ...data.frames].slice(-mostFrames);
+  if (name === "preview") live.frames = data.frames;
   if (name !== "status") render();
 }
 

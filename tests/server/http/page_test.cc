@@ -56,7 +56,7 @@ void ExpectAnswered(const char* object, const nlohmann::json& answer) {
 
 TEST(PageContentTest, CallsOnlyRoutesThatThereAre) {
   const std::set<std::string> calls = AllInPage(R"re("([A-Z]+ /[^"]*)")re");
-  EXPECT_THAT(calls, SizeIs(11));
+  EXPECT_THAT(calls, SizeIs(12));
   for (const std::string& call : calls) {
     const size_t question = call.find('?');
     EXPECT_THAT(VideoRoutes(), Contains(call.substr(0, question)));
@@ -77,9 +77,9 @@ TEST(PageContentTest, CallsOnlyRoutesThatThereAre) {
 TEST(PageContentTest, SendsOnlyFieldsThatTheServerReads) {
   std::set<std::string> names = AllInPage(R"re(<(?:input|textarea|select)[^>]* name="(\w+)")re");
   EXPECT_THAT(names, AllOf(Contains("prompt"), Contains("input_reference"), Contains("seed"),
-                           Contains("seconds"), SizeIs(13)));
+                           Contains("seconds"), SizeIs(14)));
   names.merge(AllInPage(R"re(body\.set\("(\w+)")re"));
-  EXPECT_THAT(names, AllOf(Contains("loras"), Contains("preview_interval"), SizeIs(16)));
+  EXPECT_THAT(names, AllOf(Contains("loras"), Contains("preview_interval"), SizeIs(18)));
   Form form;
   form.texts_only = true;
   for (const std::string& name : names) form.fields[name] = "";
@@ -122,7 +122,7 @@ TEST(PageContentTest, EveryFieldHasALabel) {
                        labelled.contains(id[1]);
     EXPECT_TRUE(named || control.find("aria-label=") != std::string::npos) << control;
   }
-  EXPECT_EQ(count, 16);
+  EXPECT_EQ(count, 17);
 }
 
 class PageTest : public VideoApiServerTest {};

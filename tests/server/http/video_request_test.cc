@@ -49,7 +49,8 @@ TEST(VideoRequestTest, EveryField) {
   const auto request = FromJson(R"({
     "model": "m", "prompt": "a cat", "negative_prompt": "rain", "width": 64, "height": 32,
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
-    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast", "user": "u-1",
+    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast", "decoder": "tiny",
+    "user": "u-1",
     "webhook_url": "https://hooks.example.com/a", "background": "#102030",
     "preview_interval": 2,
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
@@ -68,6 +69,7 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_THAT(request->guidance_scale(), ElementsAre(3.5, 4));
   EXPECT_EQ(request->shift(), 7);
   EXPECT_EQ(request->quality(), wan::v1::QUALITY_FAST);
+  EXPECT_EQ(request->decoder(), wan::v1::DECODER_TINY);
   EXPECT_EQ(request->labels().at("user"), "u-1");
   ASSERT_EQ(request->loras_size(), 2);
   EXPECT_FALSE(request->loras(0).has_scale());
@@ -162,6 +164,8 @@ TEST(VideoRequestTest, TheQualityIsAWord) {
               ElementsAre("quality: is 1; must be one of exact, high, fast"));
   EXPECT_THAT(ViolationsOf(R"({"quality": ""})"),
               ElementsAre(R"(quality: is ""; must be one of exact, high, fast)"));
+  EXPECT_THAT(ViolationsOf(R"({"decoder": "small"})"),
+              ElementsAre(R"(decoder: is "small"; must be one of full, tiny)"));
 }
 
 TEST(VideoRequestTest, WhatIsLeftOutIsLeftToTheModel) {
@@ -214,7 +218,7 @@ TEST(VideoRequestTest, OtherSpellingsInAForm) {
                  {"width", "64.0"}, {"height", "32"},    {"num_inference_steps", "4e1"},
                  {"seed", ""},      {"fps", ""},         {"guidance_scale", ""},
                  {"size", ""},      {"seconds", ""},     {"flow_shift", ""},
-                 {"quality", ""},   {"n", "1"}};
+                 {"quality", ""},   {"decoder", ""},     {"n", "1"}};
   const auto request = Translate(std::move(form));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_TRUE(request->exact_size());

@@ -18,9 +18,9 @@ DEMO_PACKAGES=(curl ffmpeg)
 
 # The packages that the tests use in addition: mypy checks the types of the Python package; zsh and fish read the completion
 # scripts of wanctl; prometheus_client has a strict parser of OpenMetrics; the nodes for ComfyUI use PyAV and numpy; Selenium
-# uses certifi and typing_extensions; Spin checks the model of the claims.
-TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish mypy python3-av python3-certifi python3-grpcio python3-numpy python3-pil python3-prometheus-client
-  python3-protobuf python3-setuptools python3-typing-extensions python3-wheel spin zsh)
+# uses certifi and typing_extensions; programs of the documentation use jq and requests; Spin checks the model of the claims.
+TEST_PACKAGES=("${DEMO_PACKAGES[@]}" fish jq mypy python3-av python3-certifi python3-grpcio python3-numpy python3-pil python3-prometheus-client
+  python3-protobuf python3-requests python3-setuptools python3-typing-extensions python3-wheel spin zsh)
 
 # The browser in which the page is tested. Ubuntu has it only as a snap, where the page's tests are skipped.
 BROWSER_PACKAGES=(chromium chromium-driver)

@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include <atomic>
+#include <cerrno>
 #include <chrono>
 #include <cmath>
 #include <csignal>
@@ -173,7 +174,8 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
     // std::cerr would make entries of the log (RouteLibraryLogs).
     logger.Flush(kLastLines);
     std::fputs(NextSteps({(*server)->grpc_address(), (*server)->http_address(), config.http_page,
-                          !config.tls_cert.empty()})
+                          !config.tls_cert.empty()},
+                         program_invocation_name)
                    .c_str(),
                stderr);
   }

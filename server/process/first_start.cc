@@ -30,12 +30,13 @@ std::string DefaultDataDir() {
   return home.starts_with("/") ? absl::StrCat(home, "/.local/share/wanserve") : "";
 }
 
-std::string NextSteps(const ListeningPorts& ports) {
+std::string NextSteps(const ListeningPorts& ports, std::string_view program) {
+  const std::string folder(program.substr(0, program.rfind('/') + 1));
   const std::string grpc = LocalAddress(ports.grpc);
   const std::string flags =
       absl::StrCat(grpc == absl::StrCat("localhost:", kDefaultPort) ? "" : " --server " + grpc,
                    ports.tls ? " --tls-ca FILE" : "");
-  std::string text = absl::StrCat("make a video: wanctl", flags,
+  std::string text = absl::StrCat("make a video: ", folder, "wanctl", flags,
                                   " generate \"A red circle moves to the right.\"\n");
   if (ports.http.has_value() && ports.http_page) {
     absl::StrAppend(&text, "or in a browser: http", ports.tls ? "s" : "", "://",

@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "server/config/host_port.h"
 
@@ -20,8 +21,9 @@ struct ListeningPorts {
   bool tls = false;
 };
 
-// Returns the next commands for a person at a terminal, in lines that end with a newline. A pure
-// function.
-std::string NextSteps(const ListeningPorts& ports);
+// Returns the next commands for a person at a terminal, in lines that end with a newline. `program`
+// is how the person has called this one, for example "build/bin/wanserve": wanctl is beside it. A
+// pure function.
+std::string NextSteps(const ListeningPorts& ports, std::string_view program);
 
 }  // namespace wan::server

@@ -26,17 +26,20 @@ TEST(FirstStartTest, JobsAreInTheUsersDataFolder) {
 }
 
 TEST(FirstStartTest, SaysWhatToTypeAndWhichPageToOpen) {
-  EXPECT_EQ(NextSteps({.grpc = {"127.0.0.1", 50051}}),
+  EXPECT_EQ(NextSteps({.grpc = {"127.0.0.1", 50051}}, "wanserve"),
             "make a video: wanctl generate \"A red circle moves to the right.\"\n");
   EXPECT_EQ(NextSteps({.grpc = {"0.0.0.0", 50052},
                        .http = HostPort{"127.0.0.1", 8000},
                        .http_page = true,
-                       .tls = true}),
-            "make a video: wanctl --server localhost:50052 --tls-ca FILE generate \"A red circle "
+                       .tls = true},
+                      "build/bin/wanserve"),
+            "make a video: build/bin/wanctl --server localhost:50052 --tls-ca FILE generate \"A "
+            "red circle "
             "moves to the right.\"\nor in a browser: https://localhost:8000\n");
-  EXPECT_EQ(NextSteps({.grpc = {"10.0.0.2", 50051}, .http = HostPort{"127.0.0.1", 8000}}),
-            "make a video: wanctl --server 10.0.0.2:50051 generate \"A red circle moves to the "
-            "right.\"\n");
+  EXPECT_EQ(
+      NextSteps({.grpc = {"10.0.0.2", 50051}, .http = HostPort{"127.0.0.1", 8000}}, "/wanserve"),
+      "make a video: /wanctl --server 10.0.0.2:50051 generate \"A red circle moves to the "
+      "right.\"\n");
 }
 
 }  // namespace

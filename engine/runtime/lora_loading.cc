@@ -26,6 +26,27 @@ std::string Names(std::span<const ExpertRole> experts) {
                        [](std::string* out, ExpertRole expert) { out->append(NameOf(expert)); });
 }
 
+// Makes host copies of weights, and frees them again unless Keep is called: an expert of a model
+// whose LoRAs could not all be added keeps none that it did not have.
+class NewHostCopies {
+ public:
+  NewHostCopies() = default;
+  ~NewHostCopies() {
+    for (ComponentWeights* const weights : made_) weights->FreeHostCopy();
+  }
+  NewHostCopies(const NewHostCopies&) = delete;
+  NewHostCopies& operator=(const NewHostCopies&) = delete;
+
+  void Make(ComponentWeights& weights, const std::stop_token& stop) {
+    if (weights.HostBytes() == 0) made_.push_back(&weights);
+    weights.KeepHostCopy(stop);
+  }
+  void Keep() { made_.clear(); }
+
+ private:
+  std::vector<ComponentWeights*> made_;
+};
+
 }  // namespace
 
 absl::StatusOr<OpenedLoras> OpenedLoras::Open(const std::vector<LoraSource>& sources,
@@ -234,6 +255,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
 }
 
 void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) {
+  NewHostCopies copies;
   // Read first: a file that fails must not leave the experts with copies that nothing needs.
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
@@ -253,7 +275,7 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
         expert.loras = std::make_shared<LoraLibrary>();
         // Weights with the policy disk need no copy: they are read again instead of restored.
         if (expert.weights->home() != ComponentWeights::Home::kDisk) {
-          expert.weights->KeepHostCopy(stop);
+          copies.Make(*expert.weights, stop);
         }
       }
       expert.loras->Add(lora.name, reading->weights);
@@ -261,13 +283,14 @@ void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& sto
         if (replica.loras == nullptr) {
           const c10::DeviceGuard on_device(replica.device);
           replica.loras = std::make_shared<LoraLibrary>();
-          replica.weights->KeepHostCopy(stop);
+          copies.Make(*replica.weights, stop);
         }
         // Host memory that is pinned for one device is pinned for all.
         replica.loras->Add(lora.name, reading->weights);
       }
     }
   }
+  copies.Keep();
 }
 
 }  // namespace wan

@@ -167,7 +167,7 @@ absl::Status WanEngine::ReplaceLoras(const LoadedModel& model, const ModelSpec& 
         if (changed.ok()) models_.Put(spec.name, *std::move(changed));
         return changed.status();
       });
-  if (IsOutOfMemory(status)) ReleaseCachedMemory(load_options_.device);
+  if (!status.ok()) ReleaseCachedMemory(load_options_.device);
   return status;
 }
 

@@ -240,6 +240,17 @@ void ComponentWeights::KeepHostCopy(const std::stop_token& stop) {
   KeepHostCopyLocked(stop);
 }
 
+void ComponentWeights::FreeHostCopy() {
+  const absl::MutexLock lock(&mutex_);
+  for (Group& group : groups_) {
+    const bool is_elsewhere =
+        group.bound ? group.patch == nullptr && !group.torn : reader_ != nullptr;
+    if (!group.host.defined() || !is_elsewhere) continue;
+    group.host.reset();
+    host_bytes_ -= group.bytes;
+  }
+}
+
 bool ComponentWeights::SetPatch(std::shared_ptr<const WeightPatch> patch,
                                 const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);

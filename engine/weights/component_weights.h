@@ -135,8 +135,8 @@ class ComponentWeights {
   // Returns the bytes of device memory that the weights hold now. The call does not wait for a move
   // that is running.
   int64_t DeviceBytes() const { return device_bytes_; }
-  // Returns the bytes of the weights' copies in host memory, which never shrink. The call does not
-  // wait for a move that is running.
+  // Returns the bytes of the weights' copies in host memory, which only FreeHostCopy frees. The
+  // call does not wait for a move that is running.
   int64_t HostBytes() const { return host_bytes_; }
 
   // --- Patching weights. The code that chooses the LoRAs calls these functions. A group is patched
@@ -149,6 +149,10 @@ class ComponentWeights {
   // them. A group that is neither on the device nor in host memory is read from the checkpoint;
   // only one group at a time takes device memory.
   void KeepHostCopy(const std::stop_token& stop = {});
+  // Takes back a KeepHostCopy, also one that has thrown, of weights that had no copies before:
+  // frees those of groups whose unpatched bits are on the device or can be read again. Call it
+  // before any other function that moves weights. Does not throw.
+  void FreeHostCopy();
   // Replaces the current patch by `patch`; null removes it. Groups on the device that the change
   // concerns are fetched again: from host memory asynchronously, as BringUp does, or from the
   // checkpoint before the call returns. Returns whether the change concerns any group.

@@ -278,6 +278,21 @@ TEST(StoppedWeightsTest, TheWayFromDiskToTheHostEnds) {
   component.ExpectWhole();
 }
 
+TEST(StoppedWeightsTest, CopiesThatAreNotWantedAfterAllAreFreed) {
+  Component component(Home::kDevice);
+  const std::stop_token stop = component.StopAt(4);
+  EXPECT_FALSE(component.Run([&] { component.weights->KeepHostCopy(stop); }).ok());
+  EXPECT_GT(component.weights->HostBytes(), 0);
+  component.weights->FreeHostCopy();
+  EXPECT_EQ(component.weights->HostBytes(), 0);
+  component.ExpectWhole();
+  component.weights->Park();
+  component.weights->FreeHostCopy();
+  EXPECT_GT(component.weights->HostBytes(), 0) << "nothing else has the bits";
+  component.weights->BringUp();
+  component.ExpectWhole();
+}
+
 TEST(StoppedWeightsTest, CopiesToTheHostEndBetweenTensorsAndTheWeightsStay) {
   const auto moves = std::vector<std::function<void(Component&, const std::stop_token&)>>{
       [](Component& c, const std::stop_token& stop) { c.weights->Park(stop); },

@@ -174,28 +174,36 @@ void RoundedAttentionInto(const RoundedHeads& query, const RoundedHeads& key,
   RoundedAttentionReference(query, key, value, out);
 }
 
+// The references round head by head, because all heads at once would take several times their
+// memory.
 RoundedHeads RoundQueriesReference(at::Tensor& query) {
-  const at::Tensor rotated = Rotate(query.to(at::kFloat));
-  const at::Tensor largest = rotated.abs().amax(-1);
   const double factor = 1 / (kLargestCode * std::sqrt(static_cast<double>(query.size(3))));
-  const at::Tensor rounded = Codes(rotated, largest);
-  RoundedHeads result{CodesIn(query), (largest * factor).transpose(1, 2).contiguous()};
-  result.codes.copy_(rounded);
+  RoundedHeads result{CodesIn(query), at::empty({query.size(0), query.size(2), query.size(1)},
+                                                query.options().dtype(at::kFloat))};
+  for (int64_t head = 0; head < query.size(2); ++head) {
+    const at::Tensor rotated = Rotate(query.select(2, head).to(at::kFloat));
+    const at::Tensor largest = rotated.abs().amax(-1);
+    result.scales.select(1, head).copy_(largest * factor);
+    result.codes.select(2, head).copy_(Codes(rotated, largest));
+  }
   return result;
 }
 
 RoundedHeads RoundKeysReference(at::Tensor& key) {
-  const at::Tensor wide = key.to(at::kFloat);
-  const at::Tensor rotated = Rotate(wide - Averaged(wide).mean(1, /*keepdim=*/true));
   const int64_t keys = key.size(1);
   const int64_t tiles = Tiles(keys);
-  const at::Tensor by_row =
-      at::constant_pad_nd(rotated.abs().amax(-1), {0, 0, 0, tiles * kRoundedKeyTile - keys});
-  const at::Tensor by_tile = by_row.unflatten(1, {tiles, kRoundedKeyTile}).amax(2);
-  const at::Tensor largest = by_tile.repeat_interleave(kRoundedKeyTile, 1).narrow(1, 0, keys);
-  const at::Tensor rounded = Codes(rotated, largest);
-  RoundedHeads result{CodesIn(key), (by_tile / kLargestCode).transpose(1, 2).contiguous()};
-  result.codes.copy_(rounded);
+  const at::Tensor means = Averaged(key).to(at::kFloat).mean(1, /*keepdim=*/true);
+  RoundedHeads result{
+      CodesIn(key), at::empty({key.size(0), key.size(2), tiles}, key.options().dtype(at::kFloat))};
+  for (int64_t head = 0; head < key.size(2); ++head) {
+    const at::Tensor rotated = Rotate(key.select(2, head).to(at::kFloat) - means.select(2, head));
+    const at::Tensor by_row =
+        at::constant_pad_nd(rotated.abs().amax(-1), {0, tiles * kRoundedKeyTile - keys});
+    const at::Tensor by_tile = by_row.unflatten(1, {tiles, kRoundedKeyTile}).amax(2);
+    const at::Tensor largest = by_tile.repeat_interleave(kRoundedKeyTile, 1).narrow(1, 0, keys);
+    result.scales.select(1, head).copy_(by_tile / kLargestCode);
+    result.codes.select(2, head).copy_(Codes(rotated, largest));
+  }
   return result;
 }
 
@@ -207,7 +215,6 @@ RoundedValues RoundValuesReference(const at::Tensor& value) {
       at::zeros({value.size(0), value.size(2), value.size(3), Tiles(keys) * kRoundedKeyTile},
                 value.options().dtype(at::kByte)),
       at::empty(channels, wide), at::empty(channels, wide)};
-  // Head by head, because all values at once would take several times their memory.
   for (int64_t head = 0; head < value.size(2); ++head) {
     const at::Tensor by_channel = value.select(2, head).to(at::kFloat).transpose(1, 2);
     const at::Tensor mean = Averaged(value.select(2, head)).to(at::kFloat).mean(1);

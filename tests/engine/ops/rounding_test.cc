@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <cstdint>
 #include <limits>
 #include <vector>
 
@@ -20,6 +21,7 @@
 #include "engine/ops/rounded_linear.h"
 #include "tests/engine/golden_tensors.h"
 #include "tests/engine/random_tensor.h"
+#include "tests/support/peak_allocator.h"
 
 namespace wan {
 namespace {
@@ -208,6 +210,27 @@ TEST(RoundedAttentionTest, PartsOfTheQueriesGiveTheSame) {
   at::Tensor part = at::empty({1, 44, 2, 64});
   RoundedAttentionInto(query.Queries(256, 44), key, value, part);
   EXPECT_LE(RelativeError(part, whole.narrow(1, 256, 44)), 1e-6);
+}
+
+// On a CPU no plan counts them.
+TEST(RoundedAttentionTest, TheReferenceTakesLittleMemory) {
+  PeakAllocator memory;
+  Heads in = Packed(1, 1024, 32, 64);
+  at::Tensor out = at::empty(in.query.sizes(), in.query.options());
+  const uint64_t bytes = out.nbytes();
+  const auto peak_of = [&](const auto& work) {
+    memory.Begin();
+    work();
+    return memory.peak();
+  };
+  EXPECT_LT(peak_of([&] { RoundQueries(in.query); }), bytes / 4);
+  EXPECT_LT(peak_of([&] { RoundKeys(in.key); }), bytes / 4);
+  EXPECT_LT(peak_of([&] { RoundValues(in.value); }), bytes / 2) << "codes included";
+  Heads other = Packed(1, 1024, 32, 64);
+  const RoundedHeads query = RoundQueries(other.query);
+  const RoundedHeads key = RoundKeys(other.key);
+  const RoundedValues value = RoundValues(other.value);
+  EXPECT_LT(peak_of([&] { RoundedAttentionInto(query, key, value, out); }), bytes / 2);
 }
 
 TEST(RoundedAttentionTest, ZerosAttendToAllAlike) {

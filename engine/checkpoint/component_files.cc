@@ -2,8 +2,10 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
 #include <filesystem>
 #include <iterator>
+#include <map>
 #include <memory>
 #include <set>
 #include <system_error>
@@ -126,17 +128,19 @@ void RenameInt8(TensorFiles& files) {
 }
 
 // The encoder of the transformers library has two names for the token embedding, and a file may
-// have it under both. Then removes the second one.
+// have it under both. Then removes the second one, unless its shape shows that it is another
+// tensor.
 void RemoveTied(TensorFiles& files) {
   constexpr std::string_view kTied = "encoder.embed_tokens.";
-  std::set<std::string> shared;
+  std::map<std::string, std::vector<int64_t>> shared;
   ForEachTensor(files, [&](StoredTensor& tensor) {
-    if (tensor.name.starts_with("shared.")) shared.insert(tensor.name);
+    if (tensor.name.starts_with("shared.")) shared.emplace(tensor.name, tensor.shape);
   });
   for (TensorFile& file : files.files) {
     std::erase_if(file.tensors, [&](const StoredTensor& tensor) {
-      return tensor.name.starts_with(kTied) &&
-             shared.contains(Renaming("shared", "", SplitModule(tensor.name).second));
+      if (!tensor.name.starts_with(kTied)) return false;
+      const auto same = shared.find(Renaming("shared", "", SplitModule(tensor.name).second));
+      return same != shared.end() && same->second == tensor.shape;
     });
   }
 }

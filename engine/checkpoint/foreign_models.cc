@@ -12,6 +12,10 @@ namespace {
 constexpr std::string_view kTakeWan = "take the file of TI2V-5B, T2V-A14B or I2V-A14B";
 constexpr std::string_view kTakeUmt5 = "take the UMT5-XXL encoder of Wan";
 constexpr std::string_view kTakeVae = "take the VAE of Wan 2.1 or 2.2";
+constexpr std::string_view kWholeModel =
+    "has several parts of a model in one file, as all-in-one checkpoints of ComfyUI";
+constexpr std::string_view kTakeParts =
+    "take the files of the single parts (transformer, text encoder, VAE)";
 constexpr std::string_view kWan21Image =
     "is an image-to-video model of Wan2.1, whose image embeddings this server does not compute";
 constexpr std::string_view kTakeImageModel =
@@ -30,8 +34,12 @@ constexpr Mark kMarks[] = {
     {".lora_down.", "is a LoRA, not a whole model", "register it with --lora"},
     {".lora_A.", "is a LoRA, not a whole model", "register it with --lora"},
     {".lora_up.", "is a LoRA, not a whole model", "register it with --lora"},
+    {".dora_scale", "is a DoRA, not a whole model", "register it with --lora"},
     {".hada_w1_a", "is a LoHa, not a whole model", "register it with --lora"},
     {".lokr_w1", "is a LoKr, not a whole model", "register it with --lora"},
+    {"first_stage_model.", kWholeModel, kTakeParts},
+    {"text_encoders.", kWholeModel, kTakeParts},
+    {"controlnet_blocks.", "is a ControlNet, which takes control videos", kTakeWan},
     {"vace_blocks.", "is a VACE model of Wan, which takes control videos", kTakeWan},
     {"vace_patch_embedding.", "is a VACE model of Wan, which takes control videos", kTakeWan},
     {"face_adapter.", "is a Wan-Animate model, which takes a video of a person", kTakeWan},

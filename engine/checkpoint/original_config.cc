@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <set>
+#include <string>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -42,12 +44,15 @@ class Shapes {
     if (found == shapes_.end()) {
       sufficient_ = false;
       // If some files could not be read, the tensor may be in one of them, so do not report it.
-      if (complete_) problems_.push_back(Absent(where_, absl::StrCat(tensor, " is missing")));
+      if (complete_ && reported_.insert(tensor).second) {
+        problems_.push_back(Absent(where_, absl::StrCat(tensor, " is missing")));
+      }
       return 0;
     }
     const std::vector<int64_t>& shape = *found->second;
     if (shape.size() != rank) {
       sufficient_ = false;
+      if (!reported_.insert(tensor).second) return 0;
       problems_.push_back(Damaged(where_, absl::StrCat(tensor, " has shape ", ShapeText(shape),
                                                        ", expected ", rank, " axes")));
       return 0;
@@ -86,6 +91,7 @@ class Shapes {
   const std::string& where_;
   const bool complete_;
   bool sufficient_ = true;
+  std::set<std::string> reported_;  // tensors with a problem, of which several axes are read
   Problems& problems_;
 };
 

@@ -1,8 +1,10 @@
 #include "engine/checkpoint/scaled_weights.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <optional>
 #include <string>
 #include <utility>
@@ -127,15 +129,27 @@ Located TakeValues(StoredTensors& stored, std::string_view name) {
   return Take(stored, std::string(name));
 }
 
-bool TakeMarks(StoredTensors& stored) {
+std::string_view TakeMarks(StoredTensors& stored) {
   Take(stored, "spiece_model");
-  return Take(stored, "scaled_fp8").tensor != nullptr;
+  if (Take(stored, "scaled_fp8").tensor != nullptr) {
+    return "the file's tensor scaled_fp8 says that it has";
+  }
+  for (const auto& [name, located] : stored) {
+    if (!IsCode(located.tensor->dtype)) continue;
+    const std::string_view stem = StemOf(name);
+    const bool has = !stem.empty() && std::any_of(std::begin(kScales), std::end(kScales),
+                                                  [&](std::string_view suffix) {
+                                                    return stored.contains(Join(stem, suffix));
+                                                  });
+    if (has) return "other matrices have them";
+  }
+  return "";
 }
 
 absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& stored,
                                                                  std::string_view name,
                                                                  const Located& values,
-                                                                 bool scaled) {
+                                                                 std::string_view scaled) {
   const StoredTensor& tensor = *values.tensor;
   if (tensor.decoder != nullptr || !IsCode(tensor.dtype)) return tensor.decoder;
   if (const std::string_view stem = StemOf(name); !stem.empty()) {
@@ -148,11 +162,11 @@ absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& 
       return MakeCodeDecoder(tensor.dtype, tensor.bytes.size() / rows, *std::move(read));
     }
   }
-  if (tensor.dtype == DType::kInt8 || scaled) {
+  if (tensor.dtype == DType::kInt8 || !scaled.empty()) {
     return Contradiction(
         values, absl::StrCat("has dtype ", std::string(DTypeName(tensor.dtype)), " and no scales",
-                             scaled ? ", although the file's tensor scaled_fp8 says that it has"
-                                    : "; must have weight_scale or scale_weight beside it"));
+                             scaled.empty() ? "" : ", although ", std::string(scaled),
+                             "; must have weight_scale or scale_weight beside it"));
   }
   const size_t columns = static_cast<size_t>(tensor.shape.empty() ? 1 : tensor.shape.back());
   return MakeCodeDecoder(tensor.dtype, columns, {});

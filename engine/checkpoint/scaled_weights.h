@@ -29,8 +29,9 @@ using StoredTensors = std::map<std::string_view, Located>;
 Located TakeValues(StoredTensors& stored, std::string_view name);
 
 // Removes the tensors that are only marks (matrices are scaled; the tokenizer of the text encoder).
-// Returns whether one of them says that 8-bit floats are scaled.
-bool TakeMarks(StoredTensors& stored);
+// Returns by what 8-bit floats must have scales, to follow "although": such a mark, or another
+// matrix that has them. Empty if they need none. Call it before all other functions.
+std::string_view TakeMarks(StoredTensors& stored);
 
 // Returns the decoder of `values`, which are those of the tensor `name`; null if they are a plain
 // array. Removes the tensor with the scales. `scaled` is what TakeMarks has returned. DATA_LOSS or
@@ -38,6 +39,6 @@ bool TakeMarks(StoredTensors& stored);
 absl::StatusOr<std::shared_ptr<const TensorDecoder>> TakeDecoder(StoredTensors& stored,
                                                                  std::string_view name,
                                                                  const Located& values,
-                                                                 bool scaled);
+                                                                 std::string_view scaled);
 
 }  // namespace wan

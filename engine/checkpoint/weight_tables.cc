@@ -173,7 +173,7 @@ std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems) {
   StoredTensors stored = IndexByName(files, naming, problems);
-  const bool scaled = TakeMarks(stored);
+  const std::string_view scaled = TakeMarks(stored);
   std::vector<TensorInfo> tensors;
   FileWeights::Contents contents;
   for (const TensorSpec& spec : specs) {

@@ -213,7 +213,8 @@ absl::Status CheckHeader(Cursor& cursor, const MappedFile& file) {
   const auto version = cursor.Read<uint32_t>();
   if (!cursor.status().ok()) return cursor.status();
   if (version >= kFirstVersion && version <= kLastVersion) return absl::OkStatus();
-  if (version << 24 != 0) {
+  const uint32_t reversed = __builtin_bswap32(version);
+  if (reversed < kFirstVersion || reversed > kLastVersion) {
     return Unsupported(file.path(), absl::StrCat("is a GGUF file of version ", version,
                                                  "; must be version 2 or 3"));
   }
@@ -241,7 +242,8 @@ absl::StatusOr<StoredTensor> Locate(const Entry& entry, const Metadata& metadata
   uint64_t bytes = 0;
   if (!elements.has_value() ||
       __builtin_mul_overflow(static_cast<uint64_t>(*elements) / in_block, block_bytes, &bytes)) {
-    return damaged(absl::StrCat("has the shape ", ShapeText(entry.shape), ", which is too large"));
+    return damaged(absl::StrCat("has the impossible shape ", ShapeText(entry.shape),
+                                ": the file's header changed; download it again"));
   }
   const int64_t row = entry.shape.empty() ? 1 : entry.shape.back();
   if (row % static_cast<int64_t>(in_block) != 0) {

@@ -144,6 +144,10 @@ absl::StatusOr<size_t> HeaderLength(std::span<const std::byte> beginning, size_t
     return Damaged(path, absl::StrCat("claims a header of ", length, " bytes, but the file is ",
                                       file_bytes, " bytes long: it was cut; download it again"));
   }
+  if (!begins_well) {
+    return Damaged(path,
+                   "is not a safetensors file, whose header would begin with {; download it again");
+  }
   return length;
 }
 
@@ -153,7 +157,11 @@ absl::Status ReadTensors(std::span<const std::byte> header_bytes, std::span<cons
   const std::string& path = tensors.path;
   const absl::StatusOr<json> header =
       ParseJson({reinterpret_cast<const char*>(header_bytes.data()), header_bytes.size()}, path);
-  if (!header.ok()) return header.status();
+  if (!header.ok()) {
+    return absl::Status(header.status().code(),
+                        absl::StrCat(header.status().message(),
+                                     " (in the header): the file is damaged; download it again"));
+  }
   if (!header->is_object()) return Damaged(path, "header is not a JSON object");
   for (const auto& [name, entry] : header->items()) {
     if (name == kMetadataKey) {

@@ -33,6 +33,10 @@ TEST(ForeignModelsTest, SayWhatTheyAreAndWhatHelps) {
   EXPECT_THAT(NameOf("patchify_proj.weight"), HasSubstr("LTX-Video"));
   EXPECT_EQ(NameOf("blocks.0.self_attn.q.lora_down.weight"),
             "is a LoRA, not a whole model; register it with --lora");
+  EXPECT_THAT(NameOf("blocks.0.ffn.0.dora_scale"), HasSubstr("is a DoRA"));
+  EXPECT_THAT(NameOf("first_stage_model.conv1.weight"),
+              HasSubstr("has several parts of a model in one file"));
+  EXPECT_THAT(NameOf("controlnet_blocks.0.weight"), HasSubstr("is a ControlNet"));
   EXPECT_THAT(NameOf("vision_model.embeddings.class_embedding"), HasSubstr("CLIP image encoder"));
   EXPECT_EQ(NameForeignModel({"blocks.0.self_attn.q.weight", "head.head.weight"}), "");
 }

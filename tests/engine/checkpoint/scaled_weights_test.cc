@@ -154,6 +154,14 @@ TEST_F(ScaledWeightsTest, MissingOrWrongScalesAreRefused) {
   Values("F8_E4M3", "8", R"(,"a.weight_scale":{"dtype":"F32","shape":[],"data_offsets":[1,5]})",
          Floats({1}), "[]");
   EXPECT_THAT(Problem(), HasSubstr("tensor a.weight has shape []"));
+  // A scale that was lost, as other matrices show, would be read as 1.
+  Values("F8_E4M3", Codes(),
+         R"(,"b.weight":{"dtype":"F8_E4M3","shape":[1],"data_offsets":[6,7]})"
+         R"(,"b.weight_scale":{"dtype":"F32","shape":[],"data_offsets":[7,11]})",
+         "8" + Floats({1}));
+  EXPECT_THAT(Problem(),
+              HasSubstr("tensor a.weight has dtype F8_E4M3 and no scales, although other matrices "
+                        "have them; must have weight_scale or scale_weight beside it"));
   Values("U8", Codes());
   EXPECT_THAT(Problem(), HasSubstr("has dtype U8, expected F32, F16, BF16, F8_E4M3"));
 }

@@ -107,16 +107,23 @@ TEST_F(SafetensorsTest, NamesFilesOfOtherKinds) {
               HasSubstr(": is a JSON text"));
 }
 
+TEST_F(SafetensorsTest, SaysThatAFileOfZerosIsNoSafetensorsFile) {
+  EXPECT_THAT(std::string(Read(std::string(1000, '\0')).status().message()),
+              HasSubstr(": is not a safetensors file, whose header would begin with {; download it "
+                        "again"));
+  EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("(in the header): the file is damaged; download"));
+}
+
 TEST_F(SafetensorsTest, RefusesHeadersThatAreNoJson) {
   EXPECT_THAT(ErrorOf("{\"a\":", 0), HasSubstr("not valid JSON at byte"));
-  EXPECT_THAT(ErrorOf("[]", 0), HasSubstr("not a JSON object"));
+  EXPECT_THAT(ErrorOf("[]", 0), HasSubstr("is not a safetensors file"));
   EXPECT_THAT(ErrorOf("{} {}", 0), HasSubstr("not valid JSON at byte 4"));
   EXPECT_THAT(ErrorOf(R"({"a":")"
                       "\xff"
                       R"("})",
                       0),
               HasSubstr("not valid JSON"));
-  EXPECT_THAT(ErrorOf(std::string(1000, '['), 0), HasSubstr("nested deeper than 64"));
+  EXPECT_THAT(ErrorOf("{\"a\":" + std::string(1000, '['), 0), HasSubstr("nested deeper than 64"));
 }
 
 TEST_F(SafetensorsTest, RefusesNamesThatOccurTwice) {

@@ -339,6 +339,10 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     if (model.tiny_decoder()) {
       absl::StrAppend(&recognised, Printable(model.name()), ": has a tiny decoder\n");
     }
+    if (model.has_tiny_decoder_error()) {
+      absl::StrAppend(&recognised, Printable(model.name()), ": its tiny decoder cannot be used: ",
+                      Printable(model.tiny_decoder_error().message()), "\n");
+    }
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),

@@ -65,6 +65,9 @@ struct ModelDescription {
   int temporal_stride = 0;  // num_frames must be a multiple of this, plus 1
   // Whether requests may ask for Decoder::kTiny.
   bool has_tiny_decoder = false;
+  // Why the file of a tiny decoder beside the checkpoint's files cannot be used; OK if there is
+  // none, or if the model has it.
+  absl::Status tiny_decoder_error = {};
   int experts = 1;  // number of transformers that share the steps: 1 or 2
 };
 

@@ -62,6 +62,11 @@ const TextEncoderConfig& Checkpoint::text_encoder_config() const {
 
 const VaeConfig& Checkpoint::vae_config() const { return *parts_->vae.config; }
 
+absl::Status Checkpoint::tiny_decoder_error() const {
+  const std::vector<absl::Status>& problems = parts_->tiny_decoder.problems;
+  return problems.empty() ? absl::OkStatus() : Summarise(problems);
+}
+
 const WeightSource& Checkpoint::transformer(int expert) const {
   return *parts_->transformers.at(expert).weights;
 }

@@ -18,6 +18,7 @@
 #include <string_view>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/model_file.h"
 #include "engine/api/model_parts.h"
@@ -77,6 +78,10 @@ class Checkpoint {
   const TransformerConfig& transformer_config(int expert = 0) const;
   const TextEncoderConfig& text_encoder_config() const;
   const VaeConfig& vae_config() const;
+
+  // Returns why the tiny decoder that lies in the folder cannot be used; the message names its
+  // file. OK if there is none, or if the model has it (VaeConfig::tiny_decoder).
+  absl::Status tiny_decoder_error() const;
 
   const WeightSource& transformer(int expert = 0) const;
   const WeightSource& text_encoder() const;

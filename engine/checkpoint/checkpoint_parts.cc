@@ -98,7 +98,8 @@ void CompleteFiles(CheckpointParts& parts) {
   }
   AddWeights(parts, parts.text_encoder);
   AddWeights(parts, parts.vae);
-  AddWeights(parts, parts.tiny_decoder);
+  const std::optional<VaeConfig>& vae = parts.vae.config;
+  if (vae.has_value() && vae->tiny_decoder.has_value()) AddWeights(parts, parts.tiny_decoder);
   std::sort(parts.files.begin(), parts.files.end(),
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
@@ -490,7 +491,7 @@ std::vector<absl::Status> AllProblems(const CheckpointParts& parts) {
   }
   append(parts.text_encoder.problems);
   append(parts.vae.problems);
-  append(parts.tiny_decoder.problems);
+  if (parts.names_tiny_decoder) append(parts.tiny_decoder.problems);
   return all;
 }
 

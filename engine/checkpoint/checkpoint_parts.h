@@ -45,6 +45,9 @@ struct CheckpointParts {
   // Its weights include those of the tiny decoder, if the model has one.
   Component<VaeConfig> vae;
   Component<TinyDecoderConfig> tiny_decoder;  // without files if the model has none
+  // Whether the path names the tiny decoder. Problems of one that only lies in the folder are not
+  // the checkpoint's, which is used without it.
+  bool names_tiny_decoder = false;
   std::vector<absl::Status> problems;         // problems that concern the checkpoint as a whole
 };
 
@@ -52,7 +55,8 @@ struct CheckpointParts {
 // result. Thread-safe.
 CheckpointParts ReadCheckpointParts(const std::string& path);
 
-// Returns the problems of the checkpoint as a whole, then those of its components.
+// Returns the problems of the checkpoint as a whole, then those of its components. A tiny decoder
+// that the path does not name has none here.
 std::vector<absl::Status> AllProblems(const CheckpointParts& parts);
 
 }  // namespace wan

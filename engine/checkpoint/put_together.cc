@@ -240,6 +240,7 @@ void PutTogether(const ModelSource& source, CheckpointParts& parts) {
 void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts) {
   const std::string path = TinyDecoderPath(source, parts);
   if (path.empty()) return;
+  parts.names_tiny_decoder = !source.PathOf(ModelPart::kTinyDecoder).empty();
   parts.tiny_decoder = MakeTinyDecoder(ReadPart(path));
   const std::optional<TinyDecoderConfig>& tiny = parts.tiny_decoder.config;
   if (!tiny.has_value() || !parts.vae.config.has_value()) return;
@@ -292,6 +293,7 @@ CheckpointParts ReadComponentParts(const std::string& path) {
       parts.vae = MakeVae(std::move(part));
       break;
     case ComponentKind::kTinyDecoder:
+      parts.names_tiny_decoder = true;
       parts.tiny_decoder = MakeTinyDecoder(std::move(part));
       break;
   }

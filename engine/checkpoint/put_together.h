@@ -15,7 +15,8 @@ void PutTogether(const ModelSource& source, CheckpointParts& parts);
 
 // Reads the tiny decoder that `source` names, or that lies in the model's folder under its
 // publisher's name, and makes it a part of the model's autoencoder, which it must fit. Does nothing
-// if there is none. Problems are appended to the component. Thread-safe.
+// if there is none. Problems are appended to the component; then the autoencoder stays without it.
+// Thread-safe.
 void AddTinyDecoder(const ModelSource& source, CheckpointParts& parts);
 
 // Returns the path of the tokenizer that `source` names, which may be its file or the folder with

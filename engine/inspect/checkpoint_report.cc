@@ -9,9 +9,11 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
+#include "engine/api/file_problem.h"
 #include "engine/checkpoint/checkpoint_parts.h"
 #include "engine/checkpoint/component_files.h"
 #include "engine/checkpoint/put_together.h"
+#include "engine/text/tokenizer.h"
 
 namespace wan {
 namespace {
@@ -209,13 +211,23 @@ void AppendComponent(std::string& text, const Json& component) {
   absl::StrAppend(&text, line, "\n");
 }
 
+// A tokenizer's file that does not exist is a problem already.
+void AddTokenizerProblem(CheckpointParts& parts) {
+  const std::string& path = parts.tokenizer_path;
+  if (path.empty() || !CheckPath(path, PathKind::kFile).ok()) return;
+  const absl::Status loaded = Tokenizer::Load(path).status();
+  if (!loaded.ok()) parts.problems.push_back(loaded);
+}
+
 }  // namespace
 
 Json InspectCheckpoint(const std::string& path) {
-  const CheckpointParts parts =
-      IsTensorFile(path) ? ReadComponentParts(path) : ReadCheckpointParts(path);
+  CheckpointParts parts = IsTensorFile(path) ? ReadComponentParts(path) : ReadCheckpointParts(path);
+  AddTokenizerProblem(parts);
+  const bool usable = AllProblems(parts).empty();
   Json report = {{"path", parts.path},
-                 {"ok", AllProblems(parts).empty()},
+                 {"ok", usable && parts.tiny_decoder.problems.empty()},
+                 {"usable", usable},
                  {"layout", nullptr},
                  {"model", parts.family.has_value() ? Json(std::string(NameOf(*parts.family)))
                                                     : Json(nullptr)},
@@ -290,6 +302,9 @@ std::string ReportText(const Json& report) {
   absl::StrAppend(&text, "\n", problems.size(), problems.size() == 1 ? " problem" : " problems",
                   ":\n");
   for (const std::string& problem : problems) absl::StrAppend(&text, "  ", problem, "\n");
+  if (report["usable"].get<bool>()) {
+    text += "\nThe model can be used without its tiny decoder; decoder: tiny is refused.\n";
+  }
   return text;
 }
 

@@ -7,7 +7,8 @@
 namespace wan {
 
 // Returns an object with these members:
-//   "path", "ok" (true if there are no problems)
+//   "path", "ok" (true if there are no problems), "usable" (true also if only a tiny decoder that
+//                      lies in the folder has problems)
 //   "layout"           "original", "diffusers", "synthetic", "files" (parts were named, or the
 //                      path is that of one component), or null for any other folder
 //   "model"            "ti2v-5b", "t2v-a14b", "i2v-a14b", or null if it could not be recognised

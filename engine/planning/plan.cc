@@ -188,6 +188,13 @@ void CheckQuality(const GenerationRequest& request, const PlannedModel& model,
 void CheckDecoder(const GenerationRequest& request, const PlannedModel& model,
                   Violations& violations) {
   if (*request.decoder == Decoder::kFull || model.vae.tiny_decoder.has_value()) return;
+  if (!model.tiny_decoder_error.ok()) {
+    violations.Add(
+        "decoder",
+        absl::StrCat("is tiny; must be full, because the tiny decoder of model '", request.model,
+                     "' cannot be used: ", std::string(model.tiny_decoder_error.message())));
+    return;
+  }
   violations.Add("decoder",
                  absl::StrCat("is tiny; must be full, because model '", request.model,
                               "' was loaded without the file of a tiny decoder (the part "

@@ -67,6 +67,7 @@ PlannedModel PlanCheckpoint(const Checkpoint& checkpoint, int64_t element_bytes,
   model.transformer = checkpoint.transformer_config();
   model.text_encoder = checkpoint.text_encoder_config();
   model.vae = checkpoint.vae_config();
+  model.tiny_decoder_error = checkpoint.tiny_decoder_error();
   model.expert_boundary = checkpoint.expert_boundary();
   model.few_step = checkpoint.few_step();
   model.generation_defaults = checkpoint.generation_defaults();

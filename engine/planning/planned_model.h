@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "engine/api/engine_options.h"
 #include "engine/api/generation.h"
 #include "engine/checkpoint/checkpoint.h"
@@ -30,6 +31,7 @@ struct PlannedModel {
   TransformerConfig transformer;
   TextEncoderConfig text_encoder;
   VaeConfig vae;
+  absl::Status tiny_decoder_error;  // Checkpoint::tiny_decoder_error
   // If there are two experts, the high-noise one computes timesteps of at least this fraction of
   // 1000.
   std::optional<double> expert_boundary;

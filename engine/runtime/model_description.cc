@@ -113,6 +113,7 @@ ModelDescription DescribeModel(const ModelSpec& spec, const Checkpoint& checkpoi
   description.spatial_stride = model.planned.SpatialStride();
   description.temporal_stride = static_cast<int>(model.planned.vae.stride_temporal);
   description.has_tiny_decoder = model.planned.vae.tiny_decoder.has_value();
+  description.tiny_decoder_error = model.planned.tiny_decoder_error;
   description.experts = static_cast<int>(family.experts.size());
   DescribeLoras(checkpoint, loras, description);
   return description;

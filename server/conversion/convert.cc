@@ -319,6 +319,9 @@ wan::v1::Model ToProto(const ModelDescription& description) {
   model.set_layout(description.layout);
   model.set_distillation(ToUtf8(description.distillation));
   model.set_tiny_decoder(description.has_tiny_decoder);
+  if (!description.tiny_decoder_error.ok()) {
+    *model.mutable_tiny_decoder_error() = ToProto(description.tiny_decoder_error);
+  }
   for (const ComponentDescription& component : description.components) {
     wan::v1::ModelComponent& added = *model.add_components();
     added.set_name(std::string(NameOf(component.component)));

@@ -225,6 +225,10 @@ void ActivityLog::OnModelState(const wan::v1::Model& model) {
     logger_.Log(LogLevel::kInfo, "distilled checkpoint",
                 {{"model", model.name()}, {"recognised", model.distillation()}});
   }
+  if (model.state() == wan::v1::MODEL_STATE_READY && model.has_tiny_decoder_error()) {
+    logger_.Log(LogLevel::kWarning, "tiny decoder skipped",
+                {{"model", model.name()}, {"error", model.tiny_decoder_error().message()}});
+  }
   for (const wan::v1::Lora& lora : model.loras()) {
     for (const wan::v1::Lora::Part& part : lora.parts()) LogLora(logger_, model, lora, part);
     if (lora.has_schedule()) LogSchedule(logger_, model, lora);

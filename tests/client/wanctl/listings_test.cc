@@ -233,6 +233,17 @@ TEST(ListingsTest, WhatADistilledCheckpointWasRecognisedAs) {
                                 "without guidance\n"));
 }
 
+TEST(ListingsTest, WhetherTheTinyDecoderCanBeUsed) {
+  const auto response = FromText<wan::v1::ListModelsResponse>(R"(
+      models { name: "models/5b" state: MODEL_STATE_READY tiny_decoder: true }
+      models { name: "models/cut" state: MODEL_STATE_READY
+               tiny_decoder_error { code: 15 message: "/m/taew2_2.pth: is cut" } })");
+  EXPECT_THAT(ModelTable({response.models().begin(), response.models().end()}),
+              testing::EndsWith("\nmodels/5b: has a tiny decoder\n"
+                                "models/cut: its tiny decoder cannot be used: /m/taew2_2.pth: is "
+                                "cut\n"));
+}
+
 TEST(ListingsTest, TheKindsAndStepsOfLorasAndThoseThatWereSkipped) {
   const auto response = FromText<wan::v1::ListModelsResponse>(R"(
       models { name: "models/a14b" state: MODEL_STATE_READY

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -274,6 +275,51 @@ TEST(PutTogetherTest, AFileThatIsNoTinyDecoderOfTheModelIsRefused) {
               HasSubstr("is named beside a synthetic model"));
   EXPECT_THAT(ErrorOf("path=" + kBase + ",vae=" + tiny),
               HasSubstr("is a tiny decoder; must be a VAE"));
+}
+
+// The model of a damaged or foreign file loads, and says why it has no tiny decoder.
+TEST(PutTogetherTest, ATinyDecoderThatOnlyLiesInTheFolderMayBeBad) {
+  namespace fs = std::filesystem;
+  const std::string base = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
+  const std::string file = FolderWith("bad_tiny", base, "taew2_2.safetensors");
+  const std::string path = file + "/taew2_2.safetensors";
+  const size_t files = Open(base)->files().size();
+  const auto check = [&](const std::string& what) {
+    const auto model = Open(file);
+    ASSERT_NE(model, nullptr);
+    EXPECT_FALSE(model->vae_config().tiny_decoder.has_value());
+    EXPECT_EQ(model->vae().Find("tiny_decoder.22.weight"), nullptr);
+    EXPECT_EQ(model->files().size(), files);
+    EXPECT_THAT(std::string(model->tiny_decoder_error().message()),
+                AllOf(StartsWith(path), HasSubstr(what)));
+    EXPECT_THAT(ErrorOf("path=" + base + ",tiny_decoder=" + path), HasSubstr(what)) << "named";
+  };
+  fs::resize_file(path, fs::file_size(path) / 2);
+  check("");
+  fs::resize_file(path, 0);
+  check("");
+  fs::remove(path);
+  fs::copy_file(WAN_GOLDEN_DIR "/tiny/taew2_1.safetensors", path);
+  check("is a tiny decoder that makes 8x8 pixels of 16");
+  fs::remove(path);
+  fs::create_symlink("/nowhere/blob", path);
+  check("");
+  EXPECT_TRUE(Open(base)->tiny_decoder_error().ok());
+}
+
+TEST(PutTogetherTest, AMissingTensorIsNamedOnce) {
+  const std::string path = ::testing::TempDir() + "/one_tensor.safetensors";
+  testing::WriteFile(
+      path,
+      testing::SafetensorsBytes(
+          R"({"blocks.0.self_attn.q.weight":{"dtype":"F32","shape":[],"data_offsets":[0,4]}})",
+          "aaaa"));
+  const CheckpointParts parts = ReadComponentParts(path);
+  std::set<std::string> messages;
+  for (const absl::Status& problem : AllProblems(parts)) {
+    EXPECT_TRUE(messages.emplace(problem.message()).second) << problem;
+  }
+  EXPECT_TRUE(messages.contains(path + ": tensor patch_embedding.weight is missing"));
 }
 
 TEST(PutTogetherTest, AFileAloneIsReadAsAComponent) {

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -24,6 +25,33 @@ using Json = nlohmann::ordered_json;
 const std::string& Original() {
   static const std::string path = WAN_CHECKPOINT_DIR "/ti2v-5b/original";
   return path;
+}
+
+TEST(CheckpointReportTest, ReadsTheTokenizer) {
+  const std::string html = ::testing::TempDir() + "/spiece.model";
+  std::ofstream(html) << "<html></html>";
+  const Json report = InspectCheckpoint("path=" + Original() + ",tokenizer=" + html);
+  EXPECT_EQ(report["ok"], false);
+  ASSERT_EQ(report["problems"].size(), 1u);
+  EXPECT_THAT(report["problems"][0].get<std::string>(), HasSubstr(html + ": "));
+  EXPECT_EQ(InspectCheckpoint("path=" + Original() + ",tokenizer=/nowhere")["problems"].size(), 1u);
+}
+
+// The checkpoint can be used without it, so it does not count as a part that is needed.
+TEST(CheckpointReportTest, ABadTinyDecoderInTheFolderIsReported) {
+  const fs::path folder = fs::path(::testing::TempDir()) / "inspect_bad_tiny";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const auto& entry : fs::directory_iterator(Original())) {
+    fs::create_symlink(entry.path(), folder / entry.path().filename());
+  }
+  std::ofstream(folder / "taew2_2.pth") << "x";
+  const Json report = InspectCheckpoint(folder.string());
+  EXPECT_EQ(report["ok"], false);
+  EXPECT_EQ(report["usable"], true);
+  EXPECT_THAT(ReportText(report),
+              AllOf(HasSubstr("1 problem:\n  " + (folder / "taew2_2.pth").string()),
+                    HasSubstr("The model can be used without its tiny decoder")));
 }
 
 TEST(CheckpointReportTest, DescribesASoundCheckpoint) {

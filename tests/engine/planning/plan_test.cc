@@ -198,6 +198,11 @@ TEST(PlanTest, TheTinyDecoderIsForModelsThatHaveOne) {
             "is tiny; must be full, because model '" + request.model +
                 "' was loaded without the file of a tiny decoder (the part tiny_decoder, for "
                 "example taew2_2.safetensors)");
+  model.tiny_decoder_error = absl::DataLossError("/m/taew2_2.safetensors: is cut");
+  EXPECT_EQ(FieldViolationsOf(PlanOn(model, request).status()).front().description,
+            "is tiny; must be full, because the tiny decoder of model '" + request.model +
+                "' cannot be used: /m/taew2_2.safetensors: is cut");
+  model.tiny_decoder_error = absl::OkStatus();
   model.vae.tiny_decoder =
       TinyDecoderConfig{.z_dim = 48, .widths = {256, 128, 64, 64}, .patch_size = 2};
   const auto tiny = PlanOn(model, request);

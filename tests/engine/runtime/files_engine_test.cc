@@ -2,18 +2,21 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "engine/api/errors.h"
 #include "tests/engine/runtime/residency_fixture.h"
 
 namespace wan {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::StartsWith;
 
 const std::string kBase = WAN_CHECKPOINT_DIR "/t2v-a14b/original";
 const std::string kPacked = WAN_CHECKPOINT_DIR "/../packed";
@@ -122,6 +125,30 @@ TEST_F(FilesEngineTest, ATinyDecoderMakesTheVideo) {
   const std::string full = VideoOf(*engine, request);
   EXPECT_FALSE(tiny.empty());
   EXPECT_FALSE(tiny == full);
+}
+
+TEST_F(FilesEngineTest, AModelLoadsBesideABadTinyDecoder) {
+  namespace fs = std::filesystem;
+  const fs::path folder = fs::path(::testing::TempDir()) / "beside_bad_tiny";
+  fs::remove_all(folder);
+  fs::create_directory(folder);
+  for (const auto& entry : fs::directory_iterator(kBase)) {
+    fs::create_symlink(entry.path(), folder / entry.path().filename());
+  }
+  const std::string tiny = (folder / "taew2_1.safetensors").string();
+  std::ofstream(tiny) << "<html>not found</html>";
+  const auto engine = MakeEngine({});
+  Load(*engine, "m", folder.string());
+  const ModelDescription model = engine->Models().at(0);
+  EXPECT_FALSE(model.has_tiny_decoder);
+  EXPECT_THAT(std::string(model.tiny_decoder_error.message()), StartsWith(tiny));
+  GenerationRequest request = SmallRequest("m");
+  EXPECT_TRUE(engine->Plan(request).ok());
+  request.decoder = Decoder::kTiny;
+  const absl::Status refused = engine->Plan(request).status();
+  ASSERT_EQ(FieldViolationsOf(refused).size(), 1u) << refused;
+  EXPECT_EQ(FieldViolationsOf(refused).front().field, "decoder");
+  EXPECT_THAT(FieldViolationsOf(refused).front().description, HasSubstr(tiny));
 }
 
 // Weights that were dropped are read, and widened, again.

@@ -101,11 +101,14 @@ TEST(ConvertTest, SchedulesAndEditsOfLoras) {
   ModelDescription description;
   description.loras = {{.name = "fast", .schedule = schedule, .is_recognised = true}};
   description.skipped_loras = {{"bad", "/bad", absl::DataLossError("is cut")}};
+  EXPECT_FALSE(ToProto(description).has_tiny_decoder_error());
+  description.tiny_decoder_error = absl::DataLossError("/m/taew2_2.pth: is cut");
   const wan::v1::Model model = ToProto(description);
   EXPECT_EQ(model.loras(0).schedule().steps(), 4);
   EXPECT_EQ(model.loras(0).schedule().guidance_scale(0), 1);
   EXPECT_TRUE(model.loras(0).schedule_recognised());
   EXPECT_EQ(model.skipped_loras(0).error().message(), "is cut");
+  EXPECT_EQ(model.tiny_decoder_error().message(), "/m/taew2_2.pth: is cut");
 }
 
 TEST(ConvertTest, ALoraWithoutAScaleIsTakenAsItIs) {

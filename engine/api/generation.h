@@ -126,6 +126,9 @@ struct StagePlan {
   uint64_t host_bytes = 0;
   // Of kStepInference and kVaeDecoding; kExact in other stages.
   StageMethod method = StageMethod::kExact;
+  // The number of transformer blocks that compute without 8 bits; 0 for other methods than
+  // kEightBits.
+  int exact_blocks = 0;
 };
 
 // The tokens of a request's texts (engine/pipeline/prepared_request.h).

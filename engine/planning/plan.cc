@@ -453,6 +453,9 @@ std::vector<StagePlan> PlanStages(const GenerationPlan& plan, const PlannedModel
         plan.steps[step].reuses_blocks ? plan.reuse_flops : plan.forward_flops;
     stages.push_back({{StageKind::kStepInference, step}, (guided ? 2 : 1) * forward_flops});
     stages.back().method = MethodOf(plan, plan.steps[step]);
+    if (stages.back().method == StageMethod::kEightBits) {
+      stages.back().exact_blocks = static_cast<int>(plan.exact_blocks.size());
+    }
     if (memory.has_value()) {
       SetMemory(memory->steps[ExpertIndex(plan.steps[step].expert)], stages.back());
     }

@@ -37,30 +37,40 @@ std::optional<StageKind> ParseStageKind(std::string_view name) {
   return std::nullopt;
 }
 
-// The words that follow the name of a stage in the learned rates: "Step_Inference/eight_bits". A
-// server that does not know them skips their lines.
+// The words that follow the name of a stage in the learned rates: "Step_Inference/eight_bits". The
+// number of exact blocks follows if it is not 0: "Step_Inference/eight_bits/2". A server that does
+// not know a name skips its line.
 constexpr std::array<std::pair<StageMethod, std::string_view>, 4> kMethods = {
     {{StageMethod::kExact, ""},
-     {StageMethod::kEightBits, "/eight_bits"},
-     {StageMethod::kReuse, "/reuse"},
-     {StageMethod::kTinyDecoder, "/tiny"}}};
+     {StageMethod::kEightBits, "eight_bits"},
+     {StageMethod::kReuse, "reuse"},
+     {StageMethod::kTinyDecoder, "tiny"}}};
 
-std::string_view SuffixOf(StageMethod method) {
-  for (const auto& [known, suffix] : kMethods) {
-    if (known == method) return suffix;
+std::string NameOfRate(const WayOfWork& way) {
+  std::string name(NameOf(way.kind));
+  for (const auto& [method, word] : kMethods) {
+    if (method == way.method && !word.empty()) absl::StrAppend(&name, "/", std::string(word));
   }
-  return "";
+  if (way.exact_blocks > 0) absl::StrAppend(&name, "/", way.exact_blocks);
+  return name;
 }
 
-// Inverse of the names that Learned writes.
-std::optional<std::pair<StageKind, StageMethod>> ParseRateName(std::string_view name) {
-  const size_t kind_ends = std::min(name.find('/'), name.size());
-  const std::optional<StageKind> kind = ParseStageKind(name.substr(0, kind_ends));
+// Inverse of NameOfRate.
+std::optional<WayOfWork> ParseRateName(std::string_view name) {
+  const std::vector<std::string> words = absl::StrSplit(std::string(name), '/');
+  const std::optional<StageKind> kind = ParseStageKind(words.front());
   if (!kind.has_value()) return std::nullopt;
-  for (const auto& [method, suffix] : kMethods) {
-    if (suffix == name.substr(kind_ends)) return std::pair(*kind, method);
+  WayOfWork way{*kind};
+  for (const auto& [method, word] : kMethods) {
+    if (words.size() > 1 && words[1] == word) way.method = method;
   }
-  return std::nullopt;
+  if (words.size() > 2 && !absl::SimpleAtoi(words[2], &way.exact_blocks)) return std::nullopt;
+  // Other texts would be read as a rate of another way.
+  return NameOfRate(way) == name ? std::optional(way) : std::nullopt;
+}
+
+WayOfWork WayOf(const StagePlan& stage) {
+  return {stage.stage.kind, stage.method, stage.exact_blocks};
 }
 
 // Whether the plan counts the stage's operations; if so, its time is estimated from them.
@@ -70,11 +80,10 @@ bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 PlannedWork::PlannedWork(std::span<const StagePlan> stages) {
   for (const StagePlan& stage : stages) {
-    const StageKind kind = stage.stage.kind;
-    auto sum = std::find_if(kinds_.begin(), kinds_.end(), [&](const OfKind& known) {
-      return known.kind == kind && known.method == stage.method;
-    });
-    if (sum == kinds_.end()) sum = kinds_.insert(sum, OfKind{kind, stage.method});
+    const WayOfWork way = WayOf(stage);
+    auto sum = std::find_if(kinds_.begin(), kinds_.end(),
+                            [&](const OfKind& known) { return known.way == way; });
+    if (sum == kinds_.end()) sum = kinds_.insert(sum, OfKind{way});
     if (HasWork(stage)) {
       sum->flops += *stage.flops;
       ++sum->stages_with_flops;
@@ -87,15 +96,16 @@ PlannedWork::PlannedWork(std::span<const StagePlan> stages) {
 PlannedWork PlannedWork::BeforeSteps() const {
   PlannedWork before = *this;
   std::erase_if(before.kinds_, [](const OfKind& sum) {
-    return sum.kind == StageKind::kStepLoading || sum.kind == StageKind::kStepInference ||
-           sum.kind == StageKind::kVaeDecoding || sum.kind == StageKind::kVideoEncoding;
+    const StageKind kind = sum.way.kind;
+    return kind == StageKind::kStepLoading || kind == StageKind::kStepInference ||
+           kind == StageKind::kVaeDecoding || kind == StageKind::kVideoEncoding;
   });
   return before;
 }
 
 void TimeEstimator::Observe(std::string_view model, const StagePlan& stage, double seconds) {
   absl::MutexLock lock(&mutex_);
-  Rates& rates = rates_[std::string(model)][{stage.stage.kind, stage.method}];
+  Rates& rates = rates_[std::string(model)][WayOf(stage)];
   Blend(rates.per_stage, seconds);
   if (HasWork(stage)) Blend(rates.per_operation, seconds / *stage.flops);
 }
@@ -109,7 +119,7 @@ std::optional<double> TimeEstimator::Seconds(std::string_view model,
   const auto step = StepOf(of_model);
   double seconds = 0;
   for (const PlannedWork::OfKind& of_kind : work.kinds_) {
-    const auto found = of_model.find({of_kind.kind, of_kind.method});
+    const auto found = of_model.find(of_kind.way);
     const Rates& rates = found != of_model.end() ? found->second : step->second;
     int by_stage = of_kind.other_stages;
     if (rates.per_operation.has_value()) {
@@ -129,12 +139,15 @@ const TimeEstimator::ModelRates* TimeEstimator::LearnedOf(std::string_view model
 }
 
 TimeEstimator::ModelRates::const_iterator TimeEstimator::StepOf(const ModelRates& rates) {
-  // A step that reuses blocks says nothing about steps that compute them.
-  for (const StageMethod method : {StageMethod::kExact, StageMethod::kEightBits}) {
-    const auto found = rates.find({StageKind::kStepInference, method});
-    if (found != rates.end()) return found;
+  // A step that reuses blocks says nothing about steps that compute them. Of those with 8 bits the
+  // last in the map has the most exact blocks.
+  auto most_exact = rates.end();
+  for (auto entry = rates.begin(); entry != rates.end(); ++entry) {
+    if (entry->first.kind != StageKind::kStepInference) continue;
+    if (entry->first.method == StageMethod::kExact) return entry;
+    if (entry->first.method == StageMethod::kEightBits) most_exact = entry;
   }
-  return rates.end();
+  return most_exact;
 }
 
 void TimeEstimator::Assume(double rate) {
@@ -165,10 +178,9 @@ std::string TimeEstimator::Learned() const {
   absl::MutexLock lock(&mutex_);
   std::string lines;
   for (const auto& [model, of_model] : rates_) {
-    for (const auto& [name, rates] : of_model) {
+    for (const auto& [way, rates] : of_model) {
       // -1 stands for an unknown rate. The model's name comes last because it may contain spaces.
-      absl::StrAppend(&lines, std::string(NameOf(name.first)), std::string(SuffixOf(name.second)),
-                      " ",
+      absl::StrAppend(&lines, NameOfRate(way), " ",
                       absl::StrFormat("%.9g %.9g ", rates.per_operation.value_or(-1),
                                       rates.per_stage.value_or(-1)),
                       model, "\n");
@@ -190,11 +202,11 @@ void TimeEstimator::TakeOver(std::string_view text) {
       continue;
     }
     // "Step_Inference" names the kind; the name of a step's stage contains its number.
-    const auto name = ParseRateName(words[0]);
-    if (!name.has_value()) continue;
+    const std::optional<WayOfWork> way = ParseRateName(words[0]);
+    if (!way.has_value()) continue;
     if (per_operation >= 0) rates.per_operation = per_operation;
     rates.per_stage = per_stage;
-    rates_[words[3]].try_emplace(*name, rates);
+    rates_[words[3]].try_emplace(*way, rates);
   }
 }
 

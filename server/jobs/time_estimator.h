@@ -1,6 +1,7 @@
 // Estimates how long stages take from how long earlier ones took.
 #pragma once
 
+#include <compare>
 #include <deque>
 #include <functional>
 #include <map>
@@ -8,7 +9,6 @@
 #include <span>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -16,6 +16,15 @@
 #include "engine/api/generation.h"
 
 namespace wan::server {
+
+// The stages of a plan that take the same time per operation.
+struct WayOfWork {
+  StageKind kind = StageKind::kStepInference;
+  StageMethod method = StageMethod::kExact;
+  int exact_blocks = 0;  // StagePlan::exact_blocks
+
+  friend auto operator<=>(const WayOfWork&, const WayOfWork&) = default;
+};
 
 // The stages of a plan, added up by kind. Holds only the figures for an estimate, which take a
 // hundredth of the memory of the stages themselves. Immutable.
@@ -29,8 +38,7 @@ class PlannedWork {
  private:
   friend class TimeEstimator;
   struct OfKind {
-    StageKind kind;
-    StageMethod method = StageMethod::kExact;
+    WayOfWork way;
     double flops = 0;
     int stages_with_flops = 0;  // number of stages whose time is estimated from their operations
     int other_stages = 0;
@@ -38,8 +46,8 @@ class PlannedWork {
   std::vector<OfKind> kinds_;
 };
 
-// Keeps a moving average for every model and kind of stage: seconds per floating-point operation,
-// or seconds per stage if the plan counts no operations. The latest observation weighs most.
+// Keeps a moving average for every model and way of work: seconds per floating-point operation, or
+// seconds per stage if the plan counts no operations. The latest observation weighs most.
 // Thread-safe.
 class TimeEstimator {
  public:
@@ -85,7 +93,7 @@ class TimeEstimator {
     std::optional<double> per_operation;
     std::optional<double> per_stage;
   };
-  using ModelRates = std::map<std::pair<StageKind, StageMethod>, Rates>;
+  using ModelRates = std::map<WayOfWork, Rates>;
 
   // Returns the rates of the most exact kind of steps that computed their blocks; the end if no
   // such step was observed.

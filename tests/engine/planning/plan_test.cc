@@ -223,7 +223,10 @@ TEST(PlanTest, SomeBlocksStayExact) {
   EXPECT_THAT(PlanOn(model, TextRequest())->exact_blocks, testing::IsEmpty());
   model.options.quality = Quality::kHigh;
   const int last = static_cast<int>(model.transformer.num_layers) - 1;
-  EXPECT_THAT(PlanOn(model, TextRequest())->exact_blocks, ElementsAre(0, last));
+  const auto plan = PlanOn(model, TextRequest());
+  EXPECT_THAT(plan->exact_blocks, ElementsAre(0, last));
+  EXPECT_EQ(StageOf(*plan, "Step_0_Inference").exact_blocks, 2);
+  EXPECT_EQ(StageOf(*plan, "VAE_Decoding").exact_blocks, 0);
 }
 
 TEST(PlanTest, AQualityThatTheDeviceDoesNotHaveIsRefused) {

@@ -102,6 +102,31 @@ TEST(TimeEstimatorTest, TheRatesOfMethodsOutliveTheProcess) {
   EXPECT_EQ(after.Learned(), before.Learned());
 }
 
+StagePlan StepWithExactBlocks(int blocks) {
+  StagePlan step = Step(StageMethod::kEightBits);
+  step.exact_blocks = blocks;
+  return step;
+}
+
+// Another value of quality_exact_blocks is another rate, also for the rates of an earlier process.
+TEST(TimeEstimatorTest, BlocksThatStayExactHaveRatesOfTheirOwn) {
+  TimeEstimator before;
+  before.Observe("m", StepWithExactBlocks(0), 6);
+  before.Observe("m", StepWithExactBlocks(2), 8);
+  EXPECT_DOUBLE_EQ(SecondsOf(before, StepWithExactBlocks(0)), 6);
+  EXPECT_DOUBLE_EQ(SecondsOf(before, StepWithExactBlocks(2)), 8);
+  EXPECT_DOUBLE_EQ(SecondsOf(before, StepWithExactBlocks(12)), 8) << "the most exact of both";
+  EXPECT_EQ(before.Learned(),
+            "Step_Inference/eight_bits 0.06 6 m\nStep_Inference/eight_bits/2 0.08 8 m\n");
+  TimeEstimator after;
+  after.TakeOver(before.Learned() +
+                 "Step_Inference/eight_bits/x 1 1 m\nStep_Inference/eight_bits/02 1 1 m\n"
+                 "Step_Inference/eight_bits/-1 1 1 m\nStep_Inference/eight_bits/2/3 1 1 m\n");
+  EXPECT_EQ(after.Learned(), before.Learned());
+  const std::vector<StagePlan> both = {StepWithExactBlocks(0), StepWithExactBlocks(2)};
+  EXPECT_DOUBLE_EQ(*after.Seconds("m", PlannedWork(both)), 14);
+}
+
 TEST(TimeEstimatorTest, StepsThatReuseBlocksAreNoRateOfTheModel) {
   TimeEstimator estimator;
   estimator.Observe("m", Step(StageMethod::kReuse, 1), 0.5);

@@ -31,6 +31,9 @@ add_library(wan::httplib ALIAS PkgConfig::WAN_HTTPLIB)
 pkg_check_modules(WAN_WEBP REQUIRED QUIET IMPORTED_TARGET GLOBAL libwebp)
 add_library(wan::webp ALIAS PkgConfig::WAN_WEBP)
 
+pkg_check_modules(WAN_LIBPQ REQUIRED QUIET IMPORTED_TARGET GLOBAL libpq>=14)
+add_library(wan::libpq ALIAS PkgConfig::WAN_LIBPQ)
+
 pkg_check_modules(WAN_SYSTEMD REQUIRED QUIET IMPORTED_TARGET GLOBAL libsystemd)
 add_library(wan::systemd ALIAS PkgConfig::WAN_SYSTEMD)
 

@@ -6,7 +6,7 @@ BUILD_PACKAGES=(
   build-essential ca-certificates ccache cmake mold ninja-build pkg-config python3 python3-pip unzip
   grpc-proto libabsl-dev libc-ares-dev libgrpc++-dev libgrpc-dev libprotobuf-dev libre2-dev
   libssl-dev protobuf-compiler protobuf-compiler-grpc zlib1g-dev
-  libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libsqlite3-dev libsqlitecpp-dev libsystemd-dev libyaml-cpp-dev
+  libboost-dev libcli11-dev libcpp-httplib-dev libcurl4-openssl-dev libicu-dev libpq-dev libsqlite3-dev libsqlitecpp-dev libsystemd-dev libyaml-cpp-dev
   nlohmann-json3-dev prometheus-cpp-dev
   libavcodec-dev libavformat-dev libavutil-dev libjpeg-dev libpng-dev
   libswscale-dev libwebp-dev
@@ -61,6 +61,16 @@ install_browser() {
   else
     say "Chromium: the distribution has no package; the tests of the page will be skipped"
   fi
+}
+
+# install_postgresql: installs PostgreSQL for tests, which start servers of their own. With its usual settings the package
+# would make a database and start a service.
+install_postgresql() {
+  if [ ! -e /etc/postgresql-common/createcluster.conf ]; then
+    install_packages postgresql-common
+    as_root sed -i -E 's/^#?create_main_cluster .*/create_main_cluster = false/' /etc/postgresql-common/createcluster.conf
+  fi
+  install_packages postgresql
 }
 
 # unpack_programs PACKAGE PROGRAM...: puts programs of a distribution package into .deps/tools. The package is unpacked, not

@@ -2,15 +2,12 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/time/time.h"
+#include "server/store/stored_rows.h"
 
 namespace wan::server {
 
 void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job) {
   if (!IsFinal(job.state())) return;
-  int64_t file_bytes = 0;
-  for (const wan::v1::Artifact& artifact : job.artifacts()) {
-    if (!artifact.has_delete_time()) file_bytes += static_cast<int64_t>(artifact.size_bytes());
-  }
   SQLite::Statement update(
       db,
       "UPDATE job_keys SET ended = CASE WHEN ended > 0 THEN ended ELSE 1 + IFNULL((SELECT "
@@ -20,7 +17,7 @@ void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job) {
       "IFNULL((SELECT LENGTH(report) FROM reports WHERE job = ?1), 0) WHERE job = ?1");
   update.bind(1, number);
   update.bind(2, static_cast<int>(job.state()));
-  update.bind(3, file_bytes);
+  update.bind(3, FileBytesOf(job));
   update.exec();
 }
 

@@ -6,20 +6,17 @@
 #include <cstdint>
 #include <optional>
 #include <span>
-#include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "server/store/statements.h"
+#include "server/store/stored_rows.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
 
 // Call both functions with the connection's lock held, and the one that writes inside a
 // transaction. They throw the exceptions of SQLite.
-
-using EventRow = std::pair<int64_t, std::string>;  // an event's sequence number and bytes
 
 // Adds events to the job of this number. If `replaced` is set, first removes the events from that
 // sequence on, which an earlier, refused change has left.

@@ -29,6 +29,17 @@ bool Matches(const JobFilter& comparison, const JobLabels& labels) {
 
 }  // namespace
 
+const JobFilter* EqualityOf(const JobFilter& filter, JobField field) {
+  const auto is_it = [field](const JobFilter& candidate) {
+    return candidate.kind == JobFilter::Kind::kCompare && candidate.field == field &&
+           candidate.op == FilterOperator::kEqual;
+  };
+  if (is_it(filter)) return &filter;
+  if (filter.kind != JobFilter::Kind::kAnd) return nullptr;
+  const auto found = std::find_if(filter.operands.begin(), filter.operands.end(), is_it);
+  return found == filter.operands.end() ? nullptr : &*found;
+}
+
 bool Matches(const JobFilter& filter, const JobKeys& keys) {
   const auto matches = [&](const JobFilter& operand) { return Matches(operand, keys); };
   switch (filter.kind) {

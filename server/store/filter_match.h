@@ -28,6 +28,10 @@ struct JobKeys {
   std::function<const JobLabels&()> labels;
 };
 
+// Returns a comparison "`field` = value" that holds for every job that `filter` accepts; null if
+// there is none.
+const JobFilter* EqualityOf(const JobFilter& filter, JobField field);
+
 // Whether the job matches the filter; not computed in SQL, because there a row with many
 // comparisons of labels took 85 us.
 bool Matches(const JobFilter& filter, const JobKeys& keys);

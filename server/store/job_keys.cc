@@ -1,26 +1,16 @@
 #include "server/store/job_keys.h"
 
-#include <algorithm>
 #include <string_view>
 #include <utility>
 #include <variant>
 
 #include "absl/strings/str_cat.h"
-#include "absl/time/time.h"
-#include "server/conversion/convert.h"
 #include "server/store/ended_keys.h"
 #include "server/store/filter_match.h"
+#include "server/store/stored_rows.h"
 
 namespace wan::server {
 namespace {
-
-int64_t MicrosOf(const google::protobuf::Timestamp& time) {
-  return absl::ToUnixMicros(ToTime(time));
-}
-
-int64_t EndOf(const wan::v1::Job& job) {
-  return job.has_end_time() ? MicrosOf(job.end_time()) : kNotEnded;
-}
 
 void InsertLabels(SQLite::Database& db, int64_t number, const wan::v1::Job& job) {
   if (job.request().labels().empty()) return;
@@ -47,19 +37,6 @@ struct IndexedEquality {
   std::string_view index;
   std::variant<int64_t, std::string> value;
 };
-
-// Returns a comparison "`field` = value" that holds for every job that `filter` accepts; null if
-// there is none.
-const JobFilter* EqualityOf(const JobFilter& filter, JobField field) {
-  const auto is_it = [field](const JobFilter& candidate) {
-    return candidate.kind == JobFilter::Kind::kCompare && candidate.field == field &&
-           candidate.op == FilterOperator::kEqual;
-  };
-  if (is_it(filter)) return &filter;
-  if (filter.kind != JobFilter::Kind::kAnd) return nullptr;
-  const auto found = std::find_if(filter.operands.begin(), filter.operands.end(), is_it);
-  return found == filter.operands.end() ? nullptr : &*found;
-}
 
 std::string_view IndexOfOwners(JobOrderField order) {
   switch (order) {
@@ -112,8 +89,8 @@ void InsertJobKeys(Statements& db, int64_t number, const wan::v1::Job& job) {
   insert->bind(3, job.request().model());
   insert->bind(4, job.owner());
   insert->bind(5, job.request().priority());
-  insert->bind(6, MicrosOf(job.create_time()));
-  insert->bind(7, EndOf(job));
+  insert->bind(6, CreateTimeKey(job));
+  insert->bind(7, EndTimeKey(job));
   insert->exec();
   InsertLabels(db, number, job);
   NoteEnd(db, number, job);
@@ -124,7 +101,7 @@ void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job
       db, "UPDATE job_keys SET state = ?, priority = ?, end_time = ? WHERE job = ?");
   update.bind(1, static_cast<int>(job.state()));
   update.bind(2, job.request().priority());
-  update.bind(3, EndOf(job));
+  update.bind(3, EndTimeKey(job));
   update.bind(4, number);
   update.exec();
   NoteEnd(db, number, job);
@@ -150,7 +127,7 @@ void RebuildJobKeys(SQLite::Database& db) {
     // Keep a damaged row: the first list that reads the row moves it to damaged_jobs.
     if (!job.ParseFromString(bytes)) job.Clear();
     InsertJobKeys(statements, select.getColumn(0).getInt64(), job);
-    if (IsFinal(job.state())) ends.emplace_back(EndOf(job), select.getColumn(0).getInt64());
+    if (IsFinal(job.state())) ends.emplace_back(EndTimeKey(job), select.getColumn(0).getInt64());
   }
   // Sort by end time, because the order in which these jobs ended is not stored.
   std::sort(ends.begin(), ends.end());

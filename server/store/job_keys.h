@@ -6,8 +6,8 @@
 
 #include <cstdint>
 #include <optional>
-#include <vector>
 
+#include "server/store/job_pages.h"
 #include "server/store/job_store.h"
 #include "server/store/statements.h"
 #include "wan/v1/generation.pb.h"
@@ -26,17 +26,6 @@ void DeleteJobKeys(SQLite::Database& db, int64_t number);
 // Rebuilds the keys of all jobs from the jobs' rows, for migrations and repairs. The time that this
 // takes grows with the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
-
-// Maximum number of jobs that one scan visits; it then takes 2 ms.
-inline constexpr int kJobsOfAScan = 1024;
-
-// The result of a scan: some of the jobs that a query accepts.
-struct JobScan {
-  std::vector<JobPlace> found;  // the accepted jobs, in the query's order
-  int seen = 0;                 // number of visited jobs
-  // The last place that the scan visited; nullopt at the end of all jobs.
-  std::optional<JobPlace> end;
-};
 
 // Visits the jobs after `after` (nullopt: from the first on) in the query's order, until it has
 // found `limit` jobs or visited kJobsOfAScan. A query with an owner visits only that owner's jobs.

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <functional>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
@@ -12,26 +11,6 @@
 
 namespace wan::server {
 namespace {
-
-// Names of this many removed jobs are remembered, so that GetJob can say that the job was removed.
-constexpr int64_t kRemovedNames = 100'000;
-
-// Returns the bytes of a job for its row.
-std::string RowOf(wan::v1::Job job) {
-  job.clear_queue_position();
-  job.clear_eta_seconds();
-  job.clear_eta_p90_seconds();
-  job.clear_progress();
-  job.clear_last_sequence();
-  job.clear_expire_time();
-  return job.SerializeAsString();
-}
-
-// How many minutes the table removed_use keeps: a day, and a second one in case the wall clock is
-// set.
-constexpr int64_t kMinutesKept = int64_t{2} * 24 * 60;
-
-int64_t MinuteOf(absl::Time time) { return absl::ToUnixSeconds(time) / 60; }
 
 // Records the owner of a job whose row was removed.
 void NoteOwner(SQLite::Database& db, std::string_view job, const std::string& owner) {
@@ -64,28 +43,6 @@ JobRow ReadRow(SQLite::Statement& select) {
           select.getColumn(4).getString(),  select.getColumn(5).getInt() != 0,
           select.getColumn(6).getInt64(),  // NULL is read as 0
           select.getColumn(7).getInt() != 0};
-}
-
-std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
-  if (!is_parsed) return "its bytes are not a wan.v1.Job";
-  if (parsed.name() != row.name) {
-    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(parsed.name()), "'");
-  }
-  if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
-    return absl::StrCat("its state is ", row.state, ", which is not a state of a job");
-  }
-  if (parsed.state() != row.state) {
-    return absl::StrCat("its state is ", row.state, " in the table, but ",
-                        static_cast<int>(parsed.state()), " in its bytes");
-  }
-  if (!row.has_first_event) return "its first event is missing";
-  return "";
-}
-
-std::string RequestKey(std::string_view owner, std::string_view request_id) {
-  std::string key(owner);
-  if (!owner.empty()) key += '\n';
-  return key.append(request_id);
 }
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes) {

@@ -13,24 +13,13 @@
 #include "server/conversion/job_inputs.h"
 #include "server/store/job_store.h"
 #include "server/store/statements.h"
+#include "server/store/stored_rows.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
 // transaction. They throw the exceptions of SQLite.
-
-// A row of the table jobs.
-struct JobRow {
-  int64_t number = 0;
-  std::string name;
-  int state = 0;
-  std::string job;
-  std::string request_digest;
-  bool tied_to_caller = false;
-  int64_t last_sequence = 0;  // 0: the job has no event
-  bool has_first_event = false;
-};
 
 // A SELECT whose result ReadRow can read; append the WHERE clause.
 inline constexpr char kSelectJob[] =
@@ -40,14 +29,6 @@ inline constexpr char kSelectJob[] =
 
 // Returns the current row of the statement.
 JobRow ReadRow(SQLite::Statement& select);
-
-// Returns what is wrong with a row; empty if it is sound. `parsed` is the job in the row;
-// `is_parsed` says whether its bytes could be parsed.
-std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
-
-// Returns the value of the column request_id, "OWNER<newline>REQUEST_ID"; it is unique, because
-// owners' names have no newline.
-std::string RequestKey(std::string_view owner, std::string_view request_id);
 
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
 

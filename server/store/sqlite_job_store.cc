@@ -22,18 +22,17 @@
 #include "server/store/job_database.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
+#include "server/store/job_pages.h"
 #include "server/store/job_rows.h"
 #include "server/store/readable_rows.h"
 #include "server/store/repair.h"
 #include "server/store/sqlite_schema.h"
 #include "server/store/sqlite_webhook_outbox.h"
+#include "server/store/stored_rows.h"
 #include "server/store/webhook_rows.h"
 
 namespace wan::server {
 namespace {
-
-// Maximum number of rows that are read before the lock is released for a moment.
-constexpr int kRowsAtOnce = 64;
 
 constexpr int64_t kNewest = std::numeric_limits<int64_t>::max();
 
@@ -137,26 +136,12 @@ class SqliteJobStore final : public JobStore {
   }
 
   absl::StatusOr<JobPage> List(const JobQuery& query) override {
-    JobPage page;
-    page.next = query.after;
-    for (int seen = 0; seen < kJobsOfAScan;) {
-      const int wanted = query.limit - static_cast<int>(page.jobs.size());
-      if (wanted <= 0 || page.bytes >= query.bytes) break;
-      JobScan scan;
-      const absl::StatusOr<std::vector<JobRow>> rows = ReadFound(
-          query, page.next, std::min(kRowsAtOnce, wanted), query.bytes - page.bytes, scan);
-      if (!rows.ok()) return rows.status();
-      for (const JobRow& row : *rows) {
-        page.bytes += row.job.size();
-        absl::StatusOr<StoredJob> job = ToJob(row);
-        // Otherwise ToJob has moved and reported the job.
-        if (job.ok()) page.jobs.push_back(*std::move(job));
-      }
-      seen += scan.seen;
-      page.next = scan.end;
-      if (!page.next.has_value()) break;
-    }
-    return page;
+    return ReadPage(
+        query,
+        [&](const std::optional<JobPlace>& after, int limit, size_t bytes, JobScan& scan) {
+          return ReadFound(query, after, limit, bytes, scan);
+        },
+        [this](const JobRow& row) { return ToJob(row); });
   }
 
   absl::StatusOr<std::string> OwnerOf(std::string_view job) override {
@@ -228,18 +213,8 @@ class SqliteJobStore final : public JobStore {
           return ReadEventRows(db, job, after, limit);
         });
     if (!rows.ok()) return rows.status();
-    std::vector<wan::v1::Event> events;
-    for (const auto& [sequence, bytes] : *rows) {
-      wan::v1::Event event;
-      if (sequence != after + 1) {
-        return DamagedError(job, absl::StrCat("its event ", after + 1, " is missing"));
-      }
-      if (!event.ParseFromString(bytes) || event.sequence() != sequence) {
-        return DamagedError(job, absl::StrCat("its event ", sequence, " cannot be read"));
-      }
-      after = sequence;
-      events.push_back(std::move(event));
-    }
+    absl::StatusOr<std::vector<wan::v1::Event>> events = ParseEvents(*rows, after);
+    if (!events.ok()) return DamagedError(job, std::string(events.status().message()));
     return events;
   }
 

@@ -1,31 +1,12 @@
 #include "server/store/webhook_rows.h"
 
-#include <algorithm>
-#include <utility>
+#include "server/store/stored_rows.h"
 
 namespace wan::server {
-namespace {
-
-bool Ends(const wan::v1::Event& event) {
-  return event.has_completed() || event.has_failed() || event.has_cancelled();
-}
-
-}  // namespace
-
 void AddWebhookOf(SQLite::Database& db, const JobChange& change) {
-  // Only the change that ends a job has a final event; later changes, for example of labels, have
-  // none.
-  if (!change.row.has_value() || change.row->request().webhook_url().empty() ||
-      std::none_of(change.events.begin(), change.events.end(), Ends)) {
-    return;
-  }
-  wan::v1::Job job = *change.row;
-  wan::v1::GenerationRequest told;
-  told.set_model(job.request().model());
-  told.set_webhook_url(job.request().webhook_url());
-  *told.mutable_labels() = job.request().labels();
-  *job.mutable_request() = std::move(told);
-  InsertWebhookRow(db, job.SerializeAsString(), /*attempts=*/0, /*due=*/0);
+  const std::optional<wan::v1::Job> job = WebhookOf(change);
+  if (!job.has_value()) return;
+  InsertWebhookRow(db, job->SerializeAsString(), /*attempts=*/0, /*due=*/0);
 }
 
 void InsertWebhookRow(SQLite::Database& db, std::string_view job, int64_t attempts, int64_t due) {

@@ -6,14 +6,17 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "gtest/gtest.h"
+#include "server/postgres/postgres_job_store.h"
 #include "server/store/job_store.h"
 #include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/test_support.h"
 #include "tests/server/store/blocking_writes.h"
+#include "tests/support/postgres_server.h"
 
 namespace wan::server {
 
@@ -88,7 +91,12 @@ inline auto JobStores() {
   return testing::Values(
       JobStoreKind{"SqliteFile",
                    [](const auto& folder) { return OpenSqliteJobStore(folder / "jobs.db"); }},
-      JobStoreKind{"SqliteMemory", [](const auto&) { return OpenInMemoryJobStore(); }});
+      JobStoreKind{"SqliteMemory", [](const auto&) { return OpenInMemoryJobStore(); }},
+      JobStoreKind{"Postgres", [](const auto&) -> absl::StatusOr<std::unique_ptr<JobStore>> {
+                     auto opened = OpenPostgresJobStore(SharedPostgresServer().NewDatabase());
+                     if (!opened.ok()) return opened.status();
+                     return std::move(opened->store);
+                   }});
 }
 
 inline std::string NameOfJobStore(const testing::TestParamInfo<JobStoreKind>& kind) {

@@ -1,0 +1,240 @@
+#include "server/postgres/connection.h"
+
+#include <endian.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/ascii.h"
+#include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+
+namespace wan::server {
+namespace {
+
+// The type numbers of PostgreSQL's catalog.
+constexpr Oid kAnyType = 0;
+constexpr Oid kBoolean = 16;
+constexpr Oid kBytea = 17;
+constexpr Oid kBigint = 20;
+constexpr Oid kText = 25;
+constexpr Oid kDouble = 701;
+
+// What every session needs. A statement that hangs must not hold a thread forever; a session whose
+// machine is gone must not hold the server's lock for hours. A commit that is not on the disk is no
+// commit, whatever the database's default is.
+constexpr char kSetUp[] =
+    "SET search_path = wanserve; SET bytea_output = 'hex'; SET statement_timeout = '60s';"
+    "SET idle_in_transaction_session_timeout = '120s'; SET default_transaction_isolation = "
+    "'read committed'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;"
+    "SET tcp_keepalives_count = 3;"
+    "SELECT set_config('synchronous_commit', 'on', false) "
+    "WHERE current_setting('synchronous_commit') = 'off'";
+
+// The binary form of a parameter, which owns the bytes of numbers.
+struct Parameter {
+  Oid type = kAnyType;
+  const char* data = nullptr;
+  int size = 0;
+  std::array<char, 8> number{};
+
+  void Take(uint64_t bits) {
+    const uint64_t ordered = htobe64(bits);
+    std::memcpy(number.data(), &ordered, number.size());
+    size = static_cast<int>(number.size());
+  }
+  // An empty text must not look like null.
+  void Take(std::string_view bytes) {
+    data = bytes.empty() ? "" : bytes.data();
+    size = static_cast<int>(bytes.size());
+  }
+};
+
+Parameter ToParameter(const PgValue& value) {
+  Parameter made;
+  if (const auto* const integer = std::get_if<int64_t>(&value)) {
+    made.type = kBigint;
+    made.Take(static_cast<uint64_t>(*integer));
+  } else if (const auto* const real = std::get_if<double>(&value)) {
+    made.type = kDouble;
+    uint64_t bits = 0;
+    std::memcpy(&bits, real, sizeof bits);
+    made.Take(bits);
+  } else if (const auto* const boolean = std::get_if<bool>(&value)) {
+    made.type = kBoolean;
+    made.Take(std::string_view(*boolean ? "\1" : "\0", 1));
+  } else if (const auto* const text = std::get_if<std::string_view>(&value)) {
+    made.type = kText;
+    made.Take(*text);
+  } else if (const auto* const bytes = std::get_if<Bytes>(&value)) {
+    made.type = kBytea;
+    made.Take(bytes->bytes);
+  }
+  return made;
+}
+
+std::string WhereOf(const PGconn* connection) {
+  const auto part = [](const char* text) { return std::string(text == nullptr ? "" : text); };
+  return absl::StrCat("PostgreSQL database ", part(PQdb(connection)), " on ",
+                      part(PQhost(connection)));
+}
+
+absl::Status Storage(absl::Status status) {
+  return WithReason(std::move(status), kReasonStorageUnavailable);
+}
+
+// Whether the server is going away or has become a standby: another connection may reach one that
+// takes writes.
+bool EndsConnection(std::string_view state) {
+  return state.starts_with("08") || state.starts_with("57P") || state == "25006";
+}
+
+absl::Status ErrorOf(const std::string& what, const std::string& state) {
+  if (state.empty() || EndsConnection(state)) {
+    return Storage(absl::UnavailableError(
+        absl::StrCat(what, "; check that the database runs and can be reached")));
+  }
+  if (state == "53100") {
+    return Storage(absl::ResourceExhaustedError(
+        absl::StrCat(what, "; the database's disk is full: free some space")));
+  }
+  if (state == "42501") {
+    return Storage(absl::PermissionDeniedError(
+        absl::StrCat(what, "; the role of the URL must own the schema wanserve")));
+  }
+  // Too little memory or connections, a lock or statement that took too long, the input or output
+  // of the database's disk.
+  for (const char* const passing : {"53", "40", "55", "57", "58"}) {
+    if (state.starts_with(passing)) return Storage(absl::UnavailableError(what));
+  }
+  if (state.starts_with("XX")) {
+    return absl::DataLossError(absl::StrCat(what, "; restore a backup of the database"));
+  }
+  return absl::InternalError(what);
+}
+
+}  // namespace
+
+int64_t Rows::changed() const {
+  int64_t rows = 0;
+  for (const char* digit = PQcmdTuples(result_.get()); *digit != '\0'; ++digit) {
+    rows = rows * 10 + (*digit - '0');
+  }
+  return rows;
+}
+
+std::string_view Rows::Value(int row, int column) const {
+  if (row >= size() || PQgetisnull(result_.get(), row, column) != 0) return {};
+  return {PQgetvalue(result_.get(), row, column),
+          static_cast<size_t>(PQgetlength(result_.get(), row, column))};
+}
+
+bool Rows::IsNull(int row, int column) const {
+  return row >= size() || PQgetisnull(result_.get(), row, column) != 0;
+}
+
+int64_t Rows::Int(int row, int column) const {
+  const std::string_view bytes = Value(row, column);
+  if (bytes.empty()) return 0;
+  // The first byte has the sign.
+  int64_t value = static_cast<signed char>(bytes.front()) < 0 ? -1 : 0;
+  for (const char byte : bytes) {
+    value = static_cast<int64_t>((static_cast<uint64_t>(value) << 8) |
+                                 static_cast<unsigned char>(byte));
+  }
+  return value;
+}
+
+double Rows::Double(int row, int column) const {
+  const int64_t bits = Int(row, column);
+  double value = 0;
+  std::memcpy(&value, &bits, sizeof value);
+  return value;
+}
+
+bool Rows::Bool(int row, int column) const { return Int(row, column) != 0; }
+
+std::string Rows::Text(int row, int column) const { return std::string(Value(row, column)); }
+
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& url) {
+  // Values of the URL replace those before it.
+  const std::array<const char*, 11> keys = {"connect_timeout",           "keepalives_idle",
+                                            "keepalives_interval",       "keepalives_count",
+                                            "tcp_user_timeout",          "target_session_attrs",
+                                            "fallback_application_name", "dbname",
+                                            "client_encoding",           nullptr};
+  const std::array<const char*, 11> values = {
+      "5", "10", "5", "3", "20000", "read-write", "wanserve", url.c_str(), "UTF8", nullptr};
+  PGconn* const made = PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1);
+  if (made == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
+  std::unique_ptr<Connection> connection(new Connection(made, WhereOf(made)));
+  if (PQstatus(made) != CONNECTION_OK) {
+    return Storage(absl::UnavailableError(absl::StrCat(
+        connection->where(), ": ", std::string(absl::StripAsciiWhitespace(PQerrorMessage(made))))));
+  }
+  PQsetNoticeProcessor(
+      made, [](void*, const char*) {}, nullptr);
+  connection->RunScript(kSetUp);
+  if (absl::Status status = connection->TakeStatus(); !status.ok()) return status;
+  return connection;
+}
+
+Connection::~Connection() { PQfinish(connection_); }
+
+absl::Status Connection::TakeStatus() { return std::exchange(status_, absl::OkStatus()); }
+
+Rows Connection::Run(const std::string& sql, std::initializer_list<PgValue> values) {
+  if (failed()) return {};
+  const std::string name = Prepared(sql, values);
+  if (failed()) return {};
+  std::vector<Parameter> parameters;
+  for (const PgValue& value : values) parameters.push_back(ToParameter(value));
+  std::vector<const char*> data;
+  std::vector<int> sizes;
+  for (const Parameter& parameter : parameters) {
+    const bool number = parameter.data == nullptr && parameter.size > 0;
+    data.push_back(number ? parameter.number.data() : parameter.data);
+    sizes.push_back(parameter.size);
+  }
+  const std::vector<int> binary(data.size(), 1);
+  return Checked(PQexecPrepared(connection_, name.c_str(), static_cast<int>(data.size()),
+                                data.data(), sizes.data(), binary.data(), /*resultFormat=*/1));
+}
+
+void Connection::RunScript(const std::string& sql) {
+  if (!failed()) Checked(PQexec(connection_, sql.c_str()));
+}
+
+std::string Connection::Prepared(const std::string& sql, std::initializer_list<PgValue> values) {
+  const auto known = prepared_.find(sql);
+  if (known != prepared_.end()) return known->second;
+  std::vector<Oid> types;
+  for (const PgValue& value : values) types.push_back(ToParameter(value).type);
+  std::string name = absl::StrCat("s", prepared_.size());
+  Checked(PQprepare(connection_, name.c_str(), sql.c_str(), static_cast<int>(types.size()),
+                    types.data()));
+  if (!failed()) prepared_.emplace(sql, name);
+  return name;
+}
+
+Rows Connection::Checked(PGresult* result) {
+  Rows rows(result);
+  const ExecStatusType code = PQresultStatus(result);
+  if (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK) return rows;
+  const char* const state = PQresultErrorField(result, PG_DIAG_SQLSTATE);
+  sql_state_ = state == nullptr ? "" : state;
+  if (PQstatus(connection_) != CONNECTION_OK || EndsConnection(sql_state_)) lost_ = true;
+  // The primary message has no values of parameters; the details may have.
+  const char* const primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
+  const std::string message(
+      absl::StripAsciiWhitespace(primary != nullptr ? primary : PQerrorMessage(connection_)));
+  status_ = ErrorOf(absl::StrCat(where_, ": ", message,
+                                 sql_state_.empty() ? "" : absl::StrCat(" (", sql_state_, ")")),
+                    lost_ ? "" : sql_state_);
+  return {};
+}
+
+}  // namespace wan::server

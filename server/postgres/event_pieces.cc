@@ -1,0 +1,84 @@
+#include "server/postgres/event_pieces.h"
+
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+
+#include <string>
+
+#include "absl/strings/str_cat.h"
+
+namespace wan::server {
+namespace {
+
+using google::protobuf::io::ArrayInputStream;
+using google::protobuf::io::CodedInputStream;
+using google::protobuf::io::CodedOutputStream;
+using google::protobuf::io::StringOutputStream;
+
+std::string ToPiece(std::span<const wan::v1::Event> events) {
+  std::string piece;
+  {
+    StringOutputStream stream(&piece);
+    CodedOutputStream coded(&stream);
+    for (const wan::v1::Event& event : events) {
+      const std::string bytes = event.SerializeAsString();
+      coded.WriteVarint32(static_cast<uint32_t>(bytes.size()));
+      coded.WriteString(bytes);
+    }
+  }
+  return piece;
+}
+
+// Appends the events of a piece to `rows`. The sequences of a piece have no gap.
+void AppendPiece(const std::string& piece, int64_t first, int64_t last,
+                 std::vector<EventRow>& rows) {
+  ArrayInputStream stream(piece.data(), static_cast<int>(piece.size()));
+  CodedInputStream coded(&stream);
+  for (int64_t sequence = first; sequence <= last; ++sequence) {
+    uint32_t size = 0;
+    std::string bytes;
+    const bool read = coded.ReadVarint32(&size) && coded.ReadString(&bytes, static_cast<int>(size));
+    rows.emplace_back(sequence, read ? std::move(bytes) : std::string());
+    if (!read) return;
+  }
+}
+
+}  // namespace
+
+absl::Status InsertPiece(Connection& connection, int64_t number,
+                         std::span<const wan::v1::Event> events, std::optional<int64_t> replaced) {
+  if (events.empty()) return absl::OkStatus();
+  if (replaced.has_value()) {
+    connection.Run("DELETE FROM events WHERE job = $1 AND first >= $2", {number, *replaced});
+  }
+  const int64_t first = events.front().sequence();
+  const std::string piece = ToPiece(events);
+  const Rows inserted = connection.Run(
+      "INSERT INTO events (job, first, last, events) SELECT $1, $2, $3, $4 WHERE $2 > COALESCE("
+      "(SELECT last FROM events WHERE job = $1 ORDER BY first DESC LIMIT 1), 0)",
+      {number, first, events.back().sequence(), Bytes{piece}});
+  if (inserted.changed() == 1) return absl::OkStatus();
+  return absl::InternalError(absl::StrCat("the job has already an event ", first));
+}
+
+std::vector<EventRow> PieceRows(Connection& connection, std::string_view job, int64_t after,
+                                int limit) {
+  const Rows found = connection.Run(
+      "SELECT first, last, events FROM events e WHERE job = (SELECT number FROM jobs "
+      "WHERE name = $1) AND last > $2 AND first >= COALESCE((SELECT MAX(first) FROM events "
+      "WHERE job = e.job AND first <= $2 + 1), 0) ORDER BY first LIMIT $3",
+      {job, after, int64_t{limit}});
+  std::vector<EventRow> rows;
+  for (int row = 0; row < found.size(); ++row) {
+    std::vector<EventRow> piece;
+    AppendPiece(found.Text(row, 2), found.Int(row, 0), found.Int(row, 1), piece);
+    for (EventRow& event : piece) {
+      if (event.first <= after) continue;
+      if (static_cast<int>(rows.size()) == limit) return rows;
+      rows.push_back(std::move(event));
+    }
+  }
+  return rows;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,149 @@
+#include "server/postgres/job_scan.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+#include "absl/strings/str_cat.h"
+#include "server/postgres/postgres_rows.h"
+#include "server/store/filter_match.h"
+#include "wan/v1/generation.pb.h"
+
+namespace wan::server {
+namespace {
+
+// Rows that are read at once, before the page's bytes are counted again.
+constexpr size_t kRowsOfARead = 16;
+
+// A column that has the same value in all jobs of a query, and with which an index begins that
+// continues in the query's order. It is empty if there is none.
+struct IndexedEquality {
+  std::string_view column;
+  PgValue value;
+};
+
+// Prefers the owner, so that callers do not scan the jobs of others. The texts belong to `query`.
+IndexedEquality EqualityFor(const JobQuery& query) {
+  const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
+  if (query.owner.has_value()) return {"owner", std::string_view(*query.owner)};
+  if (owner != nullptr) return {"owner", std::string_view(owner->text)};
+  if (query.order.field != JobOrderField::kCreateTime) return {};
+  if (const auto* const state = EqualityOf(query.filter, JobField::kState)) {
+    return {"state", state->number};
+  }
+  if (const auto* const model = EqualityOf(query.filter, JobField::kModel)) {
+    return {"model", std::string_view(model->text)};
+  }
+  return {};
+}
+
+// Texts of PostgreSQL contain no NUL, so nothing equals a text that does.
+bool EqualsNothing(const PgValue& value) {
+  const auto* const text = std::get_if<std::string_view>(&value);
+  return text != nullptr && text->find('\0') != std::string_view::npos;
+}
+
+std::string_view ColumnOf(JobOrderField field) {
+  switch (field) {
+    case JobOrderField::kEndTime:
+      return "end_time";
+    case JobOrderField::kPriority:
+      return "priority";
+    default:
+      return "number";  // the numbers are in the order of acceptance
+  }
+}
+
+// $1 and $2 are the place after which the scan begins, $3 is the value of the equality.
+std::string SqlOf(const JobQuery& query, const IndexedEquality& equality) {
+  const std::string column(ColumnOf(query.order.field));
+  const std::string direction = query.order.descending ? " DESC" : " ASC";
+  const std::string beyond = query.order.descending ? " < " : " > ";
+  std::string sql = absl::StrCat(
+      "SELECT number, ", column,
+      ", state, model, owner, priority, create_time, end_time, labels FROM jobs WHERE (", column,
+      ", number)", beyond, "($1, $2) AND damage IS NULL");
+  if (!equality.column.empty())
+    absl::StrAppend(&sql, " AND ", std::string(equality.column), " = $3");
+  absl::StrAppend(&sql, " ORDER BY ", column, direction, ", number", direction, " LIMIT ",
+                  kJobsOfAScan);
+  return sql;
+}
+
+// The place before all jobs of the query's order.
+JobPlace Start(const JobQuery& query) {
+  constexpr int64_t kLeast = std::numeric_limits<int64_t>::min();
+  constexpr int64_t kMost = std::numeric_limits<int64_t>::max();
+  return query.order.descending ? JobPlace{kMost, kMost} : JobPlace{kLeast, kLeast};
+}
+
+Rows RunScan(Connection& connection, const JobQuery& query, const std::optional<JobPlace>& after) {
+  const IndexedEquality equality = EqualityFor(query);
+  if (EqualsNothing(equality.value)) return {};
+  JobPlace from = after.value_or(Start(query));
+  if (query.order.field == JobOrderField::kCreateTime) from.key = from.number;
+  const std::string sql = SqlOf(query, equality);
+  if (equality.column.empty()) return connection.Run(sql, {from.key, from.number});
+  return connection.Run(sql, {from.key, from.number, equality.value});
+}
+
+JobLabels ParseLabels(const std::string& bytes) {
+  wan::v1::GenerationRequest labels;
+  if (!labels.ParseFromString(bytes)) return {};
+  return {labels.labels().begin(), labels.labels().end()};
+}
+
+void FindMatches(const Rows& rows, const JobFilter& filter, int limit, JobScan& scan) {
+  JobLabels labels;
+  JobKeys keys;
+  for (int row = 0; row < rows.size(); ++row) {
+    ++scan.seen;
+    const JobPlace place{rows.Int(row, 1), rows.Int(row, 0)};
+    scan.end = place;
+    keys.state = rows.Int(row, 2);
+    keys.model = rows.Text(row, 3);
+    keys.owner = rows.Text(row, 4);
+    keys.priority = rows.Int(row, 5);
+    keys.create_time = rows.Int(row, 6);
+    keys.end_time = rows.Int(row, 7);
+    keys.labels = [&]() -> const JobLabels& { return labels = ParseLabels(rows.Text(row, 8)); };
+    if (!Matches(filter, keys)) continue;
+    scan.found.push_back(place);
+    if (static_cast<int>(scan.found.size()) == limit) return;
+  }
+  if (scan.seen < kJobsOfAScan) scan.end.reset();
+}
+
+}  // namespace
+
+std::vector<JobRow> ScanRows(Connection& connection, const JobQuery& query,
+                             const std::optional<JobPlace>& after, int limit, size_t bytes,
+                             JobScan& scan) {
+  scan = {};
+  FindMatches(RunScan(connection, query, after), query.filter, limit, scan);
+  std::vector<JobRow> rows;
+  size_t read = 0;
+  for (size_t begin = 0; begin < scan.found.size(); begin += kRowsOfARead) {
+    const size_t end = std::min(scan.found.size(), begin + kRowsOfARead);
+    std::vector<int64_t> numbers;
+    for (size_t i = begin; i < end; ++i) numbers.push_back(scan.found[i].number);
+    for (JobRow& row : RowsOf(connection, numbers)) {
+      read += row.job.size();
+      const int64_t number = row.number;
+      rows.push_back(std::move(row));
+      if (read < bytes) continue;
+      const auto place =
+          std::find_if(scan.found.begin(), scan.found.end(),
+                       [&](const JobPlace& found) { return found.number == number; });
+      if (*place != scan.found.back()) scan.end = *place;
+      return rows;
+    }
+  }
+  return rows;
+}
+
+}  // namespace wan::server

@@ -1,0 +1,37 @@
+#include "server/store/folder_owner.h"
+
+#include <fstream>
+#include <string>
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "tests/server/jobs/test_support.h"
+
+namespace wan::server {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(FolderOwnerTest, AFolderOfASqliteFileBelongsToNoOtherDatabase) {
+  const TempFolder folder;
+  EXPECT_TRUE(BindFolder(folder.path(), "").ok());
+  std::ofstream(folder.path() / "jobs.db") << "x";
+  EXPECT_TRUE(BindFolder(folder.path(), "").ok());
+  const absl::Status refused = BindFolder(folder.path(), "abc");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("its videos belong to the jobs in its file jobs.db"));
+}
+
+TEST(FolderOwnerTest, AFolderBelongsToTheFirstDatabaseThatUsesIt) {
+  const TempFolder folder;
+  EXPECT_TRUE(BindFolder(folder.path(), "abc").ok());
+  EXPECT_TRUE(BindFolder(folder.path(), "abc").ok());
+  EXPECT_EQ(BindFolder(folder.path(), "abcd").code(), absl::StatusCode::kFailedPrecondition);
+  const absl::Status refused = BindFolder(folder.path(), "");
+  EXPECT_EQ(refused.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_THAT(std::string(refused.message()), HasSubstr("set store to the URL of that database"));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -7,15 +7,21 @@
 #include <algorithm>
 #include <climits>
 #include <cstddef>
+#include <filesystem>
+#include <functional>
+#include <memory>
 #include <string_view>
 #include <utility>
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 #include "server/config/device_groups.h"
 #include "server/config/host_port.h"
 #include "server/config/model_lora.h"
 #include "server/jobs/lora_folders.h"
+#include "server/postgres/postgres_job_store.h"
 #include "server/process/descriptors.h"
+#include "server/store/folder_owner.h"
 
 namespace wan::server {
 namespace {
@@ -114,9 +120,22 @@ SpanExporterOptions TraceOptionsOf(const ServerConfig& config) {
   return options;
 }
 
+StoreOpener StoreOpenerOf(const ServerConfig& config) {
+  if (config.store.empty()) return nullptr;
+  return [url = config.store, folder = std::filesystem::path(config.data_dir)](
+             std::function<void(const absl::Status&)> on_problem)
+             -> absl::StatusOr<std::unique_ptr<JobStore>> {
+    absl::StatusOr<PostgresJobStore> opened = OpenPostgresJobStore(url, std::move(on_problem));
+    if (!opened.ok()) return opened.status();
+    if (absl::Status bound = BindFolder(folder, opened->database_id); !bound.ok()) return bound;
+    return std::move(opened->store);
+  };
+}
+
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated) {
   JobServiceOptions options;
   options.data_dir = config.data_dir;
+  options.open_store = StoreOpenerOf(config);
   options.disk_reserve_bytes = config.disk_reserve;
   options.retention = config.retention;
   options.queue_capacity = config.queue_capacity;

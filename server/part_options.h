@@ -48,6 +48,9 @@ WebhookRules WebhookRulesOf(const ServerConfig& config);
 // service.instance.id and host.name, and those of the config, which may replace the former.
 SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
+// Returns what opens the database that `store` names; null if it is unset.
+StoreOpener StoreOpenerOf(const ServerConfig& config);
+
 // Returns the options of JobService, except sinks, listeners, quotas and webhooks, which other
 // parts of the server set. `authenticated` says whether callers must authenticate. Models that
 // callers name must be below model_roots, unless callers need not authenticate, no gRPC address is

@@ -90,6 +90,8 @@ struct ServerConfig {
   // The folder for jobs, events and artifacts. If it is not set, ParseCommandLine sets
   // DefaultDataDir (server/process/first_start.h).
   std::string data_dir;
+  // The URL of the PostgreSQL database for jobs and events; empty: a file in `data_dir`.
+  std::string store;
   // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;
   // The policy for removing ended jobs and their files; by default nothing is removed.

@@ -11,6 +11,7 @@
 #include "server/config/engine_settings.h"
 #include "server/config/nearest_name.h"
 #include "server/config/setting_kinds.h"
+#include "server/postgres/postgres_url.h"
 
 namespace wan::server {
 namespace {
@@ -21,6 +22,10 @@ absl::Status CheckFile(const std::string& /*file*/) { return absl::OkStatus(); }
 absl::Status CheckDataDir(const std::string& folder) {
   return folder.empty() ? absl::InvalidArgumentError("is empty; must name a folder")
                         : absl::OkStatus();
+}
+
+absl::Status CheckStore(const std::string& url) {
+  return url.empty() ? absl::OkStatus() : CheckPostgresUrl(url);
 }
 
 absl::Status SetShapes(const SettingValues& values, ServerConfig& config) {
@@ -183,6 +188,10 @@ std::vector<Setting> ServiceSettings() {
                   "folder of jobs, events and videos; only one server at a time can use it "
                   "(default: wanserve in the user's data folder)",
                   &C::data_dir, CheckDataDir),
+      TextSetting("store", "URL",
+                  "PostgreSQL database of jobs and events, for example postgresql://wan@db/wan; "
+                  "unset: a file in data_dir (docs/operate/postgresql.md)",
+                  &C::store, CheckStore),
       Reloading(BytesSetting(
           "disk_reserve",
           "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",

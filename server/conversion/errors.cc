@@ -140,13 +140,13 @@ std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status) {
 }
 
 absl::Status StorageUnavailableError(const absl::Status& cause) {
-  return StorageRefused("the server accepts no new jobs until its data folder takes writes again",
+  return StorageRefused("the server accepts no new jobs until its storage takes writes again",
                         cause);
 }
 
 absl::Status ChangeNotStoredError(const absl::Status& cause) {
   return StorageRefused(
-      "the change was not stored, because the server's data folder takes no writes; try again when "
+      "the change was not stored, because the server's storage takes no writes; try again when "
       "it does",
       cause);
 }

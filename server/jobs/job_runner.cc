@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "engine/api/errors.h"
 #include "engine/api/storage_error.h"
@@ -63,9 +64,12 @@ bool JobRunner::RunNext() {
 
 wan::v1::JobState JobRunner::Postpone(const std::string& job, const absl::Status& problem) {
   parts_.storage.Report(problem);
-  // Job owners must not see the folders' paths; administrators see them in the status of the
-  // storage.
+  // Job owners must not see the folders' paths or the database's host; administrators see them in
+  // the status of the storage.
   const absl::string_view why = problem.message();
+  if (!absl::StrContains(why, parts_.data_dir)) {
+    return parts_.states.Postpone(job, "the job database takes no writes");
+  }
   return parts_.states.Postpone(
       job, absl::StrCat("the data folder takes no writes: ",
                         WithoutFolders({why.data(), why.size()}, std::span(&parts_.data_dir, 1))));

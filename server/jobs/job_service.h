@@ -45,9 +45,13 @@ struct CheckedJobs;
 struct JobUpdate;
 struct NewJob;
 
+// Opens a job database; damaged rows are reported to `on_problem`.
+using StoreOpener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>(
+    std::function<void(const absl::Status&)> on_problem)>;
+
 struct JobServiceOptions {
-  // The folder of jobs.db, artifacts/, savepoints/ and staging/; created if missing. Only one
-  // server at a time can use the folder.
+  // The folder of jobs.db (unless `open_store` is set), artifacts/, savepoints/ and staging/;
+  // created if missing. Only one server at a time can use the folder.
   std::filesystem::path data_dir;
   // Maximum number of jobs that wait in the queue.
   int queue_capacity = 100;
@@ -69,7 +73,9 @@ struct JobServiceOptions {
   // Returns the free bytes of the disk of `data_dir`; nothing if the number is unknown. If it is
   // null, the service asks the file system. It is called on any thread.
   std::function<std::optional<uint64_t>()> free_bytes;
-  // Makes writes to the job database durable; null: fdatasync does.
+  // Opens the job database; null: the SQLite file in `data_dir`.
+  StoreOpener open_store;
+  // Makes writes to the SQLite file durable; null: fdatasync does.
   std::function<absl::Status()> sync_database;
   // Whether loading a model includes a warm-up, and with which shapes; no shapes: one small video.
   bool warm_up_on_load = true;
@@ -117,9 +123,9 @@ class JobService {
   // `engines` has the engine of each device group, by its number; engines and clock must outlive
   // the service.
   //
-  // Fails like OpenSqliteJobStore, but not if the folder is full, read-only or missing. In these
-  // three cases the service serves what it can read, refuses new jobs and lets queued jobs wait; it
-  // recovers by itself when the folder takes writes again.
+  // Fails like OpenSqliteJobStore or `open_store`, but not if the folder is full, read-only or
+  // missing. In these three cases the service serves what it can read, refuses new jobs and lets
+  // queued jobs wait; it recovers by itself when the folder takes writes again.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           const std::vector<Engine*>& engines,
                                                           Clock& clock);

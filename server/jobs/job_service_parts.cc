@@ -12,6 +12,7 @@
 #include "server/conversion/names.h"
 #include "server/jobs/engine_call.h"
 #include "server/store/canary_record.h"
+#include "server/store/folder_owner.h"
 #include "server/store/sqlite_job_store.h"
 
 namespace wan::server {
@@ -47,8 +48,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       new_trace(options.new_trace),
       clock(clock_in),
       quotas(options.quotas == nullptr ? Unlimited() : *options.quotas),
-      store([this, file = options.data_dir / kDatabaseFile,
-             sync = options.sync_database] { return OpenStore(file, sync); },
+      store([this, folder = options.data_dir, open = options.open_store,
+             sync = options.sync_database] { return OpenStore(folder, open, sync); },
             [this, file = options.data_dir / kDatabaseFile] {
               return OpenSqliteJobStoreForReading(
                   file, [this](const absl::Status& problem) { Tell(problem); });
@@ -240,11 +241,14 @@ void JobService::Parts::CheckDevice(int group, const std::filesystem::path& data
 }
 
 absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
-    const std::filesystem::path& file, const std::function<absl::Status()>& sync) {
+    const std::filesystem::path& folder, const StoreOpener& open,
+    const std::function<absl::Status()>& sync) {
   std::error_code ignored;  // if this fails, opening the file fails and says why
-  std::filesystem::create_directories(file.parent_path(), ignored);
-  return OpenSqliteJobStore(
-      file, [this](const absl::Status& problem) { Tell(problem); }, sync);
+  std::filesystem::create_directories(folder, ignored);
+  auto on_problem = [this](const absl::Status& problem) { Tell(problem); };
+  if (open != nullptr) return open(on_problem);
+  if (absl::Status bound = BindFolder(folder, /*database_id=*/""); !bound.ok()) return bound;
+  return OpenSqliteJobStore(folder / kDatabaseFile, on_problem, sync);
 }
 
 StorageStats JobService::Parts::StorageNow() {

@@ -68,7 +68,9 @@ struct JobService::Parts {
   // Runs the group's next job; returns false if the group can run none now.
   bool RunNext(int group);
 
-  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& file,
+  // Opens the store with `open`, or, if it is null, the SQLite file in the folder.
+  absl::StatusOr<std::unique_ptr<JobStore>> OpenStore(const std::filesystem::path& folder,
+                                                      const StoreOpener& open,
                                                       const std::function<absl::Status()>& sync);
 
   // Takes over the jobs and files that an earlier process left. The store must be open.

@@ -1,0 +1,349 @@
+// The store in PostgreSQL beyond what every JobStore does (job_store_conformance_test.cc): two
+// servers, lost connections, commits with an unknown end, and databases that it refuses.
+#include "server/postgres/postgres_job_store.h"
+
+#include <memory>
+#include <span>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
+#include "engine/api/errors.h"
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+#include "server/conversion/errors.h"
+#include "server/postgres/connection.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/server/store/blocking_writes.h"
+#include "tests/support/postgres_server.h"
+
+namespace wan::server {
+namespace {
+
+using testing::HasSubstr;
+using testing::SizeIs;
+
+StoredJob NewJob(const std::string& name) {
+  StoredJob stored;
+  stored.job.set_name(name);
+  stored.job.set_state(wan::v1::JOB_STATE_QUEUED);
+  stored.job.mutable_request()->set_prompt("a cat");
+  return stored;
+}
+
+wan::v1::Event NewEvent(int64_t sequence, const std::string& stage = "s") {
+  wan::v1::Event event;
+  event.set_sequence(sequence);
+  event.mutable_stage_started()->set_stage(stage);
+  return event;
+}
+
+class PostgresJobStoreTest : public testing::Test {
+ protected:
+  PostgresJobStoreTest() : server_(SharedPostgresServer()), url_(server_.NewDatabase()) {}
+
+  absl::StatusOr<std::unique_ptr<JobStore>> Open() {
+    auto opened = OpenPostgresJobStore(url_, nullptr, clock_);
+    if (!opened.ok()) return opened.status();
+    return std::move(opened->store);
+  }
+
+  std::unique_ptr<JobStore> Opened() {
+    auto opened = Open();
+    EXPECT_TRUE(opened.ok()) << opened.status();
+    return *std::move(opened);
+  }
+
+  static absl::Status Insert(JobStore& store, const std::string& name) {
+    const wan::v1::Event first = NewEvent(1);
+    return InsertInto(store, NewJob(name), "", std::span(&first, 1));
+  }
+
+  static absl::Status Append(JobStore& store, const std::string& job, const wan::v1::Event& event) {
+    const JobChange change{.job = job, .events = {event}};
+    return ApplyTo(store, std::span(&change, 1));
+  }
+
+  void BreakConnections() {
+    server_.Execute(url_,
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = "
+                    "current_database() AND pid <> pg_backend_pid()");
+  }
+
+  // Lets commits wait for a standby that does not exist.
+  void HoldCommits() {
+    server_.Execute(url_, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
+    server_.Execute(url_, "SELECT pg_reload_conf()");
+    while (server_.Ask(url_, "SHOW synchronous_standby_names") != "nobody") {
+      std::this_thread::yield();
+    }
+  }
+  // Breaks the connection of the commit that waits: the transaction is committed, but whoever asked
+  // for it cannot know.
+  void BreakHeldCommit() {
+    const std::string waiting =
+        "FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'";
+    while (server_.Ask(url_, "SELECT count(*) " + waiting) != "1") std::this_thread::yield();
+    server_.Execute(url_, "SELECT pg_terminate_backend(pid) " + waiting);
+    server_.Execute(url_, "ALTER SYSTEM RESET synchronous_standby_names");
+    server_.Execute(url_, "SELECT pg_reload_conf()");
+  }
+
+  static void ExpectAway(const absl::Status& status) {
+    EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+    EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable) << status;
+  }
+
+  PostgresServer& server_;
+  const std::string url_;
+  fakes::FakeClock clock_;
+};
+
+TEST_F(PostgresJobStoreTest, JobsAreThereAfterARestart) {
+  auto opened = OpenPostgresJobStore(url_, nullptr, clock_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  const std::string id = opened->database_id;
+  EXPECT_THAT(id, SizeIs(64));
+  ASSERT_TRUE(Insert(*opened->store, "jobs/a").ok());
+  const std::string key = *opened->store->SecretKey();
+  EXPECT_THAT(key, SizeIs(32));
+  opened->store.reset();
+  opened = OpenPostgresJobStore(url_, nullptr, clock_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  EXPECT_EQ(opened->database_id, id);
+  EXPECT_EQ(*opened->store->SecretKey(), key);
+  EXPECT_THAT(*opened->store->Unfinished(), SizeIs(1));
+}
+
+TEST_F(PostgresJobStoreTest, ASecondServerIsRefusedAndToldByWhom) {
+  auto first = Opened();
+  const auto second = Open();
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(ReasonOf(second.status()), "") << "a server does not start so";
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr("another server uses the database (from this machine, connected since "));
+  EXPECT_TRUE(Insert(*first, "jobs/a").ok());
+  first.reset();
+  EXPECT_TRUE(Open().ok());
+}
+
+TEST_F(PostgresJobStoreTest, BrokenConnectionsAreReplaced) {
+  const auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  ASSERT_TRUE(store->Get("jobs/a").ok());
+  BreakConnections();
+  EXPECT_TRUE(store->Get("jobs/a").ok());
+  EXPECT_TRUE(Insert(*store, "jobs/b").ok());
+  EXPECT_FALSE(Open().ok()) << "it has the lock again";
+}
+
+TEST_F(PostgresJobStoreTest, AServerThatLostItsPlaceWritesNoMore) {
+  const auto first = Opened();
+  ASSERT_TRUE(Insert(*first, "jobs/a").ok());
+  BreakConnections();
+  auto second = Opened();
+  ASSERT_TRUE(Insert(*second, "jobs/b").ok());
+  ExpectAway(Insert(*first, "jobs/c"));
+  second.reset();
+  const absl::Status refused = first->CheckWritable();
+  EXPECT_EQ(ReasonOf(refused), kReasonStorageUnavailable);
+  EXPECT_THAT(std::string(refused.message()),
+              HasSubstr("another server has used the database while this one was disconnected"));
+  EXPECT_FALSE(Insert(*first, "jobs/c").ok());
+  EXPECT_TRUE(first->Get("jobs/b").ok()) << "it may read";
+}
+
+TEST_F(PostgresJobStoreTest, ADatabaseThatIsAwayIsALackOfStorage) {
+  const auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  server_.StopAtOnce();
+  ExpectAway(Insert(*store, "jobs/b"));
+  ExpectAway(store->Get("jobs/a").status());
+  ExpectAway(store->List({}).status());
+  ExpectAway(store->CheckWritable());
+  const auto other = Open();
+  EXPECT_EQ(other.status().code(), absl::StatusCode::kUnavailable) << other.status();
+  EXPECT_EQ(ReasonOf(other.status()), "");
+  server_.Start();
+  clock_.Advance(absl::Seconds(1));
+  EXPECT_TRUE(store->CheckWritable().ok());
+  EXPECT_TRUE(store->Get("jobs/a").ok());
+  EXPECT_TRUE(absl::IsNotFound(store->Get("jobs/b").status()));
+  EXPECT_TRUE(Insert(*store, "jobs/b").ok());
+}
+
+TEST_F(PostgresJobStoreTest, AJobThatWasRefusedIsNotThereAlthoughItWasCommitted) {
+  const auto store = Opened();
+  HoldCommits();
+  const JobAddition addition{NewJob("jobs/a"), {}, {NewEvent(1)}};
+  absl::Notification ended;
+  absl::Status inserted;
+  store->InsertAll(std::span(&addition, 1), [&](const absl::Status& status) {
+    inserted = status;
+    ended.Notify();
+  });
+  BreakHeldCommit();
+  ended.WaitForNotification();
+  ExpectAway(inserted);
+  EXPECT_EQ(server_.Ask(url_, "SELECT count(*) FROM wanserve.jobs"), "1");
+  ExpectAway(store->Get("jobs/a").status());
+  ASSERT_TRUE(store->CheckWritable().ok());
+  EXPECT_TRUE(absl::IsNotFound(store->Get("jobs/a").status()));
+  EXPECT_TRUE(Insert(*store, "jobs/a").ok());
+}
+
+TEST_F(PostgresJobStoreTest, AChangeThatWasRefusedIsReplacedByItsRepetition) {
+  const auto store = Opened();
+  StoredJob job = NewJob("jobs/a");
+  job.job.mutable_request()->set_webhook_url("https://h/x");
+  const JobAddition addition{job, {}, {NewEvent(1)}};
+  ASSERT_TRUE(InsertAllInto(*store, std::span(&addition, 1)).ok());
+  JobChange end{.job = "jobs/a", .row = job.job, .events = {NewEvent(2, "lost"), NewEvent(3)}};
+  end.row->set_state(wan::v1::JOB_STATE_COMPLETED);
+  end.events.back().mutable_completed();
+  HoldCommits();
+  absl::Notification ended;
+  absl::Status applied;
+  store->Apply(std::span(&end, 1), [&](const absl::Status& status) {
+    applied = status;
+    ended.Notify();
+  });
+  BreakHeldCommit();
+  ended.WaitForNotification();
+  ExpectAway(applied);
+  EXPECT_THAT(*store->Events("jobs/a", 0, 10), SizeIs(3)) << "it was committed";
+  end.events[0] = NewEvent(2, "repeated");
+  ASSERT_TRUE(ApplyTo(*store, std::span(&end, 1)).ok());
+  const auto events = store->Events("jobs/a", 0, 10);
+  ASSERT_TRUE(events.ok()) << events.status();
+  ASSERT_THAT(*events, SizeIs(3));
+  EXPECT_EQ(events->at(1).stage_started().stage(), "repeated");
+  EXPECT_THAT(*store->webhooks().Webhooks(0, 10), SizeIs(1)) << "its end is reported once";
+}
+
+TEST_F(PostgresJobStoreTest, ChangesOfManyThreadsKeepTheirOrder) {
+  const auto store = Opened();
+  constexpr int kJobs = 8;
+  constexpr int kEvents = 40;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kJobs; ++i) {
+    threads.emplace_back([&store, name = absl::StrCat("jobs/", i)] {
+      EXPECT_TRUE(Insert(*store, name).ok());
+      std::vector<JobChange> changes;
+      for (int sequence = 2; sequence <= kEvents; ++sequence) {
+        changes.push_back({.job = name, .events = {NewEvent(sequence)}});
+      }
+      // None waits for the one before; the last one waits for all.
+      for (size_t c = 0; c + 1 < changes.size(); ++c) {
+        store->Apply(std::span(&changes[c], 1),
+                     [](const absl::Status& status) { EXPECT_TRUE(status.ok()) << status; });
+      }
+      EXPECT_TRUE(ApplyTo(*store, std::span(&changes.back(), 1)).ok());
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (int i = 0; i < kJobs; ++i) {
+    EXPECT_THAT(*store->Events(absl::StrCat("jobs/", i), 0, 100), SizeIs(kEvents));
+  }
+}
+
+TEST_F(PostgresJobStoreTest, ARefusedChangeDoesNotHarmThoseThatWaitWithIt) {
+  const auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  const std::vector<JobChange> changes = {{.job = "jobs/a", .events = {NewEvent(2)}},
+                                          {.job = "jobs/none", .events = {NewEvent(1)}},
+                                          {.job = "jobs/a", .events = {NewEvent(3)}}};
+  std::vector<absl::Status> results(changes.size());
+  absl::Notification ended;
+  for (size_t i = 0; i < changes.size(); ++i) {
+    store->Apply(std::span(&changes[i], 1), [&, i](const absl::Status& status) {
+      results[i] = status;
+      if (i + 1 == changes.size()) ended.Notify();
+    });
+  }
+  ended.WaitForNotification();
+  EXPECT_TRUE(results[0].ok()) << results[0];
+  EXPECT_TRUE(absl::IsNotFound(results[1])) << results[1];
+  EXPECT_TRUE(results[2].ok()) << results[2];
+  EXPECT_THAT(*store->Events("jobs/a", 0, 10), SizeIs(3));
+}
+
+TEST_F(PostgresJobStoreTest, ADamagedRowLosesOnlyItsJob) {
+  std::vector<absl::Status> problems;
+  auto opened = OpenPostgresJobStore(
+      url_, [&](const absl::Status& problem) { problems.push_back(problem); }, clock_);
+  ASSERT_TRUE(opened.ok()) << opened.status();
+  JobStore& store = *opened->store;
+  ASSERT_TRUE(Insert(store, "jobs/a").ok());
+  ASSERT_TRUE(Insert(store, "jobs/b").ok());
+  server_.Execute(url_, "UPDATE wanserve.jobs SET job = '\\xff' WHERE name = 'jobs/a'");
+  for (int i = 0; i < 2; ++i) {
+    const absl::Status damaged = store.Get("jobs/a").status();
+    EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
+    EXPECT_EQ(ReasonOf(damaged), kReasonJobDamaged);
+    EXPECT_THAT(std::string(damaged.message()), HasSubstr("its bytes are not a wan.v1.Job"));
+  }
+  EXPECT_THAT(problems, SizeIs(1));
+  EXPECT_THAT(*store.Unfinished(), SizeIs(1));
+  EXPECT_THAT(store.List({})->jobs, SizeIs(1));
+  EXPECT_TRUE(absl::IsAlreadyExists(Insert(store, "jobs/a")));
+}
+
+class RefusedDatabaseTest : public PostgresJobStoreTest {
+ protected:
+  std::string Refused(absl::StatusCode code) {
+    const auto opened = Open();
+    EXPECT_EQ(opened.status().code(), code) << opened.status();
+    EXPECT_EQ(ReasonOf(opened.status()), "") << "a server does not start so";
+    return std::string(opened.status().message());
+  }
+};
+
+TEST_F(RefusedDatabaseTest, ANewerSchema) {
+  Opened().reset();
+  server_.Execute(url_, "UPDATE wanserve.schema_info SET version = 99");
+  EXPECT_TRUE(Open().ok()) << "a server that the schema still suits";
+  server_.Execute(url_, "UPDATE wanserve.schema_info SET oldest_server = 98");
+  EXPECT_THAT(Refused(absl::StatusCode::kFailedPrecondition),
+              HasSubstr("the schema has version 99 and needs a server that knows version 98, but "
+                        "this server knows versions up to 1; start the newer server"));
+}
+
+TEST_F(RefusedDatabaseTest, NoRights) {
+  server_.Execute(url_, "DROP ROLE IF EXISTS guest");
+  server_.Execute(url_, "CREATE ROLE guest LOGIN");
+  std::string as_guest = url_;
+  as_guest.replace(as_guest.find("wan@"), 3, "guest");
+  const auto opened = OpenPostgresJobStore(as_guest, nullptr, clock_);
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kPermissionDenied) << opened.status();
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("must own the schema wanserve"));
+}
+
+TEST_F(RefusedDatabaseTest, AnotherEncoding) {
+  server_.Execute(url_, "DROP DATABASE IF EXISTS latin");
+  server_.Execute(url_, "CREATE DATABASE latin ENCODING 'LATIN1' TEMPLATE template0");
+  std::string latin = url_;
+  const size_t begin = latin.find("@/") + 2;
+  latin.replace(begin, latin.find('?') - begin, "latin");
+  const auto opened = OpenPostgresJobStore(latin, nullptr, clock_);
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kFailedPrecondition) << opened.status();
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("has the encoding LATIN1"));
+}
+
+TEST_F(RefusedDatabaseTest, NoSuchDatabaseAndNoSuchServer) {
+  std::string other = url_;
+  other.insert(other.find('?'), "none");
+  const auto opened = OpenPostgresJobStore(other, nullptr, clock_);
+  EXPECT_EQ(opened.status().code(), absl::StatusCode::kUnavailable) << opened.status();
+  EXPECT_THAT(std::string(opened.status().message()), HasSubstr("does not exist"));
+  const auto nobody = OpenPostgresJobStore("postgresql://wan@127.0.0.1:1/wan", nullptr, clock_);
+  EXPECT_EQ(nobody.status().code(), absl::StatusCode::kUnavailable) << nobody.status();
+  EXPECT_THAT(std::string(nobody.status().message()),
+              HasSubstr("PostgreSQL database wan on 127.0.0.1: connection to server at"));
+}
+
+}  // namespace
+}  // namespace wan::server

@@ -82,6 +82,15 @@ std::string WhereOf(const PGconn* connection) {
                       part(PQhost(connection)));
 }
 
+// Puts a message of libpq, which may have several lines, on one.
+std::string OneLine(std::string message) {
+  absl::RemoveExtraAsciiWhitespace(&message);
+  for (char& c : message) {
+    if (absl::ascii_isspace(static_cast<unsigned char>(c))) c = ' ';
+  }
+  return message;
+}
+
 absl::Status Storage(absl::Status status) {
   return WithReason(std::move(status), kReasonStorageUnavailable);
 }
@@ -172,8 +181,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
   if (made == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
   std::unique_ptr<Connection> connection(new Connection(made, WhereOf(made)));
   if (PQstatus(made) != CONNECTION_OK) {
-    return Storage(absl::UnavailableError(absl::StrCat(
-        connection->where(), ": ", std::string(absl::StripAsciiWhitespace(PQerrorMessage(made))))));
+    return Storage(absl::UnavailableError(
+        absl::StrCat(connection->where(), ": ", OneLine(PQerrorMessage(made)))));
   }
   PQsetNoticeProcessor(
       made, [](void*, const char*) {}, nullptr);
@@ -229,8 +238,7 @@ Rows Connection::Checked(PGresult* result) {
   if (PQstatus(connection_) != CONNECTION_OK || EndsConnection(sql_state_)) lost_ = true;
   // The primary message has no values of parameters; the details may have.
   const char* const primary = PQresultErrorField(result, PG_DIAG_MESSAGE_PRIMARY);
-  const std::string message(
-      absl::StripAsciiWhitespace(primary != nullptr ? primary : PQerrorMessage(connection_)));
+  const std::string message = OneLine(primary != nullptr ? primary : PQerrorMessage(connection_));
   status_ = ErrorOf(absl::StrCat(where_, ": ", message,
                                  sql_state_.empty() ? "" : absl::StrCat(" (", sql_state_, ")")),
                     lost_ ? "" : sql_state_);

@@ -121,7 +121,7 @@ void HealthReporter::AddServerReasons(NotServingReasons& reasons) const {
                                                    MessageOf(device_), ")")});
   }
   if (!storage_.ok()) {
-    reasons.push_back({"STORAGE_UNAVAILABLE", absl::StrCat("the data folder takes no writes (",
+    reasons.push_back({"STORAGE_UNAVAILABLE", absl::StrCat("the storage takes no writes (",
                                                            MessageOf(storage_), ")")});
   }
   if (!room_.ok()) reasons.push_back({"DISK_FULL", MessageOf(room_)});

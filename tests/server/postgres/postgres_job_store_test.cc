@@ -23,7 +23,9 @@
 namespace wan::server {
 namespace {
 
+using testing::AllOf;
 using testing::HasSubstr;
+using testing::Not;
 using testing::SizeIs;
 
 StoredJob NewJob(const std::string& name) {
@@ -342,7 +344,8 @@ TEST_F(RefusedDatabaseTest, NoSuchDatabaseAndNoSuchServer) {
   const auto nobody = OpenPostgresJobStore("postgresql://wan@127.0.0.1:1/wan", nullptr, clock_);
   EXPECT_EQ(nobody.status().code(), absl::StatusCode::kUnavailable) << nobody.status();
   EXPECT_THAT(std::string(nobody.status().message()),
-              HasSubstr("PostgreSQL database wan on 127.0.0.1: connection to server at"));
+              AllOf(HasSubstr("PostgreSQL database wan on 127.0.0.1: connection to server at"),
+                    Not(HasSubstr("\n"))));
 }
 
 }  // namespace

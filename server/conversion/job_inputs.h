@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <map>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -18,6 +19,10 @@ struct JobInputs {
   File image = nullptr;            // a PNG, JPEG or WebP file
   File initial_latents = nullptr;  // safetensors files
   File latents = nullptr;
+
+  // The artifacts of earlier jobs that have the files of kLatentsInputs, by the fields' names. The
+  // database does not store such a file, because InputLinks (server/store) keeps it.
+  std::map<std::string_view, std::string> artifacts = {};
 };
 
 // The inputs with latents, by the names of the request's fields.

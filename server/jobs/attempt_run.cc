@@ -90,6 +90,8 @@ class AttemptRun final : public GenerationObserver {
 absl::Status AttemptRun::Plan() {
   absl::StatusOr<JobInputs> inputs = parts_.store.Inputs(job_.name());
   if (!inputs.ok()) return inputs.status();
+  absl::Status complete = parts_.input_links.Complete(job_, *inputs);
+  if (!complete.ok()) return complete;
   if (const std::string_view missing = MissingInput(job_, *inputs); !missing.empty()) {
     return absl::DataLossError(absl::StrCat("the stored ", std::string(missing),
                                             " of the request is missing; create the job again"));

@@ -259,6 +259,8 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 }
 
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
+  // The links come first: what the database says is there must be there.
+  for (NewJob& job : jobs) parts_->input_links.Add(job.stored.job.name(), job.inputs);
   // Each pair has a job's name and its model's name.
   std::vector<std::pair<std::string, std::string>> names;
   const std::string& owner = jobs.front().stored.job.owner();
@@ -275,6 +277,7 @@ void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
     }
     for (const auto& [job, model] : names) {
       parts_->disk.Release(job);
+      parts_->input_links.Remove(job);
       parts_->models.RemoveJob(model);
     }
     parts_->ReportIfStorage(accepted.status());

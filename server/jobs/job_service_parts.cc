@@ -62,6 +62,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       ballast(options.data_dir / kBallastFile),
       artifacts(options.data_dir),
       savepoints(options.data_dir),
+      input_links(options.data_dir),
       live_videos(artifacts),
       digests(options.data_dir / kDigestsFile,
               [this](const absl::Status& problem) { Tell(problem); }),
@@ -112,6 +113,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
               .on_end_stored =
                   [this](const std::string& job) {
                     savepoints.Remove(job);
+                    input_links.Remove(job);
                     live_videos.Forget(job);
                   }}),
       ended_jobs({.store = store,
@@ -161,6 +163,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                                      .models = models,
                                      .artifacts = artifacts,
                                      .savepoints = savepoints,
+                                     .input_links = input_links,
                                      .estimator = estimator,
                                      .progress = progress,
                                      .storage = storage,
@@ -185,6 +188,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
   queue_estimates.Start({.groups = &groups,
                          .models = &models,
                          .store = &store,
+                         .input_links = &input_links,
                          .order = &order,
                          .estimator = &estimator,
                          .clock = &clock,
@@ -282,9 +286,10 @@ absl::Status JobService::Parts::Recover() {
   }
   if (status.ok()) {
     // JobStates now knows all jobs that may continue; jobs that Recover has ended need no savepoint
-    // any more.
-    removed.Update(savepoints.RemoveLeftovers(
-        [&](const std::string& job) { return states.Look(job).job.has_value(); }));
+    // and no input any more.
+    const auto goes_on = [&](const std::string& job) { return states.Look(job).job.has_value(); };
+    removed.Update(savepoints.RemoveLeftovers(goes_on));
+    removed.Update(input_links.RemoveLeftovers(goes_on));
   }
   for (const wan::v1::Model& model : models.List()) {
     if (model.state() == wan::v1::MODEL_STATE_READY) queue_estimates.OnModelState(model);

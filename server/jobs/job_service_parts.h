@@ -41,6 +41,7 @@
 #include "server/store/artifact_store.h"
 #include "server/store/ballast.h"
 #include "server/store/file_digests.h"
+#include "server/store/input_links.h"
 #include "server/store/reopening_job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/event_log.h"
@@ -119,6 +120,7 @@ struct JobService::Parts {
   const Ballast ballast;
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
+  const InputLinks input_links;
   LiveVideos live_videos;
   FileDigests digests;
   StorageWatch storage;

@@ -69,7 +69,10 @@ void QueueEstimates::PlanJobsOf(const std::string& model) const {
       if (work == nullptr) {
         absl::StatusOr<JobInputs> inputs = parts_.store->Inputs(job.name());
         // Skip the job: its attempt will report the error.
-        if (!inputs.ok() || !MissingInput(job, *inputs).empty()) continue;
+        if (!inputs.ok() || !parts_.input_links->Complete(job, *inputs).ok() ||
+            !MissingInput(job, *inputs).empty()) {
+          continue;
+        }
         const GenerationRequest request = RequestOf(job, *std::move(inputs));
         const absl::StatusOr<GenerationPlan> plan =
             CallEngine([&] { return engine.Plan(request); });

@@ -16,6 +16,7 @@
 #include "server/jobs/model_table.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/group_sync.h"
+#include "server/store/input_links.h"
 #include "server/store/job_store.h"
 #include "server/watch/listener.h"
 
@@ -29,6 +30,7 @@ class QueueEstimates final : public StateListener {
     DeviceGroups* groups = nullptr;
     const ModelTable* models = nullptr;
     JobStore* store = nullptr;
+    const InputLinks* input_links = nullptr;
     JobOrder* order = nullptr;
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;

@@ -93,6 +93,7 @@ absl::StatusOr<JobInputs> RequestLatents::Read(const wan::v1::GenerationRequest&
           ReadArtifact(field + ".job", named.sources[i], lease, violations);
       if (!read.ok()) return read.status();
       file = *std::move(read);
+      inputs.artifacts.emplace(name, named.sources[i].artifact);
     } else if (!source.data().empty()) {
       file = std::make_shared<const std::string>(source.data());
     }

@@ -79,8 +79,9 @@ class RequestLatents {
   // bytes are held now, by `owner` or by all. The lease may outlive the object.
   absl::StatusOr<Lease> Hold(const std::string& owner, uint64_t bytes) const;
 
-  // Returns the files of a request that ValidateRequest accepts: its latents and its image. `named`
-  // is the result of Find; the files keep `lease`. Adds a violation for latents that cannot be had.
+  // Returns the files of a request that ValidateRequest accepts: its latents, with the artifacts
+  // that have them, and its image. `named` is the result of Find; the files keep `lease`. Adds a
+  // violation for latents that cannot be had.
   absl::StatusOr<JobInputs> Read(const wan::v1::GenerationRequest& request,
                                  const NamedLatents& named, const Lease& lease,
                                  std::vector<FieldViolation>& violations) const;

@@ -17,6 +17,7 @@
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
+#include "server/store/input_links.h"
 #include "server/store/job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/listener.h"
@@ -34,6 +35,7 @@ struct RunnerParts {
   const ModelTable& models;
   const ArtifactStore& artifacts;
   const SavepointStore& savepoints;
+  const InputLinks& input_links;
   TimeEstimator& estimator;
   ProgressWatch& progress;
   StorageWatch& storage;

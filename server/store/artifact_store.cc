@@ -34,6 +34,10 @@ constexpr size_t kProbeBytes = size_t{64} << 10;
 // How many bytes are hashed at a time; they fit into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
 
+fs::path FolderOf(const fs::path& root, std::string_view job) {
+  return root / kArtifacts / std::string(JobIdOf(job));
+}
+
 absl::Status FileError(const std::string& what, const std::error_code& error) {
   return ErrnoError(what, error.value());
 }
@@ -221,13 +225,17 @@ uint64_t ArtifactStore::StagedBytes(std::string_view job, int attempt) const {
   return bytes;
 }
 
+absl::StatusOr<fs::path> ArtifactPath(const fs::path& root, std::string_view artifact_name) {
+  const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(artifact_name, "name");
+  if (!ref.ok()) return ref.status();
+  return FolderOf(root, ref->job) / ref->file;
+}
+
 fs::path ArtifactStore::StagingFolder(std::string_view job, int attempt) const {
   return root_ / kStaging / absl::StrCat(std::string(JobIdOf(job)), "-", attempt);
 }
 
-fs::path ArtifactStore::ArtifactFolder(std::string_view job) const {
-  return root_ / kArtifacts / std::string(JobIdOf(job));
-}
+fs::path ArtifactStore::ArtifactFolder(std::string_view job) const { return FolderOf(root_, job); }
 
 absl::StatusOr<std::vector<OutputFile>> ArtifactStore::Stage(
     std::string_view job, int attempt, std::span<const OutputKind> kinds) const {

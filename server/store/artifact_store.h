@@ -24,6 +24,11 @@ namespace wan::server {
 class OpenFile;
 class OpenFiles;
 
+// Returns the path of the file "jobs/ID/artifacts/FILE" in an ArtifactStore with this root;
+// INVALID_ARGUMENT for other names. Does not touch the disk.
+absl::StatusOr<std::filesystem::path> ArtifactPath(const std::filesystem::path& root,
+                                                   std::string_view artifact_name);
+
 // A published file that was opened for reading. All readers of one artifact share one file
 // descriptor. Not thread-safe.
 class ArtifactReader {

@@ -16,7 +16,7 @@ void InsertInputs(SQLite::Database& db, int64_t number, const JobInputs& inputs)
   }
   for (const auto& [field, member] : kLatentsInputs) {
     const JobInputs::File& file = inputs.*member;
-    if (file == nullptr) continue;
+    if (file == nullptr || inputs.artifacts.contains(field)) continue;
     SQLite::Statement insert(db, "INSERT INTO latents (job, field, latents) VALUES (?, ?, ?)");
     insert.bind(1, number);
     insert.bind(2, std::string(field));

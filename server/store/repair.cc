@@ -21,6 +21,7 @@
 #include "server/store/database_pages.h"
 #include "server/store/digest.h"
 #include "server/store/durable_file.h"
+#include "server/store/input_links.h"
 #include "server/store/job_files.h"
 #include "server/store/job_keys.h"
 #include "server/store/job_rows.h"
@@ -120,9 +121,15 @@ wan::v1::Event EndOf(const wan::v1::Job& job) {
 // Writes the rows that were found into a new database.
 class Rebuild {
  public:
-  Rebuild(const DatabasePages& pages, const Salvage& found, absl::Time now, SQLite::Database& db,
-          RepairResult& result)
-      : pages_(pages), found_(found), now_(now), db_(db), statements_(db), result_(result) {}
+  Rebuild(const DatabasePages& pages, const Salvage& found, const InputLinks& links, absl::Time now,
+          SQLite::Database& db, RepairResult& result)
+      : pages_(pages),
+        found_(found),
+        links_(links),
+        now_(now),
+        db_(db),
+        statements_(db),
+        result_(result) {}
 
   void Write() {
     for (const std::string& name : found_.removed) NoteRemoved(db_, name, std::nullopt);
@@ -263,14 +270,15 @@ class Rebuild {
     if (const auto image = found_.images.find(number); image != found_.images.end()) {
       take(job.image_sha256(), ReadImage(pages_, image->second), inputs.image);
     }
-    const auto found = found_.latents.find(number);
-    if (found == found_.latents.end()) return inputs;
-    for (const auto& [field, member] : kLatentsInputs) {
-      const auto place = found->second.find(std::string(field));
-      if (place == found->second.end()) continue;
-      take(LatentsOf(job.request(), member).sha256(), ReadLatents(pages_, place->second),
-           inputs.*member);
+    if (const auto found = found_.latents.find(number); found != found_.latents.end()) {
+      for (const auto& [field, member] : kLatentsInputs) {
+        const auto place = found->second.find(std::string(field));
+        if (place == found->second.end()) continue;
+        take(LatentsOf(job.request(), member).sha256(), ReadLatents(pages_, place->second),
+             inputs.*member);
+      }
     }
+    links_.Complete(job, inputs).IgnoreError();  // a file that cannot be read is lost
     return inputs;
   }
 
@@ -313,6 +321,7 @@ class Rebuild {
 
   const DatabasePages& pages_;
   const Salvage& found_;
+  const InputLinks& links_;
   const absl::Time now_;
   SQLite::Database& db_;
   Statements statements_;
@@ -344,15 +353,15 @@ void ListUnknownFiles(SQLite::Database& db, const fs::path& artifacts, RepairRes
   std::sort(result.unknown_files.begin(), result.unknown_files.end());
 }
 
-absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs::path& artifacts,
+absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs::path& data_dir,
                       absl::Time now, RepairResult& result) {
   const std::string where = absl::StrCat("new job database ", file.string());
   try {
     SQLite::Database db(file.string(), SQLite::OPEN_READWRITE | SQLite::OPEN_CREATE);
     if (absl::Status status = PrepareDatabase(db, where); !status.ok()) return status;
     SQLite::Transaction transaction(db);
-    Rebuild(pages, FindRows(pages), now, db, result).Write();
-    ListUnknownFiles(db, artifacts, result);
+    Rebuild(pages, FindRows(pages), InputLinks(data_dir), now, db, result).Write();
+    ListUnknownFiles(db, data_dir / "artifacts", result);
     transaction.commit();
     db.exec("PRAGMA wal_checkpoint(TRUNCATE)");
   } catch (const SQLite::Exception& error) {
@@ -439,7 +448,7 @@ absl::StatusOr<RepairResult> RepairDatabase(const fs::path& data_dir, absl::Time
   };
   remove_fresh();
   const absl::Cleanup clean = remove_fresh;
-  absl::Status status = WriteNew(*pages, fresh, data_dir / "artifacts", now, result);
+  absl::Status status = WriteNew(*pages, fresh, data_dir, now, result);
   if (!status.ok()) return status;
   if (before.has_value()) {
     result.kept = *before;

@@ -13,6 +13,7 @@
 #include "server/conversion/names.h"
 #include "server/store/digest.h"
 #include "server/store/durable_file.h"
+#include "server/store/leftover_files.h"
 
 namespace wan::server {
 namespace {
@@ -91,26 +92,10 @@ void SavepointStore::Remove(std::string_view job) const {
 
 absl::Status SavepointStore::RemoveLeftovers(
     const std::function<bool(const std::string& job)>& keep) const {
-  std::error_code error;
-  std::vector<fs::path> leftovers;
-  if (fs::is_symlink(fs::symlink_status(folder_, error))) {
-    return absl::FailedPreconditionError(
-        absl::StrCat(folder_.string(),
-                     " is a link, so nothing of what it leads to is removed; must be a folder "
-                     "of its own"));
-  }
-  for (const fs::directory_entry& entry : fs::directory_iterator(folder_, error)) {
-    const std::string name = entry.path().filename().string();
+  return RemoveLeftoverFiles(folder_, [&](const std::string& name) {
     const std::string job = "jobs/" + name;
-    if (!CheckJobName(job, "name").ok() || !keep(job)) leftovers.push_back(entry.path());
-  }
-  if (error == std::errc::no_such_file_or_directory) return absl::OkStatus();
-  if (error) return ErrnoError(absl::StrCat("listing ", folder_.string()), error.value());
-  for (const fs::path& leftover : leftovers) {
-    fs::remove_all(leftover, error);
-    if (error) return ErrnoError(absl::StrCat("removing ", leftover.string()), error.value());
-  }
-  return absl::OkStatus();
+    return CheckJobName(job, "name").ok() && keep(job);
+  });
 }
 
 }  // namespace wan::server

@@ -108,6 +108,36 @@ TEST_F(LatentsRequestsTest, AJobKeepsItsLatentsWhenTheirMakerIsRemovedAndTheServ
   EXPECT_EQ(*engine_->Generated().back().latents, "latents seed 7");
 }
 
+// Named latents are links to the artifact, so they take no room of their own.
+TEST_F(LatentsRequestsTest, NamedLatentsAreLinkedUntilTheJobHasEnded) {
+  namespace fs = std::filesystem;
+  Open();
+  const std::string made = MakeLatents();
+  const std::string held = CreateHeld("T5_Encoding", Varied(made));
+  const fs::path link = options_.data_dir / "inputs" / absl::StrCat(held.substr(5), ".latents");
+  ASSERT_TRUE(fs::exists(link));
+  EXPECT_EQ(fs::hard_link_count(link), 2u);
+  // Files of jobs that are not there are removed at the start.
+  std::ofstream(options_.data_dir / "inputs" / "0.latents") << "x";
+  KillAndRestart();
+  EXPECT_FALSE(fs::exists(options_.data_dir / "inputs" / "0.latents"));
+  RunToEnd(held);
+  EXPECT_EQ(Get(held).state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_FALSE(fs::exists(options_.data_dir / "inputs" / absl::StrCat(held.substr(5), ".latents")));
+}
+
+TEST_F(LatentsRequestsTest, LatentsThatCannotBeLinkedAreCopied) {
+  Open();
+  const std::string made = MakeLatents();
+  std::ofstream(options_.data_dir / "inputs") << "no folder";
+  const std::string held = CreateHeld("T5_Encoding", Varied(made));
+  ASSERT_TRUE(calls().Delete(made).ok());
+  KillAndRestart();
+  RunToEnd(held);
+  EXPECT_EQ(Get(held).state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(*engine_->Generated().back().latents, "latents seed 7");
+}
+
 TEST_F(LatentsRequestsTest, AnotherPrincipalsJobLooksLikeNone) {
   Open();
   const std::string made = MakeLatents("alice");

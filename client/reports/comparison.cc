@@ -64,6 +64,7 @@ void AddSystem(const JobReport& report, Settings& settings) {
   settings["server"] =
       absl::StrCat(system.server_version(), system.server_revision().empty() ? "" : "-",
                    system.server_revision().substr(0, 12));
+  settings["compute_revision"] = absl::StrCat(report.provenance().compute_revision());
   settings["libtorch"] = system.libtorch_version();
   settings["driver"] = system.gpu().driver_version();
   settings["processors"] = absl::StrCat(system.cpu_cores());

@@ -51,6 +51,9 @@ Facts SystemContext(const JobReport& report) {
   };
   add("wanserve", system.server_version());
   add("revision", system.server_revision());
+  if (const int number = report.provenance().compute_revision(); number != 0) {
+    add("compute revision", absl::StrCat(number));
+  }
   add("LibTorch", system.libtorch_version());
   add("CUDA", system.cuda_version());
   add("cuDNN", system.cudnn_version());

@@ -162,6 +162,9 @@ void AddProvenance(const wan::v1::Provenance& provenance, Lines& lines) {
   lines.Add("In 8 bits", Printable(absl::StrJoin(provenance.eight_bit_weights(), ", ")));
   lines.AddExactBlocks(provenance.exact_blocks());
   lines.Add("Server", Printable(provenance.server_version()));
+  if (provenance.compute_revision() != 0) {
+    lines.Add("Computation", absl::StrCat("revision ", provenance.compute_revision()));
+  }
 }
 
 // Adds the fields of the request that decide the video.
@@ -257,6 +260,7 @@ std::string JobText(const Job& job) {
   AddRequest(request, job.image_sha256(), lines);
   lines.Add("Image read", ImageText(job));
   if (request.priority() != 0) lines.Add("Priority", absl::StrCat(request.priority()));
+  if (request.resume() == wan::v1::RESUME_REQUIRE) lines.Add("Resume", "require");
   lines.Add("Request ID", Printable(request.request_id()));
   const std::map<std::string, std::string> labels(request.labels().begin(), request.labels().end());
   lines.Add("Labels", Printable(absl::StrJoin(labels, ", ", absl::PairFormatter("="))));

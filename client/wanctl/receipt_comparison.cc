@@ -59,6 +59,7 @@ wan::v1::GenerationRequest WithoutCircumstances(wan::v1::GenerationRequest reque
   request.clear_preview_interval();
   request.clear_profile();
   request.clear_progressive();
+  request.clear_resume();
   request.clear_webhook_url();
   return request;
 }

@@ -200,6 +200,10 @@ void AddRequestFlags(CLI::App& app, RequestFlags& flags) {
   AddValue<absl::Duration>(app, "--deadline", "SECONDS",
                            "Cancel the job if it has not ended after this time", ParseSeconds,
                            [&](absl::Duration value) { flags.deadline = value; });
+  AddValue<wan::v1::Resume>(app, "--resume", Alternatives<wan::v1::Resume>(),
+                            "After a restart: prefer begins at the start if the savepoint cannot "
+                            "be used; require fails then (default: prefer)",
+                            ParseResume, [&](wan::v1::Resume value) { request.set_resume(value); });
   Repeatable(AddValue<std::pair<std::string, std::string>>(
       app, "--label", "KEY=VALUE", "Label for your own use; repeatable", ParseLabel,
       [&](const std::pair<std::string, std::string>& label) {

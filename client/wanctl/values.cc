@@ -191,6 +191,10 @@ absl::StatusOr<wan::v1::Decoder> ParseDecoder(std::string_view text) {
   return ChooseWord<wan::v1::Decoder>(text);
 }
 
+absl::StatusOr<wan::v1::Resume> ParseResume(std::string_view text) {
+  return ChooseWord<wan::v1::Resume>(text);
+}
+
 absl::StatusOr<std::string> ParseColor(std::string_view text) {
   constexpr size_t kDigits = 6;
   const std::string_view digits = text.substr(text.starts_with('#') ? 1 : 0);

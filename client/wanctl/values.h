@@ -56,6 +56,8 @@ absl::StatusOr<wan::v1::Quality> ParseQuality(std::string_view text);
 absl::StatusOr<wan::v1::VaePrecision> ParseVaePrecision(std::string_view text);
 // Accepts "full" or "tiny".
 absl::StatusOr<wan::v1::Decoder> ParseDecoder(std::string_view text);
+// Accepts "prefer" or "require".
+absl::StatusOr<wan::v1::Resume> ParseResume(std::string_view text);
 // Accepts "#RRGGBB", and "RRGGBB" because '#' begins a comment in shells; returns the form with
 // '#'.
 absl::StatusOr<std::string> ParseColor(std::string_view text);

@@ -77,6 +77,9 @@ struct GenerationRequest {
   // (GenerationObserver::OnVideoPart). The files have the same bytes either way. Only for requests
   // with kMp4 among the outputs.
   bool progressive = false;
+  // GenerationPlan::batched_guidance of an earlier attempt, which this one continues; unset: the
+  // planner decides. A batch that does not fit the memory is not planned all the same.
+  std::optional<bool> batched_guidance;
 };
 
 // The size of a video in pixels and frames.

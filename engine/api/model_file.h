@@ -25,6 +25,14 @@ struct FileVersion {
   friend bool operator==(const FileVersion&, const FileVersion&) = default;
 };
 
+// Which jobs use a file of a model.
+enum class FileUse {
+  kEveryJob,
+  kVae,          // jobs that encode an image or decode with Decoder::kFull
+  kTinyDecoder,  // jobs that decode with Decoder::kTiny
+  kStepRatios,   // jobs of Quality::kFast
+};
+
 // A file that was read when the model was loaded.
 struct ModelFile {
   // The path below the model's folder. For a LoRA it is "loras/NAME/FILE", or
@@ -32,6 +40,7 @@ struct ModelFile {
   std::string name;
   std::string path;     // the full path on this machine
   FileVersion version;  // the version that the file had before its bytes were read
+  FileUse use = FileUse::kEveryJob;
 
   friend bool operator==(const ModelFile&, const ModelFile&) = default;
 };

@@ -11,6 +11,9 @@
 #include <optional>
 #include <string>
 
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
 namespace wan {
 
 struct Savepoint {
@@ -27,8 +30,9 @@ class SavepointKeeper {
   virtual ~SavepointKeeper() = default;
 
   // Returns the latest savepoint of an earlier attempt, if request, model, libraries and kind of
-  // device are the same as now. The engine calls it once, before the first step.
-  virtual std::optional<Savepoint> Load() = 0;
+  // device are the same as now. The engine calls it once, before the first step. After an error the
+  // generation fails with that error.
+  virtual absl::StatusOr<std::optional<Savepoint>> Load() = 0;
 
   // Returns whether the engine should make a savepoint now. The engine calls it after every step;
   // `last_step` means that only decoding is left.
@@ -41,9 +45,9 @@ class SavepointKeeper {
   // Stores the savepoint. The new savepoint replaces the earlier one once it is safe on disk.
   virtual void Keep(Savepoint savepoint) = 0;
 
-  // The engine calls it if the savepoint from Load cannot be used, with the reason. The job then
-  // starts with its first step.
-  virtual void Refuse(const std::string& reason) = 0;
+  // The engine calls it if the savepoint from Load cannot be used, with the reason. After OK the
+  // job starts with its first step; after an error the generation fails with that error.
+  virtual absl::Status Refuse(const std::string& reason) = 0;
 };
 
 }  // namespace wan

@@ -68,26 +68,27 @@ std::string Instead(const fs::path& path) {
 
 // `part` is the name of the file's part of the model.
 void AddFile(CheckpointParts& parts, std::string_view part, const std::string& path,
-             const FileVersion& version) {
+             const FileVersion& version, FileUse use = FileUse::kEveryJob) {
   std::string name =
       parts.folder.empty() ? "" : fs::path(path).lexically_relative(parts.folder).generic_string();
   if (name.empty() || name.starts_with("..")) {
     name = absl::StrCat(std::string(part), "/", fs::path(path).filename().string());
   }
-  parts.files.push_back({std::move(name), path, version});
+  parts.files.push_back({std::move(name), path, version, use});
 }
 
 // Records the version of the file. Call it before the file is read, so that a later change of the
 // file is noticed. A missing file is ignored here, because the code that reads it reports it.
-void NoteFile(CheckpointParts& parts, const fs::path& path) {
+void NoteFile(CheckpointParts& parts, const fs::path& path, FileUse use = FileUse::kEveryJob) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
-  if (version.ok()) AddFile(parts, "", path.string(), *version);
+  if (version.ok()) AddFile(parts, "", path.string(), *version, use);
 }
 
 template <typename Config>
-void AddWeights(CheckpointParts& parts, const Component<Config>& component) {
+void AddWeights(CheckpointParts& parts, const Component<Config>& component,
+                FileUse use = FileUse::kEveryJob) {
   for (const TensorFile& file : component.files.files) {
-    AddFile(parts, component.name, file.path, file.file->version());
+    AddFile(parts, component.name, file.path, file.file->version(), use);
   }
 }
 
@@ -97,9 +98,11 @@ void CompleteFiles(CheckpointParts& parts) {
     AddWeights(parts, transformer);
   }
   AddWeights(parts, parts.text_encoder);
-  AddWeights(parts, parts.vae);
+  AddWeights(parts, parts.vae, FileUse::kVae);
   const std::optional<VaeConfig>& vae = parts.vae.config;
-  if (vae.has_value() && vae->tiny_decoder.has_value()) AddWeights(parts, parts.tiny_decoder);
+  if (vae.has_value() && vae->tiny_decoder.has_value()) {
+    AddWeights(parts, parts.tiny_decoder, FileUse::kTinyDecoder);
+  }
   std::sort(parts.files.begin(), parts.files.end(),
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
@@ -467,7 +470,7 @@ CheckpointParts ReadCheckpointParts(const std::string& path) {
     parts.generation_defaults =
         ReadGenerationDefaults((root / "generation_defaults.json").string(), parts.problems);
     if (parts.family.has_value()) {
-      NoteFile(parts, root / kStepRatiosFile);
+      NoteFile(parts, root / kStepRatiosFile, FileUse::kStepRatios);
       parts.step_ratios = ReadStepRatios((root / kStepRatiosFile).string(),
                                          FindModelFamily(*parts.family), parts.problems);
     }

@@ -34,13 +34,33 @@ struct Caller {
   const PipelineTaps& taps;
 };
 
+// Returns the progress of an earlier attempt, in host memory; nullopt if no attempt left one. Fails
+// with the keeper's errors.
+absl::StatusOr<std::optional<DenoiseProgress>> EarlierProgress(const GenerationPlan& plan,
+                                                               const Caller& caller) {
+  if (caller.savepoints == nullptr) return std::nullopt;
+  const absl::StatusOr<std::optional<Savepoint>> savepoint = caller.savepoints->Load();
+  if (!savepoint.ok()) return savepoint.status();
+  if (!savepoint->has_value()) return std::nullopt;
+  absl::StatusOr<DenoiseProgress> progress = FromSavepoint(**savepoint, plan);
+  if (!progress.ok()) {
+    const absl::Status refused =
+        caller.savepoints->Refuse(std::string(progress.status().message()));
+    if (!refused.ok()) return refused;
+    return std::nullopt;
+  }
+  caller.observer.OnResumed(progress->steps_done);
+  return *std::move(progress);
+}
+
 // Runs one job. Call each stage once, in order, for as long as they succeed. Each stage opens its
 // own spans.
 class VideoJob {
  public:
-  // If a savepoint already has all steps, the stages before WriteLatents do nothing.
+  // If `earlier`, the progress of an earlier attempt, already has all steps, the stages before
+  // WriteLatents do nothing.
   VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
-           std::stop_token stop);
+           std::optional<DenoiseProgress> earlier, std::stop_token stop);
 
   // Prepares the image for the autoencoder, or the latents that the job only decodes. The texts
   // were prepared together with the plan.
@@ -59,8 +79,6 @@ class VideoJob {
   // stop request it returns CANCELLED instead.
   template <typename Work>
   absl::Status InStage(StageKind stage, const Work& work) const;
-  // Returns the progress of an earlier attempt, in host memory; nullopt if no attempt left one.
-  std::optional<DenoiseProgress> EarlierProgress() const;
   absl::StatusOr<at::Tensor> PreparedImage() const;
   absl::Status EncodeBothTexts();
   absl::StatusOr<EncodedImage> EncodedInput() const;
@@ -83,14 +101,14 @@ class VideoJob {
 };
 
 VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const Caller& caller,
-                   std::stop_token stop)
+                   std::optional<DenoiseProgress> earlier, std::stop_token stop)
     : plan_(plan),
       model_(model),
       caller_(caller),
       gate_(model.device, std::move(stop)),
       finite_(plan),
       files_(plan, caller.outputs, caller.observer),
-      earlier_(EarlierProgress()) {
+      earlier_(std::move(earlier)) {
   if (!plan.denoises()) return;
   if (earlier_.has_value() && earlier_->steps_done == static_cast<int>(plan.steps.size())) {
     // These latents are finite, because reading a savepoint checks that.
@@ -108,19 +126,6 @@ absl::Status VideoJob::InStage(StageKind stage, const Work& work) const {
   if (gate_.RequestedStop()) return gate_.Pass();
   Span span = caller_.recorder.StartSpan(stage);
   return span.Finish(work());
-}
-
-std::optional<DenoiseProgress> VideoJob::EarlierProgress() const {
-  if (caller_.savepoints == nullptr) return std::nullopt;
-  const std::optional<Savepoint> savepoint = caller_.savepoints->Load();
-  if (!savepoint.has_value()) return std::nullopt;
-  absl::StatusOr<DenoiseProgress> progress = FromSavepoint(*savepoint, plan_);
-  if (!progress.ok()) {
-    caller_.savepoints->Refuse(std::string(progress.status().message()));
-    return std::nullopt;
-  }
-  caller_.observer.OnResumed(progress->steps_done);
-  return *std::move(progress);
 }
 
 absl::Status VideoJob::Preprocess() {
@@ -275,7 +280,9 @@ absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& m
         "the plan has no prepared request; only Engine::Plan makes one that can run");
   }
   const Caller caller{outputs, recorder, observer, savepoints, taps};
-  VideoJob job(plan, model, caller, std::move(stop));
+  absl::StatusOr<std::optional<DenoiseProgress>> earlier = EarlierProgress(plan, caller);
+  if (!earlier.ok()) return earlier.status();
+  VideoJob job(plan, model, caller, *std::move(earlier), std::move(stop));
   absl::Status status = job.Preprocess();
   if (status.ok()) status = job.EncodeTexts();
   if (status.ok()) status = job.EncodeImage();

@@ -89,7 +89,8 @@ MemoryJob MakeMemoryJob(const GenerationPlan& plan, const VideoShape& shape,
   const int64_t tokens = CountTokens(model, latents);
   // With an odd number of devices, count the smaller half, which has the least memory per step.
   const int64_t ranks = model.divides_experts ? model.ranks / 2 : model.ranks;
-  const bool batches = BatchesGuidance(model.options.guidance_batching, tokens, ranks);
+  const bool batches = plan.request.batched_guidance.value_or(
+      BatchesGuidance(model.options.guidance_batching, tokens, ranks));
   MemoryJob job{.transformer = model.transformer,
                 .text_encoder = model.text_encoder,
                 .vae = model.vae,

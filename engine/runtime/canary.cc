@@ -70,11 +70,6 @@ uint64_t Hash(uint64_t hash, const void* data, size_t size) {
   return hash;
 }
 
-std::string DigestOf(const at::Tensor& values) {
-  const at::Tensor host = values.to(at::kCPU).contiguous();
-  return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
-}
-
 // Returns a hash of a file's bytes. The hashes of program and plug-in are part of a setup, because
 // other code may give other bits.
 std::string FingerprintOf(const std::string& path) {
@@ -100,6 +95,11 @@ absl::StatusOr<std::string> SetupOf(at::Device device, at::ScalarType dtype) {
 }
 
 }  // namespace
+
+std::string DigestOf(const at::Tensor& values) {
+  const at::Tensor host = values.to(at::kCPU).contiguous();
+  return Hex(Hash(kHashBasis, host.const_data_ptr(), host.nbytes()));
+}
 
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype) {
   const auto weight = [&](const std::vector<int64_t>& shape, double frequency) {

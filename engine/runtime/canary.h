@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 
+#include <string>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -22,6 +23,10 @@ absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType d
 // because they have no broken device.
 absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tensor& second,
                                         const at::Tensor& expected, at::ScalarType dtype);
+
+// Returns a digest of the tensor's bits, 16 hexadecimal digits. It identifies the bits but does not
+// protect against forgery.
+std::string DigestOf(const at::Tensor& values);
 
 // Runs the computation once and returns its result, fp32 [n] on `device`.
 at::Tensor ComputeCanary(at::Device device, at::ScalarType dtype);

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "engine/api/compute_revision.h"
 #include "engine/api/errors.h"
 #include "engine/api/utf8.h"
 #include "google/rpc/error_details.pb.h"
@@ -194,6 +195,7 @@ wan::v1::Provenance ProvenanceOf(const GenerationPlan& plan, const DeviceDescrip
   provenance.set_device_name(ToUtf8(device.name));
   provenance.set_dtype(device.dtype);
   provenance.set_libraries(device.libraries);
+  provenance.set_compute_revision(kComputeRevision);
   provenance.set_batched_guidance(plan.batched_guidance);
   provenance.set_decode_tile_rows(plan.decode_tiles.rows);
   provenance.set_decode_tile_columns(plan.decode_tiles.columns);

@@ -88,6 +88,14 @@ absl::Status ExpiredError(std::string_view name) {
                     kReasonExpired);
 }
 
+absl::Status SavepointUnusableError(std::string_view why) {
+  return WithReason(
+      absl::FailedPreconditionError(absl::StrCat(
+          "resume: is REQUIRE, and the job's savepoint cannot be used: ", std::string(why),
+          "; must be PREFER for a job that may begin at its start")),
+      kReasonSavepointUnusable);
+}
+
 absl::Status JobNotEndedError(std::string_view job_name) {
   return WithReason(
       absl::FailedPreconditionError(absl::StrCat(

@@ -49,6 +49,8 @@ inline constexpr std::string_view kReasonJobDamaged = "JOB_DAMAGED";
 inline constexpr std::string_view kReasonStorageUnavailable = "STORAGE_UNAVAILABLE";
 // RESOURCE_EXHAUSTED with a retry delay: the disk has too little space for another job's files.
 inline constexpr std::string_view kReasonDiskReserve = "DISK_RESERVE";
+// FAILED_PRECONDITION: the request of the job has RESUME_REQUIRE, and its savepoint cannot be used.
+inline constexpr std::string_view kReasonSavepointUnusable = "SAVEPOINT_UNUSABLE";
 // INTERNAL: the job has lost too many attempts with the process or the device.
 inline constexpr std::string_view kReasonAttemptsExhausted = "ATTEMPTS_EXHAUSTED";
 // RESOURCE_EXHAUSTED with a retry delay: the server works on too many requests or streams.
@@ -89,6 +91,9 @@ absl::Status JobNotFoundError(std::string_view job_name);
 
 // Returns NOT_FOUND (EXPIRED).
 absl::Status ExpiredError(std::string_view name);
+
+// Returns FAILED_PRECONDITION (SAVEPOINT_UNUSABLE). `why` is a clause about the savepoint.
+absl::Status SavepointUnusableError(std::string_view why);
 
 // Returns FAILED_PRECONDITION (JOB_NOT_ENDED).
 absl::Status JobNotEndedError(std::string_view job_name);

@@ -220,6 +220,10 @@ std::vector<FieldViolation> ValidateRequest(const wan::v1::GenerationRequest& re
         {"vae_precision", absl::StrCat("must be ", ValuesOf<wan::v1::VaePrecision>(), ", got ",
                                        static_cast<int>(request.vae_precision()))});
   }
+  if (!wan::v1::Resume_IsValid(request.resume())) {
+    violations.push_back({"resume", absl::StrCat("must be ", ValuesOf<wan::v1::Resume>(), ", got ",
+                                                 static_cast<int>(request.resume()))});
+  }
   if (!wan::v1::Decoder_IsValid(request.decoder())) {
     violations.push_back({"decoder", absl::StrCat("must be ", ValuesOf<wan::v1::Decoder>(),
                                                   ", got ", static_cast<int>(request.decoder()))});

@@ -1,5 +1,7 @@
 #include "server/jobs/attempt_run.h"
 
+#include <google/protobuf/util/message_differencer.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <optional>
@@ -15,9 +17,12 @@
 #include "server/jobs/attempt_telemetry.h"
 #include "server/jobs/engine_call.h"
 #include "server/jobs/job_savepoints.h"
+#include "server/jobs/savepoint_origin.h"
 
 namespace wan::server {
 namespace {
+
+using google::protobuf::util::MessageDifferencer;
 
 // Returns the engine's description of the job's model; empty if the engine does not have the model.
 ModelDescription DescriptionOf(const Engine& engine, const wan::v1::Job& job) {
@@ -53,6 +58,8 @@ class AttemptRun final : public GenerationObserver {
     return Publish();
   }
   absl::Status Plan();
+  // Sets the plan and the provenance that it leads to.
+  absl::Status PlanAs(const GenerationRequest& request);
   // Creates the attempt's folder, and records the model files and provenance in the job's row and
   // report.
   absl::Status Stage();
@@ -78,9 +85,9 @@ class AttemptRun final : public GenerationObserver {
   AttemptTelemetry telemetry_;
   // Plan sets it.
   std::optional<GenerationPlan> plan_;
+  wan::v1::Provenance provenance_;
   // Stage sets it.
   std::vector<OutputFile> outputs_;
-  wan::v1::Provenance provenance_;
   ModelDescription model_;
   // Generate sets it.
   std::vector<Omission> omissions_;
@@ -96,11 +103,29 @@ absl::Status AttemptRun::Plan() {
     return absl::DataLossError(absl::StrCat("the stored ", std::string(missing),
                                             " of the request is missing; create the job again"));
   }
-  const GenerationRequest request = RequestOf(job_, *std::move(inputs));
+  GenerationRequest request = RequestOf(job_, *std::move(inputs));
+  // Whether both forwards of a step fit as one batch depends on the memory that is free now, and
+  // it decides bits. So continue with the choice of the attempt that made the savepoint.
+  const std::optional<SavepointOrigin> kept = parts_.savepoints.OriginOf(job_.name());
+  if (kept.has_value()) request.batched_guidance = kept->provenance.batched_guidance();
+  if (absl::Status planned = PlanAs(request); !planned.ok()) return planned;
+  const bool continues = kept.has_value() && MessageDifferencer::Equals(
+                                                 kept->provenance, LatentsProvenance(provenance_));
+  if (kept.has_value() && !continues) {
+    // The savepoint will not be used, so its choice does not bind.
+    request.batched_guidance.reset();
+    if (absl::Status planned = PlanAs(request); !planned.ok()) return planned;
+  }
+  telemetry_.SetPlan(*plan_);
+  return absl::OkStatus();
+}
+
+absl::Status AttemptRun::PlanAs(const GenerationRequest& request) {
   absl::StatusOr<GenerationPlan> plan = CallEngine([&] { return engine_.Plan(request); });
   if (!plan.ok()) return plan.status();
   plan_ = *std::move(plan);
-  telemetry_.SetPlan(*plan_);
+  provenance_ = ProvenanceOf(*plan_, engine_.Device());
+  provenance_.set_server_version(parts_.server_version);
   return absl::OkStatus();
 }
 
@@ -109,10 +134,9 @@ absl::Status AttemptRun::Stage() {
       parts_.artifacts.Stage(job_.name(), job_.attempt(), plan_->request.outputs);
   if (!outputs.ok()) return outputs.status();
   outputs_ = *std::move(outputs);
-  provenance_ = ProvenanceOf(*plan_, engine_.Device());
-  provenance_.set_server_version(parts_.server_version);
   model_ = DescriptionOf(engine_, job_);
-  parts_.states.NoteOrigin(job_.name(), provenance_, model_.files);
+  parts_.states.NoteProvenance(job_.name(), provenance_);
+  parts_.receipt_files.Note(job_.name(), model_.files);
   telemetry_.DescribePlan(*plan_, model_);
   return absl::OkStatus();
 }
@@ -153,10 +177,18 @@ void AttemptRun::OnPreview(const Preview& preview) {
 }
 
 JobSavepoints::Parts AttemptRun::SavepointParts() {
+  const bool had_steps =
+      std::any_of(job_.lost_attempts().begin(), job_.lost_attempts().end(),
+                  [](const wan::v1::LostAttempt& lost) { return lost.steps_kept() > 0; });
   return {.store = parts_.savepoints,
           .clock = parts_.clock,
+          .digests = parts_.digests,
           .job = job_.name(),
-          .identity = SavepointIdentity(job_, provenance_, model_),
+          .origin = OriginOf(job_, provenance_, model_, parts_.digests),
+          .files = FilesUsedBy(job_, model_),
+          .required = job_.request().resume() == wan::v1::RESUME_REQUIRE,
+          .had_steps = had_steps,
+          .stop = attempt_.stop,
           .interval = parts_.savepoint_interval,
           .will_run_again = [this] { return parts_.states.WillRunAgain(job_.name()); },
           .on_written =

@@ -5,7 +5,6 @@
 #include "server/conversion/convert.h"
 #include "server/conversion/errors.h"
 #include "server/jobs/job_states.h"
-#include "server/jobs/receipts.h"
 
 namespace wan::server {
 namespace {
@@ -83,13 +82,11 @@ void JobStates::AddProgress(const std::string& job, std::vector<wan::v1::Event> 
   parts_.ledger.Append(job, std::move(events));
 }
 
-void JobStates::NoteOrigin(const std::string& job, const wan::v1::Provenance& provenance,
-                           std::span<const ModelFile> files) {
+void JobStates::NoteProvenance(const std::string& job, const wan::v1::Provenance& provenance) {
   Annotate(job, [&](wan::v1::Job& row) {
     *row.mutable_provenance() = provenance;
     row.clear_omissions();
   });
-  parts_.ledger.NoteFiles(job, JobFilesOf(files));
 }
 
 void JobStates::Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change) {

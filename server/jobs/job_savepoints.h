@@ -3,18 +3,21 @@
 
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/synchronization/mutex.h"
 #include "absl/time/time.h"
 #include "engine/api/clock.h"
-#include "engine/api/engine.h"
+#include "engine/api/model_file.h"
 #include "engine/api/savepoint.h"
+#include "server/store/file_digests.h"
 #include "server/store/savepoint_store.h"
-#include "wan/v1/generation.pb.h"
 
 namespace wan::server {
 
@@ -22,23 +25,24 @@ namespace wan::server {
 // passed: writing it takes about a thousandth of this time.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// Returns a text that identifies what decides a job's latents, apart from the number of steps: the
-// request, the image, the provenance, and the model with the versions of its files. A job must not
-// continue a savepoint with another identity, because no server could reproduce the video. Pass the
-// result to SavepointStore::Write.
-std::string SavepointIdentity(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
-                              const ModelDescription& model);
-
 // Serves one attempt. The engine calls the keeper's methods on its thread; the object's own thread
 // writes one savepoint at a time. If the disk is slower than the steps, only the newest savepoint
 // waits and older ones are dropped.
 class JobSavepoints final : public SavepointKeeper {
  public:
   struct Parts {
-    const SavepointStore& store;  // the store and the clock must outlive the object
+    const SavepointStore& store;  // the references must outlive the object
     Clock& clock;
+    FileDigests& digests;
     std::string job;  // "jobs/ID"
-    std::string identity;
+    SavepointOrigin origin;
+    std::vector<ModelFile> files;  // FilesUsedBy the job, in the order of the origin's files
+    // Whether the job fails (SAVEPOINT_UNUSABLE) rather than begin at its start although it has had
+    // a savepoint.
+    bool required = false;
+    // Whether the job is known to have had a savepoint.
+    bool had_steps = false;
+    std::stop_token stop;  // of the attempt
     // Least time between two savepoints, and before the first; zero: the job keeps one after every
     // step.
     absl::Duration interval;
@@ -57,16 +61,16 @@ class JobSavepoints final : public SavepointKeeper {
   // Waits until the last savepoint is on the disk or writing it has failed.
   ~JobSavepoints() override;
 
-  std::optional<Savepoint> Load() override;
+  absl::StatusOr<std::optional<Savepoint>> Load() override;
   bool IsDue(bool last_step) override;
   bool WantsWhenStopped() override;
   void Keep(Savepoint savepoint) override;
-  void Refuse(const std::string& reason) override;
+  absl::Status Refuse(const std::string& reason) override;
 
  private:
   void Loop();
 
-  const Parts parts_;
+  Parts parts_;         // only the writer changes it, and only the digests of `origin`
   int64_t last_nanos_;  // time of the latest savepoint; used only on the engine's thread
   absl::Mutex mutex_;
   std::optional<Savepoint> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -264,9 +264,9 @@ absl::StatusOr<wan::v1::Receipt> JobService::Receipt(std::string_view name) cons
   if (!valid.ok()) return valid;
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
-  const absl::StatusOr<std::vector<JobFile>> files = parts_->store.Files(name);
+  absl::StatusOr<std::vector<JobFile>> files = parts_->store.Files(name);
   if (!files.ok()) return files.status();
-  return MakeReceipt(*job, *files, parts_->digests);
+  return MakeReceipt(*job, *std::move(files), parts_->digests);
 }
 
 absl::StatusOr<JobService::OpenedArtifact> JobService::OpenArtifact(std::string_view name,

@@ -235,6 +235,7 @@ absl::StatusOr<NewJob> JobService::Prepare(const wan::v1::GenerationRequest& req
   resolved = ToProto(planned->plan.request);
   DescribeLatents(request, job.inputs, resolved);
   resolved.set_priority(request.priority());
+  resolved.set_resume(request.resume());
   if (request.has_deadline()) *resolved.mutable_deadline() = request.deadline();
   resolved.set_request_id(request.request_id());
   resolved.set_webhook_url(request.webhook_url());

@@ -64,8 +64,9 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       savepoints(options.data_dir),
       input_links(options.data_dir),
       live_videos(artifacts),
-      digests(options.data_dir / kDigestsFile,
-              [this](const absl::Status& problem) { Tell(problem); }),
+      digests(
+          options.data_dir / kDigestsFile, [this](const absl::Status& problem) { Tell(problem); },
+          [this] { receipt_files.Complete(); }),
       storage(clock),
       log(std::make_unique<EventLog>(store, clock,
                                      [this](const absl::Status& problem) {
@@ -92,6 +93,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                         .digests = digests}),
       live(clock, options.queue_capacity, groups.size()),
       ledger(store, *log),
+      receipt_files(store, *log, ledger, digests),
       outlook({.live = live,
                .ledger = ledger,
                .groups = groups,
@@ -164,6 +166,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                                      .artifacts = artifacts,
                                      .savepoints = savepoints,
                                      .input_links = input_links,
+                                     .digests = digests,
+                                     .receipt_files = receipt_files,
                                      .estimator = estimator,
                                      .progress = progress,
                                      .storage = storage,
@@ -201,6 +205,7 @@ JobService::Parts::~Parts() {
   retention.Stop();
   callers.Stop();
   drainer.Join();
+  digests.Join();
   log.reset();
   queue_estimates.Finish();
 }

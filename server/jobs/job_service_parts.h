@@ -134,6 +134,7 @@ struct JobService::Parts {
   ModelOperations model_operations;
   LiveJobs live;
   JobLedger ledger;
+  ReceiptFiles receipt_files;
   JobOutlook outlook;
   JobOrder order;
   JobStates states;

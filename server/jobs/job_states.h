@@ -9,7 +9,6 @@
 #include <functional>
 #include <memory>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -20,7 +19,6 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/time/time.h"
-#include "engine/api/model_file.h"
 #include "server/jobs/deadline_timer.h"
 #include "server/jobs/device_groups.h"
 #include "server/jobs/job_ledger.h"
@@ -120,10 +118,9 @@ class JobStates {
   // Appends events of the running attempt. If `progress` is set, replaces the job's progress by it.
   void AddProgress(const std::string& job, std::vector<wan::v1::Event> events,
                    const std::optional<wan::v1::StepProgress>& progress);
-  // Records what the running attempt is made from: its provenance in the job's row, which is stored
-  // when the attempt ends, and the model's files, which are stored at once.
-  void NoteOrigin(const std::string& job, const wan::v1::Provenance& provenance,
-                  std::span<const ModelFile> files);
+  // Records in the job's row, which is stored when the attempt ends, how the running attempt
+  // computes.
+  void NoteProvenance(const std::string& job, const wan::v1::Provenance& provenance);
   // Changes the row of the running job by calling `change`. The row is stored when the attempt
   // ends.
   void Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change);

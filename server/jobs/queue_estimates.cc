@@ -33,6 +33,7 @@ std::string WorkKeyOf(const wan::v1::Job& job) {
   request.clear_webhook_url();
   request.clear_deadline();
   request.clear_priority();
+  request.clear_resume();
   if (request.has_initial_latents()) request.mutable_initial_latents()->Clear();
   if (request.has_latents()) request.mutable_latents()->Clear();
   return absl::StrCat(job.image_sha256().empty() ? "text " : "image ", request.SerializeAsString());

@@ -14,9 +14,11 @@
 #include "server/jobs/job_states.h"
 #include "server/jobs/model_table.h"
 #include "server/jobs/progress_watch.h"
+#include "server/jobs/receipts.h"
 #include "server/jobs/storage_watch.h"
 #include "server/jobs/time_estimator.h"
 #include "server/store/artifact_store.h"
+#include "server/store/file_digests.h"
 #include "server/store/input_links.h"
 #include "server/store/job_store.h"
 #include "server/store/savepoint_store.h"
@@ -36,6 +38,8 @@ struct RunnerParts {
   const ArtifactStore& artifacts;
   const SavepointStore& savepoints;
   const InputLinks& input_links;
+  FileDigests& digests;
+  ReceiptFiles& receipt_files;
   TimeEstimator& estimator;
   ProgressWatch& progress;
   StorageWatch& storage;

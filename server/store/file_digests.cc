@@ -59,18 +59,51 @@ absl::Status ChangedError(const ModelFile& file) {
       "the model again to use the file as it is now"));
 }
 
+// Hashes one file. Fails with CANCELLED once `go_on`, which is called before each piece, returns
+// false; with FAILED_PRECONDITION if the file is no longer in the given version.
+absl::StatusOr<std::string> Compute(const ModelFile& file, const std::function<bool()>& go_on) {
+  const Descriptor descriptor(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (descriptor.get() < 0) {
+    if (errno == ENOENT) return ChangedError(file);
+    return ErrnoError(absl::StrCat("opening ", file.path), errno);
+  }
+  absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
+  if (!version.ok()) return version.status();
+  if (*version != file.version) return ChangedError(file);
+  // Disable read-ahead; otherwise ReadPiece would take bytes that were read ahead for bytes that
+  // were cached before.
+  ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
+  Sha256 hash;
+  std::vector<char> piece(kPieceBytes);
+  for (off_t offset = 0;;) {
+    if (!go_on()) return absl::CancelledError(absl::StrCat("reading ", file.path));
+    const ssize_t read = ReadPiece(descriptor.get(), piece.data(), piece.size(), offset);
+    if (read < 0 && errno == EINTR) continue;
+    if (read < 0) return ErrnoError(absl::StrCat("reading ", file.path), errno);
+    if (read == 0) break;
+    hash.Update({piece.data(), static_cast<size_t>(read)});
+    offset += read;
+  }
+  // The file may have changed while it was read.
+  version = FileVersion::Of(descriptor.get());
+  if (!version.ok()) return version.status();
+  if (*version != file.version) return ChangedError(file);
+  return hash.FinishHex();
+}
+
 }  // namespace
 
 FileDigests::FileDigests(std::filesystem::path file,
-                         std::function<void(const absl::Status&)> on_problem)
-    : file_(std::move(file)), on_problem_(std::move(on_problem)) {
+                         std::function<void(const absl::Status&)> on_problem,
+                         std::function<void()> on_known)
+    : file_(std::move(file)), on_problem_(std::move(on_problem)), on_known_(std::move(on_known)) {
   ReadKept();
   thread_ = std::thread([this] { Loop(); });
 }
 
-FileDigests::~FileDigests() {
+void FileDigests::Join() {
   Stop();
-  thread_.join();
+  if (thread_.joinable()) thread_.join();
 }
 
 std::string FileDigests::KeyOf(const ModelFile& file) {
@@ -88,6 +121,19 @@ std::optional<std::string> FileDigests::Find(std::string_view key) const {
   const auto found = known_.find(key);
   if (found == known_.end()) return std::nullopt;
   return found->second.digest;
+}
+
+absl::StatusOr<std::string> FileDigests::Learn(const ModelFile& file, const std::stop_token& stop) {
+  const std::string key = KeyOf(file);
+  if (std::optional<std::string> known = Find(key); known.has_value()) return *std::move(known);
+  absl::StatusOr<std::string> digest = Compute(file, [&] {
+    absl::MutexLock lock(&mutex_);
+    return !stopped_ && !stop.stop_requested();
+  });
+  // A digest that cannot be stored is computed again after the next start. The object's thread
+  // reports that.
+  if (digest.ok()) Keep(key, *digest).IgnoreError();
+  return digest;
 }
 
 void FileDigests::Pause() {
@@ -145,53 +191,20 @@ void FileDigests::Loop() {
       absl::MutexLock lock(&mutex_);
       Add(key, *known);
     } else {
-      const absl::StatusOr<std::string> digest = Compute(file);
+      const absl::StatusOr<std::string> digest = Compute(file, [this] { return GoOn(); });
       if (absl::IsCancelled(digest.status())) return;
       problem = digest.status();
       if (digest.ok()) {
-        {
-          absl::MutexLock lock(&mutex_);
-          Add(key, *digest);
-        }
-        const absl::Status written = Keep();
+        const absl::Status written = Keep(key, *digest);
         if (!written.ok() && kept) problem = written;
         kept = written.ok();
       }
     }
     if (!problem.ok()) on_problem_(problem);
+    if (on_known_) on_known_();
     absl::MutexLock lock(&mutex_);
     reading_ = false;
   }
-}
-
-absl::StatusOr<std::string> FileDigests::Compute(const ModelFile& file) {
-  const Descriptor descriptor(::open(file.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
-  if (descriptor.get() < 0) {
-    if (errno == ENOENT) return ChangedError(file);
-    return ErrnoError(absl::StrCat("opening ", file.path), errno);
-  }
-  absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
-  if (!version.ok()) return version.status();
-  if (*version != file.version) return ChangedError(file);
-  // Disable read-ahead; otherwise ReadPiece would take bytes that were read ahead for bytes that
-  // were cached before.
-  ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
-  Sha256 hash;
-  std::vector<char> piece(kPieceBytes);
-  for (off_t offset = 0;;) {
-    if (!GoOn()) return absl::CancelledError("the server stops");
-    const ssize_t read = ReadPiece(descriptor.get(), piece.data(), piece.size(), offset);
-    if (read < 0 && errno == EINTR) continue;
-    if (read < 0) return ErrnoError(absl::StrCat("reading ", file.path), errno);
-    if (read == 0) break;
-    hash.Update({piece.data(), static_cast<size_t>(read)});
-    offset += read;
-  }
-  // The file may have changed while it was read.
-  version = FileVersion::Of(descriptor.get());
-  if (!version.ok()) return version.status();
-  if (*version != file.version) return ChangedError(file);
-  return hash.FinishHex();
 }
 
 void FileDigests::Add(const std::string& key, const std::string& digest) {
@@ -221,12 +234,14 @@ void FileDigests::ReadKept() {
   }
 }
 
-absl::Status FileDigests::Keep() const {
+absl::Status FileDigests::Keep(const std::string& key, const std::string& digest) {
+  absl::MutexLock writing(&writing_);
   std::string lines;
   {
     absl::MutexLock lock(&mutex_);
-    for (const auto& [want, key] : by_want_) {
-      absl::StrAppend(&lines, key, " ", known_.find(key)->second.digest, "\n");
+    Add(key, digest);
+    for (const auto& [want, kept] : by_want_) {
+      absl::StrAppend(&lines, kept, " ", known_.find(kept)->second.digest, "\n");
     }
   }
   return ReplaceFile(file_, Sha256Hex(lines) + "\n", lines);

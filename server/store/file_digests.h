@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
@@ -33,12 +34,13 @@ class FileDigests {
  public:
   // `file` is where the digests are stored; its folder need not exist yet. Calls `on_problem` on
   // the object's thread, with no lock held, for files that have changed since their model was
-  // loaded (they get no digest), and if digests cannot be stored.
-  FileDigests(std::filesystem::path file, std::function<void(const absl::Status&)> on_problem);
+  // loaded (they get no digest), and if digests cannot be stored. Calls `on_known`, if it is set,
+  // on the same thread after each file that is done.
+  FileDigests(std::filesystem::path file, std::function<void(const absl::Status&)> on_problem,
+              std::function<void()> on_known = nullptr);
   FileDigests(const FileDigests&) = delete;
   FileDigests& operator=(const FileDigests&) = delete;
-  // Calls Stop and waits for the thread.
-  ~FileDigests();
+  ~FileDigests() { Join(); }
 
   // Returns the key of a file's digest, in lower-case hex; it identifies one version of one file.
   static std::string KeyOf(const ModelFile& file);
@@ -48,6 +50,12 @@ class FileDigests {
 
   // Returns a digest in lower-case hex; nullopt while it is unknown.
   std::optional<std::string> Find(std::string_view key) const;
+
+  // Returns the file's digest. If it is unknown, reads the file on the calling thread with the
+  // thread's own priority, also while the object is paused: up to a second for each GB. Fails with
+  // CANCELLED after Stop and once `stop` is requested; FAILED_PRECONDITION if the file has changed
+  // since its model was loaded; the system's error if it cannot be read.
+  absl::StatusOr<std::string> Learn(const ModelFile& file, const std::stop_token& stop);
 
   // Between Pause and Resume, which may nest, no file is read, so that a load has the disk for
   // itself. Pause does not wait for a read that has begun.
@@ -59,17 +67,16 @@ class FileDigests {
 
   // Ends the thread. Does not wait for the thread. Later calls do nothing.
   void Stop();
+  // Calls Stop and waits for the thread: afterwards nothing is called back.
+  void Join();
 
  private:
   void Loop();
   // Reads the digests of earlier processes unless that has succeeded before; the data folder may
   // appear only after the server's start.
   void ReadKept();
-  // Writes all digests to the file.
-  absl::Status Keep() const;
-  // Hashes one file. Fails with CANCELLED after Stop; with FAILED_PRECONDITION if the file is no
-  // longer in the given version.
-  absl::StatusOr<std::string> Compute(const ModelFile& file);
+  // Adds a digest and writes all of them to the file.
+  absl::Status Keep(const std::string& key, const std::string& digest);
   // Waits while the object is paused. Returns false after Stop.
   bool GoOn();
   void Add(const std::string& key, const std::string& digest) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -82,7 +89,9 @@ class FileDigests {
   const std::filesystem::path file_;
   bool read_kept_ = false;  // used by the constructor, and then only by the thread
   const std::function<void(const absl::Status&)> on_problem_;
-  mutable absl::Mutex mutex_;
+  const std::function<void()> on_known_;
+  absl::Mutex writing_;  // held while the file is written
+  mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(writing_);
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
   // The keys of `known_`, by when they were wanted.
   std::map<uint64_t, std::string> by_want_ ABSL_GUARDED_BY(mutex_);

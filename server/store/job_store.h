@@ -37,6 +37,8 @@ struct JobFile {
   std::string name;  // relative name, as in wan.v1.ModelFile.path
   uint64_t size_bytes = 0;
   std::string digest_key;  // the result of FileDigests::KeyOf
+  // SHA-256 of the file in lower-case hex; empty while it is unknown.
+  std::string sha256 = {};
 
   friend bool operator==(const JobFile&, const JobFile&) = default;
 };

@@ -173,7 +173,10 @@ class Finder {
         const auto* const size = Column<int64_t>(record, 2);
         const auto* const key = Column<std::string>(record, 3);
         if (job == nullptr || second == nullptr || size == nullptr || key == nullptr) return;
-        found_.files[*job].emplace(*second, JobFile{*second, static_cast<uint64_t>(*size), *key});
+        // Rows of older schemas have no digest.
+        const auto* const sha256 = Column<std::string>(record, 4);
+        found_.files[*job].emplace(*second, JobFile{*second, static_cast<uint64_t>(*size), *key,
+                                                    sha256 == nullptr ? "" : *sha256});
         return;
       }
       case Table::kReports:

@@ -3,19 +3,37 @@
 
 #include <filesystem>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/savepoint.h"
+#include "server/store/job_store.h"
+#include "wan/v1/generation.pb.h"
 
 namespace wan::server {
+
+// What a savepoint was computed from. Equal origins compute the same latents; server/jobs/
+// job_savepoints.h makes and compares them.
+struct SavepointOrigin {
+  std::string request;  // SHA-256, in lower-case hex, of the request with its inputs
+  wan::v1::Provenance provenance;
+  std::vector<JobFile> files;  // sorted by name
+};
+
+struct KeptSavepoint {
+  SavepointOrigin origin;
+  Savepoint savepoint;
+};
 
 // Only one thread at a time may use the savepoint of one job; otherwise the object is thread-safe.
 // In all functions `job` has the form "jobs/ID".
 //
-//   ROOT/savepoints/ID       a line with SHA-256, identity and step, then the engine's bytes
+//   ROOT/savepoints/ID       "SHA256 savepoint2 STEPS", where SHA256 is that of all that follows
+//                            it, lines with the origin, an empty line, then the engine's bytes
 //   ROOT/savepoints/ID.new   a savepoint that is being written
 class SavepointStore {
  public:
@@ -23,15 +41,18 @@ class SavepointStore {
   explicit SavepointStore(const std::filesystem::path& root) : folder_(root / "savepoints") {}
 
   // Replaces the job's savepoint and returns when the new one is on the disk. After an error or a
-  // power cut the previous savepoint is still there. `identity` (SavepointIdentity) has the form
-  // "MAKERS.FILES" without spaces or line ends; the part FILES, for the model's files, may be
-  // missing.
-  absl::Status Write(std::string_view job, std::string_view identity,
+  // power cut the previous savepoint is still there.
+  absl::Status Write(std::string_view job, const SavepointOrigin& origin,
                      const Savepoint& savepoint) const;
 
   // Returns the job's savepoint. Fails with NOT_FOUND if the job has none; FAILED_PRECONDITION if
-  // its identity differs from `identity`; DATA_LOSS if its bytes have changed.
-  absl::StatusOr<Savepoint> Read(std::string_view job, std::string_view identity) const;
+  // an earlier release wrote it, in a form that is not read any more; DATA_LOSS if its bytes have
+  // changed.
+  absl::StatusOr<KeptSavepoint> Read(std::string_view job) const;
+
+  // Returns the origin of the job's savepoint without reading the engine's bytes, so the savepoint
+  // may be damaged; nullopt if there is none, or its head cannot be read.
+  std::optional<SavepointOrigin> OriginOf(std::string_view job) const;
 
   // Returns how many steps the job's savepoint contains, even if the savepoint is damaged; 0 if
   // there is none. Reads only the first line of the file.

@@ -178,6 +178,9 @@ CREATE TABLE latents (                       -- files of requests, until the job
   latents BLOB NOT NULL,                     -- safetensors file
   UNIQUE (job, field)
 );
+)sql",
+    R"sql(
+ALTER TABLE job_files ADD COLUMN sha256 TEXT NOT NULL DEFAULT '';  -- '': not known yet
 )sql"};
 // The latest schema version that changed the table job_keys. The keys of an older database are
 // rebuilt.

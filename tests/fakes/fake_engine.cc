@@ -221,6 +221,12 @@ std::vector<std::string> FakeEngine::CheckedImages() const {
   return checked_images_;
 }
 
+void FakeEngine::PlanGuidance(bool batches, bool fits) {
+  absl::MutexLock lock(&mutex_);
+  batches_guidance_ = batches;
+  batch_fits_ = fits;
+}
+
 int FakeEngine::Plans() const {
   absl::MutexLock lock(&mutex_);
   return plans_;
@@ -336,6 +342,7 @@ absl::StatusOr<GenerationPlan> FakeEngine::Plan(const GenerationRequest& request
   add(StageKind::kT5Encoding);
   if (plan.image_to_video) add(StageKind::kVaeEncoding);
   plan.eight_bits = RoundsToEightBits(*plan.request.quality);
+  plan.batched_guidance = batch_fits_ && plan.request.batched_guidance.value_or(batches_guidance_);
   const int steps = *plan.request.steps;
   for (int step = 0; step < steps; ++step) {
     plan.steps.push_back({1000.0 * (steps - step) / steps, ExpertRole::kOnly, 5.0});
@@ -376,13 +383,16 @@ std::string SavepointOf(const GenerationPlan& plan, int steps_done) {
 
 }  // namespace
 
-int FakeEngine::StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
-                          SavepointKeeper* savepoints) {
+absl::StatusOr<int> FakeEngine::StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
+                                          SavepointKeeper* savepoints) {
   if (savepoints == nullptr) return 0;
-  const std::optional<Savepoint> savepoint = savepoints->Load();
+  const absl::StatusOr<std::optional<Savepoint>> loaded = savepoints->Load();
+  if (!loaded.ok()) return loaded.status();
+  const std::optional<Savepoint>& savepoint = *loaded;
   if (!savepoint.has_value()) return 0;
   if (savepoint->bytes != SavepointOf(plan, savepoint->steps_done)) {
-    savepoints->Refuse("the savepoint is " + savepoint->bytes);
+    const absl::Status refused = savepoints->Refuse("the savepoint is " + savepoint->bytes);
+    if (!refused.ok()) return refused;
     return 0;
   }
   observer.OnResumed(savepoint->steps_done);
@@ -397,7 +407,9 @@ absl::Status FakeEngine::Generate(const GenerationPlan& plan, std::span<const Ou
     generated_.push_back(plan.request);
   }
   const int steps = static_cast<int>(plan.steps.size());
-  const int steps_done = StepsDone(plan, observer, savepoints);
+  const absl::StatusOr<int> resumed = StepsDone(plan, observer, savepoints);
+  if (!resumed.ok()) return resumed.status();
+  const int steps_done = *resumed;
   std::vector<StageKind> before_steps = {StageKind::kTi2vPreprocess, StageKind::kT5Encoding};
   if (plan.image_to_video) before_steps.push_back(StageKind::kVaeEncoding);
   if (steps_done == steps) before_steps.clear();

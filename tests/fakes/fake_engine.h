@@ -80,6 +80,9 @@ class FakeEngine final : public Engine {
   void ThrowAt(std::string_view stage, std::string what);
   // Every later span of the kind ("Step_Inference" for all steps) moves the clock by `duration`.
   void TakeTime(std::string_view kind, absl::Duration duration);
+  // From now on, plans have `batches` as batched_guidance unless the request has a value; without
+  // `fits` there is never a batch. At first a batch fits, and plans have none.
+  void PlanGuidance(bool batches, bool fits = true);
   // Sets the rate that jobs reach at least according to Device(); at first 0, which means unknown.
   // Call it before anybody else uses the engine.
   void AssumeRate(double rate) { assumed_rate_ = rate; }
@@ -127,9 +130,10 @@ class FakeEngine final : public Engine {
   DeviceMonitor& Monitor() override { return monitor_; }
 
  private:
-  // Returns the number of steps in the job's savepoint; 0 if there is none.
-  static int StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
-                       SavepointKeeper* savepoints);
+  // Returns the number of steps in the job's savepoint; 0 if there is none. Fails with the keeper's
+  // errors.
+  static absl::StatusOr<int> StepsDone(const GenerationPlan& plan, GenerationObserver& observer,
+                                       SavepointKeeper* savepoints);
   // Shows the observer the next part of a progressive job's video; a codec begins it.
   void SendPart(const GenerationPlan& plan, GenerationObserver& observer, std::string_view text,
                 const std::string& codec = {}) const;
@@ -162,6 +166,8 @@ class FakeEngine final : public Engine {
   std::vector<GenerationRequest> generated_ ABSL_GUARDED_BY(mutex_);
   mutable std::vector<std::string> checked_images_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, ModelDescription, std::less<>> models_ ABSL_GUARDED_BY(mutex_);
+  bool batches_guidance_ ABSL_GUARDED_BY(mutex_) = false;
+  bool batch_fits_ ABSL_GUARDED_BY(mutex_) = true;
   mutable int64_t next_seed_ ABSL_GUARDED_BY(mutex_) = 1000;
   std::vector<ModelSpec> loaded_ ABSL_GUARDED_BY(mutex_);
   int loads_ ABSL_GUARDED_BY(mutex_) = 0;

@@ -113,14 +113,15 @@ void FuzzSavepoint(FuzzInput input) {
   }();
   const server::SavepointStore store(*root);
   std::ofstream(*root / "savepoints" / "0123456789abcdef", std::ios::binary) << TextOf(input);
-  const absl::StatusOr<Savepoint> savepoint = store.Read(kJob, "identity");
-  RequireCode(savepoint.status(), {kOk, kDataLoss, absl::StatusCode::kFailedPrecondition});
-  if (!savepoint.ok()) return;
-  Require(store.Write(kJob, "identity", *savepoint).ok(), "a savepoint can be written");
-  const absl::StatusOr<Savepoint> again = store.Read(kJob, "identity");
-  Require(
-      again.ok() && again->bytes == savepoint->bytes && again->steps_done == savepoint->steps_done,
-      "a savepoint survives its writing");
+  const absl::StatusOr<server::KeptSavepoint> kept = store.Read(kJob);
+  RequireCode(kept.status(), {kOk, kDataLoss, absl::StatusCode::kFailedPrecondition});
+  if (!kept.ok()) return;
+  Require(store.Write(kJob, kept->origin, kept->savepoint).ok(), "a savepoint can be written");
+  const absl::StatusOr<server::KeptSavepoint> again = store.Read(kJob);
+  Require(again.ok() && again->savepoint.bytes == kept->savepoint.bytes &&
+              again->savepoint.steps_done == kept->savepoint.steps_done &&
+              again->origin.files == kept->origin.files,
+          "a savepoint survives its writing");
 }
 
 // One row of the database, which the first byte chooses, holds the rest of the input. It costs its

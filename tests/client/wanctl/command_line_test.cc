@@ -139,6 +139,8 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
                                                 "tiny",
                                                 "--crf",
                                                 "18",
+                                                "--resume",
+                                                "require",
                                                 "--profile"});
   wan::v1::GenerationRequest expected;
   ASSERT_TRUE(google::protobuf::TextFormat::ParseFromString(R"(
@@ -148,6 +150,7 @@ TEST(CommandLineTest, GenerateWithEveryFlag) {
       labels { key: "team" value: "film" } labels { key: "take" value: "2" }
       preview_interval: 5 loras { name: "style" } loras { name: "light" scale: -0.5 }
       quality: QUALITY_HIGH vae_precision: VAE_PRECISION_FP16 decoder: DECODER_TINY h264_crf: 18 profile: true
+      resume: RESUME_REQUIRE
       outputs: OUTPUT_KIND_LOSSLESS_MKV outputs: OUTPUT_KIND_MP4 outputs: OUTPUT_KIND_LATENTS)",
                                                             &expected));
   EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(command.flags.request, expected))

@@ -69,11 +69,11 @@ class KeepingFlow final : public VideoTransformer {
 // Keeps every savepoint that it is offered.
 class EverySavepoint final : public SavepointKeeper {
  public:
-  std::optional<Savepoint> Load() override { return std::nullopt; }
+  absl::StatusOr<std::optional<Savepoint>> Load() override { return std::nullopt; }
   bool IsDue(bool /*last_step*/) override { return due; }
   bool WantsWhenStopped() override { return true; }
   void Keep(Savepoint savepoint) override { kept.push_back(std::move(savepoint)); }
-  void Refuse(const std::string& /*reason*/) override {}
+  absl::Status Refuse(const std::string& /*reason*/) override { return absl::OkStatus(); }
 
   std::vector<int> Steps() const {
     std::vector<int> steps;

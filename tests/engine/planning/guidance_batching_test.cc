@@ -65,6 +65,23 @@ TEST(GuidanceBatchingTest, BatchedDoesItAtAnySize) {
   EXPECT_GT(StepBytes(large), StepBytes(PlanFor(ModelWith(GuidanceBatching::kAuto), LargeVideo())));
 }
 
+TEST(GuidanceBatchingTest, AnEarlierAttemptsChoiceComesBeforeTheSetting) {
+  for (const GuidanceBatching batching :
+       {GuidanceBatching::kAuto, GuidanceBatching::kBatched, GuidanceBatching::kSplit}) {
+    const PlannedModel model = ModelWith(batching);
+    for (GenerationRequest request : {SmallVideo(), LargeVideo()}) {
+      request.batched_guidance = true;
+      EXPECT_TRUE(PlanFor(model, request).batched_guidance);
+      request.batched_guidance = false;
+      EXPECT_FALSE(PlanFor(model, request).batched_guidance);
+    }
+  }
+  PlannedModel unguided = FewStepT2v();
+  GenerationRequest request = TextRequest();
+  request.batched_guidance = true;
+  EXPECT_FALSE(PlanFor(unguided, request).batched_guidance);
+}
+
 TEST(GuidanceBatchingTest, HoldsWhereMemoryIsNotPlanned) {
   PlannedModel model = RealModel();
   EXPECT_FALSE(PlanFor(model, LargeVideo()).batched_guidance);

@@ -49,8 +49,8 @@ TEST(VideoRequestTest, EveryField) {
   const auto request = FromJson(R"({
     "model": "m", "prompt": "a cat", "negative_prompt": "rain", "width": 64, "height": 32,
     "num_frames": 9, "fps": 12, "seed": 9007199254740993, "num_inference_steps": 4,
-    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast", "decoder": "tiny",
-    "user": "u-1",
+    "guidance_scale": 4, "guidance_scale_2": 3.5, "flow_shift": 7, "quality": "fast",
+    "decoder": "tiny", "resume": "require", "user": "u-1",
     "webhook_url": "https://hooks.example.com/a", "background": "#102030",
     "preview_interval": 2,
     "loras": [{"name": "ink"}, {"name": "oil", "scale": -0.5}],
@@ -70,6 +70,7 @@ TEST(VideoRequestTest, EveryField) {
   EXPECT_EQ(request->shift(), 7);
   EXPECT_EQ(request->quality(), wan::v1::QUALITY_FAST);
   EXPECT_EQ(request->decoder(), wan::v1::DECODER_TINY);
+  EXPECT_EQ(request->resume(), wan::v1::RESUME_REQUIRE);
   EXPECT_EQ(request->labels().at("user"), "u-1");
   ASSERT_EQ(request->loras_size(), 2);
   EXPECT_FALSE(request->loras(0).has_scale());
@@ -158,6 +159,8 @@ TEST(VideoRequestTest, TheQualityIsAWord) {
     ASSERT_TRUE(request.ok()) << request.status();
     EXPECT_EQ(request->quality(), quality);
   }
+  EXPECT_THAT(ViolationsOf(R"({"resume": "never"})"),
+              ElementsAre(R"(resume: is "never"; must be one of prefer, require)"));
   EXPECT_THAT(ViolationsOf(R"({"quality": "best"})"),
               ElementsAre(R"(quality: is "best"; must be one of exact, high, fast)"));
   EXPECT_THAT(ViolationsOf(R"({"quality": 1})"),

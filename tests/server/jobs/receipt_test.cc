@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "absl/synchronization/notification.h"
+#include "engine/api/compute_revision.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
 #include "server/store/digest.h"
@@ -115,6 +116,21 @@ TEST_F(ReceiptTest, SaysWhatTheAttemptUsedNotWhatIsLoadedNow) {
   Open(/*load=*/false);
   EXPECT_THAT(Files(Receipt(first)), ElementsAre("vae/0 1 " + Sha256Hex("a")))
       << "after a restart, without model and files";
+}
+
+TEST_F(ReceiptTest, NeedsNeitherTheFilesNorTheListOfDigests) {
+  Open(/*load=*/false);
+  LoadModel("m", Model("one", {"a", "bb"}));
+  const std::string name = Create();
+  RunToEnd(name);
+  WithDigests(name);
+  Close();
+  fs::remove_all(folder_.path() / "one");
+  ASSERT_TRUE(fs::remove(options_.data_dir / "model_digests"));
+  Open(/*load=*/false);
+  EXPECT_THAT(Files(Receipt(name)),
+              ElementsAre("vae/0 1 " + Sha256Hex("a"), "vae/1 2 " + Sha256Hex("bb")));
+  EXPECT_EQ(Receipt(name).provenance().compute_revision(), kComputeRevision);
 }
 
 TEST_F(ReceiptTest, OfAJobThatHasNotRunHasTheRequestAlone) {

@@ -3,13 +3,16 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conversion/convert.h"
 #include "server/jobs/job_savepoints.h"
+#include "server/jobs/savepoint_origin.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -96,6 +99,19 @@ class ResumeTest : public ServiceTest {
   void Restart(const fs::path& folder) {
     engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
     OpenIn(folder);
+  }
+
+  // Waits until the digests of the model's files are on the disk.
+  void AwaitDigests() {
+    const std::string name = Create();
+    RunToEnd(name);
+    for (;;) {
+      const auto receipt = service_->Receipt(name);
+      ASSERT_TRUE(receipt.ok()) << receipt.status();
+      if (receipt->files_size() > 0 && !receipt->files(0).sha256().empty()) break;
+      std::this_thread::yield();
+    }
+    listener_.Forget();
   }
 
   // What the latest attempt says.
@@ -222,7 +238,7 @@ TEST_F(ResumeTest, ADamagedSavepointIsToldAndTheJobBeginsAtItsStart) {
               ElementsAre(AllOf(HasSubstr(name), HasSubstr("does not hold what was written"))));
 }
 
-TEST_F(ResumeTest, AnotherVersionDoesNotGoOnWithTheSavepoint) {
+TEST_F(ResumeTest, AnotherVersionGoesOnWithTheSavepoint) {
   options_.server_version = "1";
   Open();
   const std::string name = CreateHeld("Step_2_Inference");
@@ -230,9 +246,24 @@ TEST_F(ResumeTest, AnotherVersionDoesNotGoOnWithTheSavepoint) {
   const fs::path folder = Kill();
   options_.server_version = "2";
   Restart(folder);
+  EXPECT_THAT(Brief(RunToEnd(name)), AllOf(Contains("resumed 2"), Contains("completed")));
+  EXPECT_EQ(Get(name).provenance().server_version(), "2");
+  EXPECT_THAT(listener_.problems(), IsEmpty());
+}
+
+TEST_F(ResumeTest, AnotherDeviceDoesNotGoOnWithTheSavepoint) {
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  engine_->NameDevice("Other CPU");
+  OpenIn(folder);
   EXPECT_THAT(Brief(RunToEnd(name)),
               AllOf(Not(Contains(HasSubstr("resumed"))), Contains("completed")));
-  EXPECT_THAT(listener_.problems(), ElementsAre(HasSubstr("another model, version")));
+  EXPECT_THAT(listener_.problems(),
+              ElementsAre(AllOf(HasSubstr("another device, library or compute revision"),
+                                HasSubstr("\"Fake CPU\" -> \"Other CPU\""))));
 }
 
 TEST_F(ResumeTest, FilesOfTheModelThatHaveChangedMakeTheJobBeginAtItsStart) {
@@ -272,6 +303,122 @@ TEST_F(ResumeTest, FilesThatAreAsTheyWereMakeNoDifference) {
   OpenIn(folder, /*load=*/false);
   LoadModel("m", model.string());
   EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+}
+
+// The same bytes in other files: the paths, inodes and times differ.
+TEST_F(ResumeTest, ACopiedModelGoesOnWithTheSavepoint) {
+  const fs::path model = folder_.path() / "model";
+  fs::create_directories(model);
+  std::ofstream(model / "weights") << "one";
+  Open(/*load=*/false);
+  LoadModel("m", model.string());
+  AwaitDigests();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  CopyFolder(model, folder_.path() / "copy");
+  fs::last_write_time(folder_.path() / "copy" / "weights",
+                      fs::last_write_time(model / "weights") + std::chrono::seconds(1));
+  fs::remove_all(model);
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  fs::remove(folder / "model_digests");  // as on a machine that has only the savepoint
+  OpenIn(folder, /*load=*/false);
+  LoadModel("m", (folder_.path() / "copy").string());
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+  EXPECT_THAT(listener_.problems(), IsEmpty());
+}
+
+TEST_F(ResumeTest, TheChoiceOfGuidanceIsThatOfTheSavepoint) {
+  for (const bool batches : {true, false}) {
+    SCOPED_TRACE(batches);
+    engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+    engine_->PlanGuidance(batches);
+    listener_.Forget();
+    OpenIn(folder_.path() / absl::StrCat("guidance_", batches));
+    const std::string name = CreateHeld("Step_2_Inference");
+    listener_.AwaitSavepoint(2);
+    const fs::path folder = Kill();
+    engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+    engine_->PlanGuidance(!batches);  // because of another amount of free memory
+    OpenIn(folder);
+    EXPECT_THAT(Brief(RunToEnd(name)), Contains("resumed 2"));
+    EXPECT_EQ(Get(name).provenance().batched_guidance(), batches);
+    Close();
+  }
+  EXPECT_THAT(listener_.problems(), IsEmpty());
+}
+
+TEST_F(ResumeTest, ABatchThatNoLongerFitsMakesTheJobBeginAtItsStart) {
+  engine_->PlanGuidance(true);
+  Open();
+  const std::string name = CreateHeld("Step_2_Inference");
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  engine_->PlanGuidance(true, /*fits=*/false);
+  OpenIn(folder);
+  EXPECT_THAT(Brief(RunToEnd(name)), Not(Contains(HasSubstr("resumed"))));
+  EXPECT_FALSE(Get(name).provenance().batched_guidance());
+  EXPECT_THAT(listener_.problems(), ElementsAre(HasSubstr("batched_guidance")));
+}
+
+TEST_F(ResumeTest, AJobThatRequiresItsSavepointFailsRatherThanBeginAgain) {
+  wan::v1::GenerationRequest request = Request();
+  request.set_resume(wan::v1::RESUME_REQUIRE);
+  for (const bool damaged : {true, false}) {
+    SCOPED_TRACE(damaged);
+    engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+    listener_.Forget();
+    OpenIn(folder_.path() / absl::StrCat("require_", damaged));
+    engine_->Hold("Step_2_Inference");
+    const std::string name = Create(request);
+    listener_.AwaitSavepoint(2);
+    options_.data_dir = Kill();
+    if (damaged) {
+      fs::resize_file(SavepointOf(name), fs::file_size(SavepointOf(name)) - 1);
+      Restart(options_.data_dir);
+      RunToEnd(name);
+      EXPECT_EQ(Get(name).state(), wan::v1::JOB_STATE_FAILED);
+      EXPECT_EQ(ErrorReasonOf(Get(name).error()), "SAVEPOINT_UNUSABLE");
+      EXPECT_THAT(Get(name).error().message(), AllOf(HasSubstr("resume: is REQUIRE"),
+                                                     HasSubstr("does not hold what was written"),
+                                                     Not(HasSubstr(options_.data_dir.string()))));
+    } else {
+      Restart(options_.data_dir);
+      EXPECT_THAT(Brief(RunToEnd(name)), AllOf(Contains("resumed 2"), Contains("completed")));
+    }
+    Close();
+  }
+}
+
+TEST_F(ResumeTest, AJobThatRequiresASavepointAndHadNoneBegins) {
+  options_.savepoint_interval = absl::Hours(1);
+  wan::v1::GenerationRequest request = Request();
+  request.set_resume(wan::v1::RESUME_REQUIRE);
+  Open();
+  engine_->Hold("Step_1_Inference");
+  const std::string name = Create(request);
+  engine_->AwaitHeld("Step_1_Inference");
+  Restart(Kill());
+  EXPECT_THAT(Brief(RunToEnd(name)), Contains("completed"));
+}
+
+// Its savepoint is gone, but the job knows that it has lost steps.
+TEST_F(ResumeTest, AJobThatRequiresItsSavepointMissesIt) {
+  wan::v1::GenerationRequest request = Request();
+  request.set_resume(wan::v1::RESUME_REQUIRE);
+  Open();
+  engine_->Hold("Step_2_Inference");
+  const std::string name = Create(request);
+  listener_.AwaitSavepoint(2);
+  const fs::path folder = Kill();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(folder, /*load=*/false);
+  fs::remove(SavepointOf(name));
+  LoadModel("m");
+  RunToEnd(name);
+  EXPECT_EQ(ErrorReasonOf(Get(name).error()), "SAVEPOINT_UNUSABLE");
+  EXPECT_THAT(Get(name).error().message(), HasSubstr("it is missing"));
 }
 
 TEST_F(ResumeTest, AttemptsThatEachGetFurtherAreNotExhausted) {
@@ -315,10 +462,14 @@ TEST_F(ResumeTest, AStepThatKillsTheServerEachTimeEndsTheJob) {
 
 TEST_F(ResumeTest, SavepointsAreAsFarApartAsTheIntervalSays) {
   const SavepointStore store(folder_.path());
+  FileDigests digests(folder_.path() / "digests", [](const absl::Status&) {});
   JobSavepoints savepoints({.store = store,
                             .clock = clock_,
+                            .digests = digests,
                             .job = "jobs/a1",
-                            .identity = "abc",
+                            .origin = {},
+                            .files = {},
+                            .stop = {},
                             .interval = absl::Seconds(30),
                             .will_run_again = [] { return false; },
                             .on_written = [](int, double) {},
@@ -336,18 +487,47 @@ TEST_F(ResumeTest, SavepointsAreAsFarApartAsTheIntervalSays) {
 }
 
 // Others may be added while the job waits.
-TEST(SavepointIdentityTest, OnlyTheLorasOfTheJobCount) {
+TEST_F(ResumeTest, OnlyTheLorasOfTheJobCount) {
+  FileDigests digests(folder_.path() / "digests", [](const absl::Status&) {});
   wan::v1::Job job;
   job.mutable_request()->add_loras()->set_name("style");
   ModelDescription model;
   model.loras = {{.name = "style", .parts = {{.path = "/s"}}}};
   model.files = {{"loras/style/s.safetensors", "/s", {}}, {"config.json", "/c", {}}};
-  const std::string before = SavepointIdentity(job, {}, model);
+  const SavepointOrigin before = OriginOf(job, {}, model, digests);
+  EXPECT_THAT(before.files, SizeIs(2));
   model.loras.push_back({.name = "other", .parts = {{.path = "/o"}}});
   model.files.push_back({"loras/other/o.safetensors", "/o", {}});
-  EXPECT_EQ(SavepointIdentity(job, {}, model), before);
+  EXPECT_EQ(OriginOf(job, {}, model, digests).request, before.request);
+  EXPECT_EQ(OriginOf(job, {}, model, digests).files, before.files);
   model.loras[0].parts[0].max_factor = 2;
-  EXPECT_NE(SavepointIdentity(job, {}, model), before);
+  EXPECT_NE(OriginOf(job, {}, model, digests).request, before.request);
+}
+
+TEST_F(ResumeTest, OnlyTheFilesThatTheJobUsesCount) {
+  ModelDescription model;
+  model.files = {{"config.json", "", {}},
+                 {"ratios", "", {}, FileUse::kStepRatios},
+                 {"tiny", "", {}, FileUse::kTinyDecoder},
+                 {"vae", "", {}, FileUse::kVae}};
+  const auto used = [&](const wan::v1::Job& job) {
+    std::vector<std::string> names;
+    for (const ModelFile& file : FilesUsedBy(job, model)) names.push_back(file.name);
+    return names;
+  };
+  wan::v1::Job job;
+  job.mutable_request()->add_outputs(wan::v1::OUTPUT_KIND_MP4);
+  EXPECT_THAT(used(job), ElementsAre("config.json", "vae"));
+  job.mutable_request()->set_decoder(wan::v1::DECODER_TINY);
+  job.mutable_request()->set_quality(wan::v1::QUALITY_FAST);
+  EXPECT_THAT(used(job), ElementsAre("config.json", "ratios", "tiny"));
+  job.mutable_request()->set_quality(wan::v1::QUALITY_EXACT);
+  job.set_image_sha256("an image");
+  EXPECT_THAT(used(job), ElementsAre("config.json", "tiny", "vae"));
+  job.clear_image_sha256();
+  job.mutable_request()->clear_outputs();
+  job.mutable_request()->add_outputs(wan::v1::OUTPUT_KIND_LATENTS);
+  EXPECT_THAT(used(job), ElementsAre("config.json"));
 }
 
 TEST_F(ResumeTest, AShortJobLeavesNone) {

@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <vector>
 
@@ -123,6 +124,22 @@ TEST_F(FileDigestsTest, NothingIsReadWhileAModelIsLoaded) {
   EXPECT_EQ(Digest(file), std::nullopt) << "another load goes on";
   digests_->Resume();
   EXPECT_EQ(Digest(file), Sha256Hex("one"));
+}
+
+TEST_F(FileDigestsTest, WhoeverNeedsADigestNowReadsTheFileHimself) {
+  const ModelFile file = Write("weights", "one");
+  digests_->Pause();
+  EXPECT_EQ(digests_->Learn(file, {}).value_or(""), Sha256Hex("one"));
+  EXPECT_EQ(digests_->Find(FileDigests::KeyOf(file)), Sha256Hex("one"));
+  fs::remove(file.path);
+  Open();
+  EXPECT_EQ(digests_->Learn(file, {}).value_or(""), Sha256Hex("one")) << "it was kept";
+  const ModelFile changed = Write("changed", "one");
+  Write("changed", "one and more");
+  EXPECT_TRUE(absl::IsFailedPrecondition(digests_->Learn(changed, {}).status()));
+  std::stop_source stop;
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(digests_->Learn(Write("b", "two"), stop.get_token()).status()));
 }
 
 TEST_F(FileDigestsTest, AVeryLargeFileDelaysNoStop) {

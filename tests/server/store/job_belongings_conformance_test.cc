@@ -124,7 +124,8 @@ TEST_P(JobBelongingsTest, FilesOfTheModelAreReplacedAndGoWithTheJob) {
   ASSERT_TRUE(Insert(job).ok());
   EXPECT_THAT(*store_->Files("jobs/a"), IsEmpty());
   JobChange change{.job = "jobs/a"};
-  change.files = {{"vae", 2, "key of vae"}, {"loras/a/b", uint64_t{1} << 40, "key of b"}};
+  change.files = {{"vae", 2, "key of vae", "digest of vae"},
+                  {"loras/a/b", uint64_t{1} << 40, "key of b"}};
   ASSERT_TRUE(Apply(change).ok());
   EXPECT_THAT(*store_->Files("jobs/a"), ElementsAre(change.files->at(1), change.files->at(0)));
   ASSERT_TRUE(Apply(NewState(job, JOB_STATE_RUNNING)).ok());

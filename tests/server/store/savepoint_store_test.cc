@@ -6,6 +6,7 @@
 
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/store/digest.h"
 #include "tests/server/jobs/test_support.h"
 
 namespace wan::server {
@@ -14,7 +15,11 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr char kJob[] = "jobs/a1";
-constexpr char kIdentity[] = "abc";
+SavepointOrigin Origin() {
+  SavepointOrigin origin;
+  origin.request = "abc";
+  return origin;
+}
 
 class SavepointStoreTest : public testing::Test {
  protected:
@@ -34,74 +39,85 @@ class SavepointStoreTest : public testing::Test {
 
 TEST_F(SavepointStoreTest, SaysHowManyStepsAreKept) {
   EXPECT_EQ(store_.StepsKept(kJob), 0);
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three\nlines\n"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "three\nlines\n"}).ok());
   EXPECT_EQ(store_.StepsKept(kJob), 3);
   SetBytes("no savepoint");
   EXPECT_EQ(store_.StepsKept(kJob), 0);
 }
 
-TEST_F(SavepointStoreTest, SaysWhetherOnlyTheFilesAreOthers) {
-  ASSERT_TRUE(store_.Write(kJob, "makers.files", {3, "bytes"}).ok());
-  EXPECT_TRUE(store_.Read(kJob, "makers.files").ok());
-  const absl::Status files = store_.Read(kJob, "makers.others").status();
-  EXPECT_EQ(files.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(files.message()), testing::HasSubstr("the model's files"));
-  const absl::Status makers = store_.Read(kJob, "others.files").status();
-  EXPECT_EQ(makers.code(), absl::StatusCode::kFailedPrecondition);
-  EXPECT_THAT(std::string(makers.message()), testing::HasSubstr("another model, version"));
+TEST_F(SavepointStoreTest, GivesBackWhatItWasMadeFrom) {
+  EXPECT_FALSE(store_.OriginOf(kJob).has_value());
+  SavepointOrigin origin = Origin();
+  origin.provenance.set_libraries("LibTorch 2,\ncuDNN 9");
+  origin.provenance.set_batched_guidance(true);
+  origin.files = {{"a file\nwith two lines", 3, "key", "digest"}, {"vae/0", 4, "other", ""}};
+  ASSERT_TRUE(store_.Write(kJob, origin, {3, "\nbytes"}).ok());
+  const auto kept = store_.Read(kJob);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->savepoint.bytes, "\nbytes");
+  EXPECT_EQ(kept->origin.request, origin.request);
+  EXPECT_EQ(kept->origin.files, origin.files);
+  EXPECT_EQ(kept->origin.provenance.SerializeAsString(), origin.provenance.SerializeAsString());
+  EXPECT_TRUE(store_.OriginOf(kJob)->provenance.batched_guidance());
+  EXPECT_EQ(store_.OriginOf(kJob)->files, origin.files);
+}
+
+TEST_F(SavepointStoreTest, OneOfAnEarlierReleaseIsNotRead) {
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "bytes"}).ok());
+  const std::string described = "makers.files 3\nbytes";
+  SetBytes(Sha256Hex(described) + " " + described);
+  const absl::Status old = store_.Read(kJob).status();
+  EXPECT_EQ(old.code(), absl::StatusCode::kFailedPrecondition) << old;
+  EXPECT_THAT(std::string(old.message()), testing::HasSubstr("made by an earlier release"));
+  EXPECT_FALSE(store_.OriginOf(kJob).has_value());
+  EXPECT_EQ(store_.StepsKept(kJob), 3);
 }
 
 TEST_F(SavepointStoreTest, GivesBackTheLatest) {
-  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kNotFound);
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three\nlines\n"}).ok());
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {4, std::string("fo\0ur", 5)}).ok());
-  const auto savepoint = store_.Read(kJob, kIdentity);
-  ASSERT_TRUE(savepoint.ok()) << savepoint.status();
-  EXPECT_EQ(savepoint->steps_done, 4);
-  EXPECT_EQ(savepoint->bytes, std::string("fo\0ur", 5));
+  EXPECT_EQ(store_.Read(kJob).status().code(), absl::StatusCode::kNotFound);
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "three\nlines\n"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {4, std::string("fo\0ur", 5)}).ok());
+  const auto kept = store_.Read(kJob);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->savepoint.steps_done, 4);
+  EXPECT_EQ(kept->savepoint.bytes, std::string("fo\0ur", 5));
   store_.Remove(kJob);
-  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kNotFound);
-}
-
-TEST_F(SavepointStoreTest, AnotherIdentityIsNotBelieved) {
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
-  const absl::Status other = store_.Read(kJob, "abd").status();
-  EXPECT_EQ(other.code(), absl::StatusCode::kFailedPrecondition) << other;
+  EXPECT_EQ(store_.Read(kJob).status().code(), absl::StatusCode::kNotFound);
 }
 
 TEST_F(SavepointStoreTest, NoTornOrChangedFileIsBelieved) {
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "some bytes of latents"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "some bytes of latents"}).ok());
   const std::string whole = Bytes();
   for (size_t size = 0; size < whole.size(); ++size) {
     SetBytes(whole.substr(0, size));
-    EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kDataLoss) << size;
+    EXPECT_EQ(store_.Read(kJob).status().code(), absl::StatusCode::kDataLoss) << size;
   }
   for (size_t at = 0; at < whole.size(); ++at) {
     std::string changed = whole;
     changed[at] = static_cast<char>(changed[at] ^ 1);
     SetBytes(changed);
-    EXPECT_FALSE(store_.Read(kJob, kIdentity).ok()) << at;
+    EXPECT_FALSE(store_.Read(kJob).ok()) << at;
   }
   SetBytes(whole + "x");
-  EXPECT_EQ(store_.Read(kJob, kIdentity).status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(store_.Read(kJob).status().code(), absl::StatusCode::kDataLoss);
   SetBytes(whole);
-  EXPECT_TRUE(store_.Read(kJob, kIdentity).ok());
+  EXPECT_TRUE(store_.Read(kJob).ok());
 }
 
 TEST_F(SavepointStoreTest, WhatCannotBeWrittenLeavesTheOneBefore) {
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "three"}).ok());
   fs::create_directory(File().string() + ".new");  // in the way
-  EXPECT_FALSE(store_.Write(kJob, kIdentity, {4, "four"}).ok());
-  EXPECT_EQ(store_.Read(kJob, kIdentity)->steps_done, 3);
+  EXPECT_FALSE(store_.Write(kJob, Origin(), {4, "four"}).ok());
+  EXPECT_EQ(store_.Read(kJob)->savepoint.steps_done, 3);
 }
 
 TEST_F(SavepointStoreTest, TheStartRemovesWhatNobodyWillRead) {
   EXPECT_TRUE(store_.RemoveLeftovers([](const std::string&) { return true; }).ok()) << "no folder";
-  ASSERT_TRUE(store_.Write(kJob, kIdentity, {3, "three"}).ok());
-  ASSERT_TRUE(store_.Write("jobs/b2", kIdentity, {1, "one"}).ok());
+  ASSERT_TRUE(store_.Write(kJob, Origin(), {3, "three"}).ok());
+  ASSERT_TRUE(store_.Write("jobs/b2", Origin(), {1, "one"}).ok());
   std::ofstream(File().string() + ".new") << "half";
   ASSERT_TRUE(store_.RemoveLeftovers([](const std::string& job) { return job == kJob; }).ok());
-  EXPECT_TRUE(store_.Read(kJob, kIdentity).ok());
+  EXPECT_TRUE(store_.Read(kJob).ok());
   EXPECT_FALSE(fs::exists(File().string() + ".new"));
   EXPECT_FALSE(fs::exists(folder_.path() / "savepoints" / "b2"));
 }

@@ -335,6 +335,7 @@ TEST_F(SqliteJobStoreTest, ADatabaseFromBeforeTheOwnersIndexesIsListedByThem) {
           "INDEX job_keys_by_owner_and_priority", "TABLE secret_key", "TABLE latents"}) {
       database.exec(absl::StrCat("DROP ", what));
     }
+    database.exec("ALTER TABLE job_files DROP COLUMN sha256");
     database.exec("INSERT INTO removed_jobs (name) VALUES ('jobs/gone')");
     database.exec("CREATE INDEX webhooks_by_due ON webhooks (due, number)");
     database.exec(kDroppedIndexes);

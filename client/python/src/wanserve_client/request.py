@@ -27,6 +27,7 @@ Solver = Union[Literal["unipc", "dpm++", "euler", "lcm"], int]
 Quality = Union[Literal["exact", "high", "fast"], int]
 VaePrecision = Union[Literal["fp32", "tf32", "fp16", "bf16"], int]
 Decoder = Union[Literal["full", "tiny"], int]
+Resume = Union[Literal["prefer", "require"], int]
 Output = Union[Literal["mp4", "mkv", "safetensors"], int]
 
 
@@ -71,6 +72,7 @@ class RequestFields(TypedDict, total=False):
     sigmas: Optional[Sequence[float]]
     boundary_step: Optional[int]
     progressive: Optional[bool]
+    resume: Optional[Resume]
 
 
 # A prompt, or a message of the contract.

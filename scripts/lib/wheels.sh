@@ -28,6 +28,11 @@ OPENAI_CLIENT=(openai annotated-types anyio h11 httpcore2 httpx2 idna jiter pyda
 # What drives the browser in the tests of the page.
 SELENIUM=(selenium urllib3 websocket-client)
 
+# moto with the libraries of its S3, which stands for an object store in tests. It shares two of them with the above.
+MOTO=(moto boto3 botocore blinker certifi charset-normalizer click flask flask-cors itsdangerous jinja2 jmespath markupsafe
+  py-partiql-parser python-dateutil pyyaml requests responses s3transfer six werkzeug xmltodict)
+MOTO_SHARED=(idna urllib3)
+
 # fetch PACKAGE FOLDER: downloads the pinned file; pip checks its digest. The wheels are always those for CPython 3.11,
 # whatever Python runs pip: the libraries inside do not differ.
 fetch() {
@@ -83,7 +88,7 @@ unpack() {
       unzip -q -o "$folder"/*.whl '*/scripts/buf' -d "$folder"
       install -D "$folder"/buf_bin-*.data/scripts/buf "$destination/tools/bin/buf"
       ;;
-    openai | annotated-types | anyio | h11 | httpcore2 | httpx2 | idna | jiter | pydantic | pydantic-core | sniffio | \
+    openai | annotated-types | anyio | h11 | httpcore2 | httpx2 | jiter | pydantic | pydantic-core | sniffio | \
       truststore | typing-extensions | typing-inspection)
       unzip -q -o "$folder"/*.whl -d "$destination/openai"
       ;;
@@ -91,8 +96,21 @@ unpack() {
       # Leave out the program that would fetch browsers.
       unzip -q -o "$folder"/*.whl -x '*/selenium-manager' '*/selenium-manager.exe' -d "$destination/selenium"
       ;;
-    urllib3 | websocket-client)
+    websocket-client)
       unzip -q -o "$folder"/*.whl -d "$destination/selenium"
+      ;;
+    idna)
+      unzip -q -o "$folder"/*.whl -d "$destination/openai"
+      unzip -q -o "$folder"/*.whl -d "$destination/moto"
+      ;;
+    urllib3)
+      unzip -q -o "$folder"/*.whl -d "$destination/selenium"
+      unzip -q -o "$folder"/*.whl -d "$destination/moto"
+      ;;
+    moto | boto3 | botocore | blinker | certifi | charset-normalizer | click | flask | flask-cors | itsdangerous | jinja2 | \
+      jmespath | markupsafe | py-partiql-parser | python-dateutil | pyyaml | requests | responses | s3transfer | six | \
+      werkzeug | xmltodict)
+      unzip -q -o "$folder"/*.whl -d "$destination/moto"
       ;;
     mlcommons-loadgen)
       unzip -q -o "$folder"/*.whl -d "$destination/loadgen"
@@ -160,6 +178,17 @@ install_selenium() {
   local package
   for package in "${SELENIUM[@]}"; do
     add_dependency "$package"
+  done
+}
+
+# install_moto: installs moto into .deps/moto, for the tests of the object store.
+install_moto() {
+  local package
+  for package in "${MOTO[@]}"; do
+    add_dependency "$package"
+  done
+  for package in "${MOTO_SHARED[@]}"; do
+    add_dependency "$package" "also in moto"
   done
 }
 

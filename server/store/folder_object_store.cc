@@ -1,0 +1,142 @@
+#include "server/store/folder_object_store.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <fstream>
+#include <map>
+#include <system_error>
+
+#include "absl/strings/str_cat.h"
+#include "server/store/durable_file.h"
+
+namespace wan::server {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr char kUnfinished[] = ".new";
+constexpr size_t kPieceBytes = size_t{1} << 20;
+
+absl::Status NotFound(const std::string& key, const std::string& name) {
+  return absl::NotFoundError(absl::StrCat("objects: ", key, " does not exist in ", name));
+}
+
+absl::Status CheckKey(const std::string& key) {
+  if (absl::Status status = CheckObjectKey(key); !status.ok()) return status;
+  if (!key.ends_with(kUnfinished)) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("the object's key is '", key, "'; must not end with ", kUnfinished));
+}
+
+}  // namespace
+
+std::string FolderObjectStore::Name() const { return absl::StrCat("file://", folder_.string()); }
+
+absl::StatusOr<fs::path> FolderObjectStore::PathForWriting(const std::string& key) const {
+  if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  fs::path path = folder_ / key;
+  std::error_code error;
+  fs::create_directories(path.parent_path(), error);
+  if (error) {
+    return ErrnoError(absl::StrCat("making ", path.parent_path().string()), error.value());
+  }
+  return path;
+}
+
+absl::Status FolderObjectStore::Put(const std::string& key, std::string_view bytes,
+                                    const ObjectCall& /*call*/) {
+  const absl::StatusOr<fs::path> path = PathForWriting(key);
+  return path.ok() ? ReplaceFile(*path, {}, bytes) : path.status();
+}
+
+absl::Status FolderObjectStore::PutFile(const std::string& key, const fs::path& file,
+                                        const ObjectCall& /*call*/) {
+  const absl::StatusOr<fs::path> path = PathForWriting(key);
+  if (!path.ok()) return path.status();
+  fs::path beside = *path;
+  beside += kUnfinished;
+  std::error_code error;
+  fs::copy_file(file, beside, fs::copy_options::overwrite_existing, error);
+  if (error) return ErrnoError(absl::StrCat("copying ", file.string()), error.value());
+  if (absl::Status status = SyncPath(beside); !status.ok()) return status;
+  fs::rename(beside, *path, error);
+  if (error) return ErrnoError(absl::StrCat("renaming ", beside.string()), error.value());
+  return SyncPath(path->parent_path());
+}
+
+absl::Status FolderObjectStore::Get(const std::string& key, const ByteRange& range,
+                                    const Sink& sink, const ObjectCall& call) {
+  const absl::StatusOr<ObjectFacts> facts = Stat(key, call);
+  if (!facts.ok()) return facts.status();
+  if (range.offset > facts->size) {
+    return absl::OutOfRangeError(absl::StrCat("objects: the offset is past the end of ", key));
+  }
+  errno = 0;
+  std::ifstream file(folder_ / key, std::ios::binary);
+  if (!file) return ErrnoError(absl::StrCat("opening ", key), errno == 0 ? EIO : errno);
+  file.seekg(static_cast<std::streamoff>(range.offset));
+  std::string piece;
+  for (uint64_t left = std::min(range.bytes, facts->size - range.offset); left > 0;
+       left -= piece.size()) {
+    piece.resize(std::min<uint64_t>(left, kPieceBytes));
+    if (!file.read(piece.data(), static_cast<std::streamsize>(piece.size()))) {
+      return ErrnoError(absl::StrCat("reading ", key), EIO);
+    }
+    if (absl::Status status = sink(piece); !status.ok()) return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ObjectFacts> FolderObjectStore::Stat(const std::string& key,
+                                                    const ObjectCall& /*call*/) {
+  if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  std::error_code error;
+  const uint64_t size = fs::file_size(folder_ / key, error);
+  if (!error) return ObjectFacts{key, size};
+  if (error == std::errc::no_such_file_or_directory || error == std::errc::is_a_directory ||
+      error == std::errc::not_a_directory) {
+    return NotFound(key, Name());
+  }
+  return ErrnoError(absl::StrCat("reading ", key), error.value());
+}
+
+absl::Status FolderObjectStore::List(const std::string& prefix,
+                                     const std::function<bool(const ObjectFacts&)>& visit,
+                                     const ObjectCall& /*call*/) {
+  const fs::path begin = folder_ / prefix.substr(0, prefix.rfind('/') + 1);
+  std::error_code error;
+  std::map<std::string, uint64_t> found;  // sorted by key
+  for (fs::recursive_directory_iterator entry(begin, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string key = fs::relative(entry->path(), folder_, error).string();
+    std::error_code gone;  // the file may be removed meanwhile
+    if (error || !key.starts_with(prefix) || key.ends_with(kUnfinished)) continue;
+    if (!entry->is_regular_file(gone) || gone) continue;
+    found[key] = entry->file_size(gone);
+  }
+  if (error && error != std::errc::no_such_file_or_directory) {
+    return ErrnoError(absl::StrCat("listing ", begin.string()), error.value());
+  }
+  for (const auto& [key, size] : found) {
+    if (!visit({key, size})) break;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status FolderObjectStore::Remove(const std::string& key, const ObjectCall& /*call*/) {
+  if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  std::error_code error;
+  fs::path path = folder_ / key;
+  fs::remove(path, error);
+  if (error && error != std::errc::not_a_directory) {
+    return ErrnoError(absl::StrCat("removing ", path.string()), error.value());
+  }
+  // Remove the folders that are empty now; one that is not, stays.
+  for (path = path.parent_path(); path != folder_ && fs::remove(path, error) && !error;) {
+    path = path.parent_path();
+  }
+  return absl::OkStatus();
+}
+
+}  // namespace wan::server

@@ -26,6 +26,9 @@
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
+#include "server/objects/object_request.h"
+#include "server/objects/object_store.h"
+#include "server/open_objects.h"
 #include "server/outbound_reports.h"
 #include "server/part_options.h"
 #include "server/process/reloader.h"
@@ -122,6 +125,7 @@ struct Server::State {
   std::atomic<bool> alive = true;  // the latest result of CheckAlive
   HealthStatuses health_statuses;  // the models notify it, even while the jobs are destroyed
   std::unique_ptr<OutboundReports> reports;
+  std::unique_ptr<ObjectStore> objects;  // null: there is no object store
   std::unique_ptr<JobService> jobs;
   std::unique_ptr<ServerDescription> description;
   std::unique_ptr<MetricsServer> metrics_server;
@@ -149,6 +153,13 @@ absl::Status Server::State::OpenJobs() {
   if (!outbound.ok()) return outbound.status();
   reports = *std::move(outbound);
   reports->ListenTo(options);
+  absl::StatusOr<std::unique_ptr<ObjectStore>> store =
+      OpenObjects(config, clock, logger,
+                  [this](const ObjectRequest& request) { metrics.OnObjectRequest(request); });
+  if (!store.ok()) return store.status();
+  objects = *std::move(store);
+  options.objects = objects.get();
+  if (objects != nullptr) metrics.AddObjects();
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engines, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);

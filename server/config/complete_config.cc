@@ -29,6 +29,14 @@ absl::Status CheckOtlp(const ServerConfig& config) {
   return absl::OkStatus();
 }
 
+absl::Status CheckObjects(const ServerConfig& config) {
+  if (config.objects_ca.empty() || !config.objects.empty()) return absl::OkStatus();
+  return absl::InvalidArgumentError(
+      absl::StrCat("objects_ca is ", config.objects_ca,
+                   ", but no object store is used; set objects as well, for example "
+                   "s3://videos/wan"));
+}
+
 // Refuses origins that no browser sends, such as URLs with a path.
 absl::Status CheckOrigins(const ServerConfig& config) {
   for (const std::string& origin : config.http_origins) {
@@ -173,6 +181,7 @@ absl::Status Complete(ServerConfig& config) {
                      config.webhook_hosts.empty() ? "webhook_hosts" : "webhook_secret", ", too"));
   }
   if (absl::Status status = CheckOtlp(config); !status.ok()) return status;
+  if (absl::Status status = CheckObjects(config); !status.ok()) return status;
   if (absl::Status status = CheckOrigins(config); !status.ok()) return status;
   return CheckAccess(config);
 }

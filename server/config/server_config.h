@@ -92,6 +92,11 @@ struct ServerConfig {
   std::string data_dir;
   // The URL of the PostgreSQL database for jobs and events; empty: a file in `data_dir`.
   std::string store;
+  // Where files and savepoints of jobs are kept in addition to the data folder,
+  // "s3://BUCKET/PREFIX?..." or "file:///FOLDER" (server/objects/object_place.h); empty: nowhere.
+  std::string objects;
+  // PEM file of the authorities with which that store is verified; empty: the system's.
+  std::string objects_ca;
   // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;
   // The policy for removing ended jobs and their files; by default nothing is removed.

@@ -11,6 +11,7 @@
 #include "server/config/engine_settings.h"
 #include "server/config/nearest_name.h"
 #include "server/config/setting_kinds.h"
+#include "server/objects/object_place.h"
 #include "server/postgres/postgres_url.h"
 
 namespace wan::server {
@@ -26,6 +27,10 @@ absl::Status CheckDataDir(const std::string& folder) {
 
 absl::Status CheckStore(const std::string& url) {
   return url.empty() ? absl::OkStatus() : CheckPostgresUrl(url);
+}
+
+absl::Status CheckObjects(const std::string& place) {
+  return place.empty() ? absl::OkStatus() : ParseObjectPlace(place).status();
 }
 
 absl::Status SetShapes(const SettingValues& values, ServerConfig& config) {
@@ -192,6 +197,15 @@ std::vector<Setting> ServiceSettings() {
                   "PostgreSQL database of jobs and events, for example postgresql://wan@db/wan; "
                   "unset: a file in data_dir (docs/operate/postgresql.md)",
                   &C::store, CheckStore),
+      TextSetting("objects", "URL",
+                  "store that also keeps files and savepoints of jobs: "
+                  "s3://BUCKET/PREFIX[?endpoint=URL&region=NAME&path_style=true|false] or "
+                  "file:///FOLDER; unset: only data_dir has them (docs/operate/objects.md)",
+                  &C::objects, CheckObjects),
+      TextSetting("objects_ca", "FILE",
+                  "PEM file of the authorities that this store is verified with; unset: the "
+                  "system's",
+                  &C::objects_ca, CheckFile),
       Reloading(BytesSetting(
           "disk_reserve",
           "bytes of data_dir's disk that new jobs leave free beside what accepted jobs need",

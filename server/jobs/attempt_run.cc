@@ -152,7 +152,7 @@ absl::Status AttemptRun::Generate() {
 }
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> AttemptRun::Publish() {
-  return parts_.artifacts.Publish(job_.name(), job_.attempt(), WholeOutputs());
+  return parts_.artifacts.Publish(job_.name(), job_.attempt(), WholeOutputs(), attempt_.stop);
 }
 
 void AttemptRun::OnOmission(const Omission& omission) {

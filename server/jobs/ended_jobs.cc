@@ -38,6 +38,7 @@ ArtifactStore::Kept KeptOf(const absl::StatusOr<StoredJob>& stored) {
   kept.any = ReasonOf(stored.status()) != kReasonExpired;
   if (!stored.ok()) return kept;
   kept.any = stored->job.state() == wan::v1::JOB_STATE_COMPLETED;
+  kept.attempt = stored->job.attempt();
   for (const wan::v1::Artifact& artifact : stored->job.artifacts()) {
     if (!artifact.has_delete_time()) continue;
     kept.but.push_back(artifact.name().substr(artifact.name().rfind('/') + 1));
@@ -208,7 +209,8 @@ absl::StatusOr<std::pair<wan::v1::Artifact, ArtifactReader>> EndedJobs::Open(
   const wan::v1::Artifact* const artifact = Find(job, ref);
   if (artifact == nullptr) return ArtifactNotFound(job, ref);
   if (artifact->has_delete_time()) return ExpiredError(artifact->name());
-  absl::StatusOr<ArtifactReader> reader = parts_.artifacts.OpenForReading(artifact->name(), offset);
+  absl::StatusOr<ArtifactReader> reader =
+      parts_.artifacts.OpenForReading(artifact->name(), job.attempt(), offset);
   if (reader.ok()) return std::make_pair(*artifact, *std::move(reader));
   if (ReasonOf(reader.status()) != kReasonArtifactNotFound) return reader.status();
   // The artifact may have been removed after the caller read `job`.
@@ -223,6 +225,11 @@ ArtifactStore::Kept EndedJobs::KeptFilesOf(const std::string& job) const {
   const absl::StatusOr<StoredJob> stored = parts_.store.Get(job);
   if (stored.ok() && !IsFinal(stored->job.state())) return {};
   return KeptOf(stored);
+}
+
+bool EndedJobs::HasEnded(const std::string& job) const {
+  const absl::StatusOr<StoredJob> stored = parts_.store.Get(job);
+  return stored.ok() ? IsFinal(stored->job.state()) : ReasonOf(stored.status()) == kReasonExpired;
 }
 
 void EndedJobs::RemoveLeftFiles() {

@@ -79,6 +79,10 @@ class EndedJobs {
   // been replaced, and of a job that has not ended, because the job may be writing them.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
+  // Whether the store says that the job has ended or was removed; false for an unknown job, which
+  // may be another server's.
+  bool HasEnded(const std::string& job) const;
+
   // Tries again to remove files after an earlier failure: the disk did not confirm the change of
   // the database, or refused to remove the files. Call it periodically.
   void RemoveLeftFiles();

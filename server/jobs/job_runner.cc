@@ -56,7 +56,8 @@ bool JobRunner::RunNext() {
                                          : parts_.states.End(name, told);
   Tidy(attempt->job, state);
   if (result.ok() && state != wan::v1::JOB_STATE_COMPLETED) {
-    parts_.artifacts.Remove(name).IgnoreError();  // if this fails, the next start tries again
+    // If this fails, the next start tries again.
+    parts_.artifacts.RemoveAttempt(name, attempt->job.attempt()).IgnoreError();
   }
   if (lost) parts_.on_device_lost(parts_.group, result.status());
   return true;

@@ -78,6 +78,12 @@ void JobSavepoints::Loop() {
     if (written.ok()) {
       const auto nanos = static_cast<double>(parts_.clock.MonotonicNanos() - begin);
       parts_.on_written(savepoint.steps_done, nanos * 1e-9);
+      if (absl::Status uploaded = parts_.store.Upload(parts_.job); !uploaded.ok()) {
+        parts_.on_problem(absl::Status(
+            uploaded.code(),
+            absl::StrCat("the savepoint of ", parts_.job, " after step ", savepoint.steps_done,
+                         " is on this machine's disk alone: ", uploaded.message())));
+      }
     } else {
       parts_.on_problem(absl::Status(written.code(),
                                      absl::StrCat("no savepoint of ", parts_.job, " behind step ",

@@ -27,6 +27,7 @@
 #include "server/jobs/request_latents.h"
 #include "server/jobs/stop_mode.h"
 #include "server/jobs/turns.h"
+#include "server/objects/object_store.h"
 #include "server/quota/quotas.h"
 #include "server/retention/retention_policy.h"
 #include "server/store/artifact_store.h"
@@ -103,6 +104,9 @@ struct JobServiceOptions {
   std::string server_revision;
   // All listeners must outlive the service.
   std::vector<StateListener*> listeners;
+  // Where files and savepoints of jobs are kept in addition to `data_dir`; null: nowhere else. Must
+  // outlive the service.
+  ObjectStore* objects = nullptr;
   // Must outlive the service. Call JobService::QuotasChanged after the quotas have changed.
   const Quotas* quotas = nullptr;  // null: nothing is limited
 };

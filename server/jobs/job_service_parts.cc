@@ -60,8 +60,8 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
              }}),
       database(options.data_dir / kDatabaseFile),
       ballast(options.data_dir / kBallastFile),
-      artifacts(options.data_dir),
-      savepoints(options.data_dir),
+      artifacts(options.data_dir, KeepObjects(options.objects)),
+      savepoints(options.data_dir, objects.has_value() ? &*objects : nullptr),
       input_links(options.data_dir),
       live_videos(artifacts),
       digests(
@@ -200,6 +200,12 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
                          .device = absl::StrJoin(devices, ", ")});
 }
 
+JobObjects* JobService::Parts::KeepObjects(ObjectStore* store_of_objects) {
+  if (store_of_objects == nullptr) return nullptr;
+  return &objects.emplace(*store_of_objects, clock,
+                          [this](const absl::Status& problem) { Tell(problem); });
+}
+
 JobService::Parts::~Parts() {
   storage.Stop();
   retention.Stop();
@@ -285,7 +291,7 @@ absl::Status JobService::Parts::Recover() {
     // Remove the published files of attempts that were killed after publishing and before their
     // last event. No new job can begin yet.
     for (const StoredJob& stored : *unfinished) {
-      removed.Update(artifacts.Remove(stored.job.name()));
+      removed.Update(artifacts.RemoveAttempt(stored.job.name(), stored.job.attempt()));
     }
     status = states.Recover(store, *std::move(unfinished));
   }
@@ -306,11 +312,15 @@ absl::Status JobService::Parts::Recover() {
 }
 
 void JobService::Parts::RemoveLeftovers(const std::stop_token& stop) {
-  const absl::Status removed =
+  absl::Status removed =
       artifacts.RemoveLeftovers([&](const std::string& job) -> std::optional<ArtifactStore::Kept> {
         if (stop.stop_requested()) return std::nullopt;
         return ended_jobs.KeptFilesOf(job);
       });
+  removed.Update(savepoints.RemoveLeftObjects([&](const std::string& job) -> std::optional<bool> {
+    if (stop.stop_requested()) return std::nullopt;
+    return ended_jobs.HasEnded(job);
+  }));
   if (!removed.ok()) Tell(removed);  // leftovers only cost disk space
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -42,6 +43,7 @@
 #include "server/store/ballast.h"
 #include "server/store/file_digests.h"
 #include "server/store/input_links.h"
+#include "server/store/job_objects.h"
 #include "server/store/reopening_job_store.h"
 #include "server/store/savepoint_store.h"
 #include "server/watch/event_log.h"
@@ -65,6 +67,9 @@ struct JobService::Parts {
   // Computes a few results on the device and compares them with recorded ones. It is the first task
   // of each executor, so that no model is loaded on a device that computes wrongly.
   void CheckDevice(int group, const std::filesystem::path& data_dir);
+
+  // Makes `objects` of the store; returns null if there is none.
+  JobObjects* KeepObjects(ObjectStore* store_of_objects);
 
   // Runs the group's next job; returns false if the group can run none now.
   bool RunNext(int group);
@@ -118,6 +123,7 @@ struct JobService::Parts {
   ReopeningJobStore store;
   const std::filesystem::path database;
   const Ballast ballast;
+  std::optional<JobObjects> objects;  // unset: there is no object store
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
   const InputLinks input_links;

@@ -109,6 +109,17 @@ constexpr MetricRow kStorageRows[] = {
      "Bytes that retention removed, by limit."},
 };
 
+constexpr MetricRow kObjectRows[] = {
+    {"wan_object_requests_total", kCounter, "", "operation, outcome",
+     "Requests to the object store: put, get, stat, list, remove, multipart; and how they ended: "
+     "ok, not_found, refused, failed (the store fails or is too busy), unreachable. The server "
+     "repeats the last two."},
+    {"wan_object_request_seconds", kHistogram, "seconds", "operation",
+     "Seconds of these requests."},
+    {"wan_object_bytes_total", kCounter, "bytes", "direction",
+     "Bytes of their bodies: sent, received."},
+};
+
 constexpr MetricRow kWireRows[] = {
     {"wan_grpc_calls_total", kCounter, "", "code, method",
      "Ended gRPC calls, by SERVICE/METHOD and status code; all exist from the start. Unknown "
@@ -225,6 +236,7 @@ constexpr MetricSection kSections[] = {
     {"Execution", kRunRows},
     {"Models", kModelRows},
     {"Data folder", kStorageRows},
+    {"Object store", kObjectRows},
     {"Calls", kWireRows},
     {"GPUs", kGpuRows},
     {"Process and machine", kHostRows},

@@ -19,8 +19,8 @@ namespace {
 constexpr char kLostByError[] = "error";
 constexpr char kLostByCanary[] = "canary";
 
-// The bounds, for savepoints and transactions, reach from a write to the page cache to a disk that
-// hangs.
+// The bounds, for savepoints, transactions and requests to the object store, reach from a write to
+// the page cache to a disk that hangs.
 const prometheus::Histogram::BucketBoundaries& DiskBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.0005, 120, 1.5));
@@ -56,6 +56,13 @@ prometheus::Labels HttpLabels(std::string_view route, int code) {
 constexpr char kSpansExported[] = "exported";
 constexpr char kSpansFailed[] = "failed";
 constexpr char kSpansDropped[] = "dropped";
+
+constexpr char kSent[] = "sent";
+constexpr char kReceived[] = "received";
+
+prometheus::Labels ObjectLabels(ObjectOperation operation, ObjectOutcome outcome) {
+  return {{"operation", std::string(NameOf(operation))}, {"outcome", std::string(NameOf(outcome))}};
+}
 
 const char* ResultOf(WebhookOutcome::Kind kind) {
   switch (kind) {
@@ -112,6 +119,12 @@ struct Metrics::Families final : ScrapeSource {
       CounterFamily(registry, "wan_retention_removed_total");
   prometheus::Family<prometheus::Counter>& removed_bytes =
       CounterFamily(registry, "wan_retention_removed_bytes_total");
+  prometheus::Family<prometheus::Counter>& object_requests =
+      CounterFamily(registry, "wan_object_requests_total");
+  prometheus::Family<prometheus::Histogram>& object_seconds =
+      HistogramFamily(registry, "wan_object_request_seconds");
+  prometheus::Family<prometheus::Counter>& object_bytes =
+      CounterFamily(registry, "wan_object_bytes_total");
   prometheus::Family<prometheus::Gauge>& device_lost = GaugeFamily(registry, "wan_device_lost");
   prometheus::Family<prometheus::Gauge>& build_info = GaugeFamily(registry, "wan_build_info");
 
@@ -273,6 +286,28 @@ void Metrics::OnRetention(const RetentionRound& round) {
     families_->removed_total.Add(labels).Increment(static_cast<double>(removed.jobs));
     families_->removed_bytes.Add(labels).Increment(static_cast<double>(removed.bytes));
   }
+}
+
+void Metrics::AddObjects() {
+  for (const ObjectOperation operation : kObjectOperations) {
+    for (const ObjectOutcome outcome : kObjectOutcomes) {
+      families_->object_requests.Add(ObjectLabels(operation, outcome));
+    }
+    families_->object_seconds.Add({{"operation", std::string(NameOf(operation))}}, DiskBounds());
+  }
+  for (const char* const direction : {kSent, kReceived}) {
+    families_->object_bytes.Add({{"direction", direction}});
+  }
+}
+
+void Metrics::OnObjectRequest(const ObjectRequest& request) {
+  families_->object_requests.Add(ObjectLabels(request.operation, request.outcome)).Increment();
+  families_->object_seconds
+      .Add({{"operation", std::string(NameOf(request.operation))}}, DiskBounds())
+      .Observe(request.seconds);
+  families_->object_bytes.Add({{"direction", kSent}}).Increment(static_cast<double>(request.sent));
+  families_->object_bytes.Add({{"direction", kReceived}})
+      .Increment(static_cast<double>(request.received));
 }
 
 std::shared_ptr<const ScrapeSource> Metrics::scrapes() const { return families_; }

@@ -15,6 +15,7 @@
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/stage_meter.h"
 #include "server/metrics/wire_stats.h"
+#include "server/objects/object_request.h"
 #include "server/watch/listener.h"
 
 namespace wan::server {
@@ -87,6 +88,11 @@ class Metrics final : public StateListener {
   void OnCall(std::string_view path, const absl::Status& status, absl::Duration taken);
   // Counts an answer of the OpenAI video API.
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
+
+  // Creates the counters of requests to the object store with 0; call it if there is one.
+  void AddObjects();
+  // Counts a request to the object store.
+  void OnObjectRequest(const ObjectRequest& request);
 
   // Returns the source for MetricsServer. The source stays valid after this object is destroyed.
   std::shared_ptr<const ScrapeSource> scrapes() const;

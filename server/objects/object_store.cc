@@ -1,7 +1,6 @@
 #include "server/objects/object_store.h"
 
 #include <algorithm>
-#include <utility>
 #include <vector>
 
 #include "absl/strings/ascii.h"

@@ -28,7 +28,7 @@ struct ObjectFacts {
   uint64_t size = 0;
 };
 
-struct ByteRange {
+struct ObjectRange {
   uint64_t offset = 0;
   // The rest of the object may be shorter.
   uint64_t bytes = std::numeric_limits<uint64_t>::max();
@@ -62,7 +62,7 @@ class ObjectStore {
   // Errors: NOT_FOUND; OUT_OF_RANGE if the offset is past the object's end; DATA_LOSS if the object
   // was replaced meanwhile.
   using Sink = std::function<absl::Status(std::string_view piece)>;
-  virtual absl::Status Get(const std::string& key, const ByteRange& range, const Sink& sink,
+  virtual absl::Status Get(const std::string& key, const ObjectRange& range, const Sink& sink,
                            const ObjectCall& call) = 0;
 
   // Errors: NOT_FOUND.

@@ -41,7 +41,7 @@ std::optional<std::string_view> NextElement(std::string_view xml, std::string_vi
 }
 
 // Says where the clocks of this machine and of the service differ.
-std::string Skew(const HttpAnswer& answer, absl::Time now) {
+std::string Skew(const OutboundAnswer& answer, absl::Time now) {
   absl::Time theirs;
   std::string error;
   const std::string date(answer.Field("date"));
@@ -55,7 +55,7 @@ std::string NameOf(const S3Target& target) {
 }
 
 // Returns the error for a region other than the bucket's; nullopt if the answer is not about that.
-std::optional<absl::Status> RegionError(const HttpAnswer& answer, std::string_view code,
+std::optional<absl::Status> RegionError(const OutboundAnswer& answer, std::string_view code,
                                         std::string_view body, const S3Target& target) {
   std::string region(answer.Field("x-amz-bucket-region"));
   if (region.empty()) region = ElementText(body, "Region");
@@ -69,7 +69,7 @@ std::optional<absl::Status> RegionError(const HttpAnswer& answer, std::string_vi
                    " in the setting"));
 }
 
-std::optional<absl::Status> ForbiddenError(const HttpAnswer& answer, std::string_view code,
+std::optional<absl::Status> ForbiddenError(const OutboundAnswer& answer, std::string_view code,
                                            const S3Target& target, absl::Time now) {
   if (code == "RequestTimeTooSkewed") {
     return absl::FailedPreconditionError(absl::StrCat(
@@ -121,7 +121,7 @@ absl::StatusOr<S3Listing> ParseListing(std::string_view xml) {
   return listing;
 }
 
-bool IsTransient(const HttpAnswer& answer, std::string_view body) {
+bool IsTransient(const OutboundAnswer& answer, std::string_view body) {
   if (answer.status == 429 || answer.status >= 500) return answer.status != 501;
   const std::string code = ElementText(body, "Code");
   // The service may also send these with the status 200 or 400.
@@ -129,7 +129,7 @@ bool IsTransient(const HttpAnswer& answer, std::string_view body) {
          code == "ServiceUnavailable";
 }
 
-absl::Status ErrorOf(const HttpAnswer& answer, std::string_view body, const S3Target& target,
+absl::Status ErrorOf(const OutboundAnswer& answer, std::string_view body, const S3Target& target,
                      absl::Time now) {
   const std::string code = ElementText(body, "Code");
   if (IsTransient(answer, body)) {

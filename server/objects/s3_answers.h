@@ -34,10 +34,10 @@ struct S3Target {
 };
 
 // Whether a request with this answer may succeed if it is sent again.
-bool IsTransient(const HttpAnswer& answer, std::string_view body);
+bool IsTransient(const OutboundAnswer& answer, std::string_view body);
 
 // Returns the error of an answer that is no success; `body` is the beginning of its body.
-absl::Status ErrorOf(const HttpAnswer& answer, std::string_view body, const S3Target& target,
+absl::Status ErrorOf(const OutboundAnswer& answer, std::string_view body, const S3Target& target,
                      absl::Time now);
 
 }  // namespace wan::server

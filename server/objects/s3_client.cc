@@ -21,7 +21,7 @@ ObjectOutcome OutcomeOf(const absl::Status& status) {
   return absl::IsUnavailable(status) ? ObjectOutcome::kFailed : ObjectOutcome::kRefused;
 }
 
-bool IsSuccess(const HttpAnswer& answer) { return answer.status >= 200 && answer.status < 300; }
+bool IsSuccess(const OutboundAnswer& answer) { return answer.status >= 200 && answer.status < 300; }
 
 }  // namespace
 
@@ -42,8 +42,8 @@ void S3Client::Note(const Request& request, ObjectOutcome outcome, int64_t begin
   options_.on_request({request.operation, outcome, nanos * 1e-9, request.body.size(), received});
 }
 
-absl::StatusOr<S3Client::Answer> S3Client::SendOnce(const Request& request, const HttpSink& sink,
-                                                    absl::Time deadline,
+absl::StatusOr<S3Client::Answer> S3Client::SendOnce(const Request& request,
+                                                    const OutboundSink& sink, absl::Time deadline,
                                                     const std::stop_token& stop) {
   const absl::StatusOr<S3Credentials> credentials = FindCredentials(options_.environment);
   if (!credentials.ok()) return credentials.status();
@@ -52,24 +52,24 @@ absl::StatusOr<S3Client::Answer> S3Client::SendOnce(const Request& request, cons
       UriEncode(absl::StrCat(options_.path_style ? "/" + options_.bucket : "", "/", request.key),
                 /*keep_slashes=*/true);
   S3Request to_sign{request.method, host_, path, request.query, request.fields, request.body};
-  HttpRequest http{request.method, scheme_and_host_ + path,
-                   Sign(to_sign, *credentials, options_.region, now), request.body};
+  OutboundRequest http{request.method, scheme_and_host_ + path,
+                       Sign(to_sign, *credentials, options_.region, now), request.body};
   if (!request.query.empty()) http.url += "?" + CanonicalQuery(request.query);
   http.fields.emplace_back("content-type", "application/octet-stream");
-  HttpOptions options;
+  OutboundOptions options;
   options.allow_http = true;
   options.ca_file = options_.ca_file;
   options.stall_time = kStallTime;
   options.whole_time = std::max(kLeastTime, absl::ToChronoMilliseconds(deadline - steady().Now()));
   Answer answer;
-  const auto take = [&](const HttpAnswer& head, std::string_view piece) {
+  const auto take = [&](const OutboundAnswer& head, std::string_view piece) {
     if (IsSuccess(head) && sink != nullptr) return sink(head, piece);
     if (piece.size() > kMostBody - answer.body.size()) return false;
     answer.body.append(piece);
     return true;
   };
   const int64_t begin = clock_.MonotonicNanos();
-  absl::StatusOr<HttpAnswer> sent = http_.Send(options, http, take, stop);
+  absl::StatusOr<OutboundAnswer> sent = http_.Send(options, http, take, stop);
   if (!sent.ok()) {
     Note(request, ObjectOutcome::kUnreachable, begin, 0);
     return absl::Status(sent.status().code(), absl::StrCat("objects: ", options_.endpoint, ": ",

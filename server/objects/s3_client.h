@@ -46,7 +46,7 @@ class S3Client {
     std::string_view body = {};
   };
   struct Answer {
-    HttpAnswer http;
+    OutboundAnswer http;
     std::string body;  // at most 4 MiB
   };
 
@@ -57,8 +57,8 @@ class S3Client {
 
   // Sends the request once, and passes the body of a success to `sink`. UNAVAILABLE: the request
   // may be sent again; all other errors stay.
-  absl::StatusOr<Answer> SendOnce(const Request& request, const HttpSink& sink, absl::Time deadline,
-                                  const std::stop_token& stop);
+  absl::StatusOr<Answer> SendOnce(const Request& request, const OutboundSink& sink,
+                                  absl::Time deadline, const std::stop_token& stop);
 
   // Returns the deadline of a call that moves so many bytes.
   absl::Time DeadlineOf(const ObjectCall& call, uint64_t bytes) const;

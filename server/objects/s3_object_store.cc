@@ -114,7 +114,7 @@ class S3ObjectStore::Upload {
 // The download of a range, which may take several requests.
 class S3ObjectStore::Download {
  public:
-  Download(S3Client& client, std::string key, const ByteRange& range, const Sink& sink)
+  Download(S3Client& client, std::string key, const ObjectRange& range, const Sink& sink)
       : client_(client), key_(std::move(key)), range_(range), sink_(sink) {}
 
   absl::Status Run(const ObjectCall& call) {
@@ -136,7 +136,7 @@ class S3ObjectStore::Download {
   }
 
  private:
-  bool whole() const { return range_.offset + taken_ == 0 && range_.bytes == ByteRange().bytes; }
+  bool whole() const { return range_.offset + taken_ == 0 && range_.bytes == ObjectRange().bytes; }
 
   absl::Status Try(absl::Time deadline, const std::stop_token& stop) {
     if (taken_ == range_.bytes) return absl::OkStatus();
@@ -144,12 +144,12 @@ class S3ObjectStore::Download {
     const uint64_t begin = range_.offset + taken_;
     if (!whole()) {
       const std::string last =
-          range_.bytes == ByteRange().bytes ? "" : absl::StrCat(range_.offset + range_.bytes - 1);
+          range_.bytes == ObjectRange().bytes ? "" : absl::StrCat(range_.offset + range_.bytes - 1);
       request.fields.emplace_back("range", absl::StrCat("bytes=", begin, "-", last));
     }
     if (!tag_.empty()) request.fields.emplace_back("if-match", tag_);
     const bool wants_part = !whole();
-    const auto take = [&](const HttpAnswer& answer, std::string_view piece) {
+    const auto take = [&](const OutboundAnswer& answer, std::string_view piece) {
       if (tag_.empty()) tag_ = answer.Field("etag");
       if (wants_part && answer.status != 206) {
         sunk_ = absl::InternalError(absl::StrCat("objects: ", client_.options().endpoint,
@@ -163,7 +163,8 @@ class S3ObjectStore::Download {
       }
       return sunk_.ok();
     };
-    // Bytes that flow extend the time of the request: HttpOptions::stall_time ends one that stands.
+    // Bytes that flow extend the time of the request: OutboundOptions::stall_time ends one that
+    // stands.
     const absl::StatusOr<S3Client::Answer> answer =
         client_.SendOnce(request, take, deadline + kMostTransfer, stop);
     if (!sunk_.ok()) return sunk_;
@@ -176,7 +177,7 @@ class S3ObjectStore::Download {
 
   S3Client& client_;
   const std::string key_;
-  const ByteRange range_;
+  const ObjectRange range_;
   const Sink& sink_;
   uint64_t taken_ = 0;
   std::string tag_;    // the object's ETag, once it is known
@@ -221,7 +222,7 @@ absl::Status S3ObjectStore::PutFile(const std::string& key, const std::filesyste
   return Put(key, bytes, call);
 }
 
-absl::Status S3ObjectStore::Get(const std::string& key, const ByteRange& range, const Sink& sink,
+absl::Status S3ObjectStore::Get(const std::string& key, const ObjectRange& range, const Sink& sink,
                                 const ObjectCall& call) {
   if (absl::Status status = CheckObjectKey(key); !status.ok()) return status;
   return Download(client_, prefix_ + key, range, sink).Run(call);

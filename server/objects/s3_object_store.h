@@ -31,7 +31,7 @@ class S3ObjectStore final : public ObjectStore {
   absl::Status Put(const std::string& key, std::string_view bytes, const ObjectCall& call) override;
   absl::Status PutFile(const std::string& key, const std::filesystem::path& file,
                        const ObjectCall& call) override;
-  absl::Status Get(const std::string& key, const ByteRange& range, const Sink& sink,
+  absl::Status Get(const std::string& key, const ObjectRange& range, const Sink& sink,
                    const ObjectCall& call) override;
   absl::StatusOr<ObjectFacts> Stat(const std::string& key, const ObjectCall& call) override;
   absl::Status List(const std::string& prefix, const std::function<bool(const ObjectFacts&)>& visit,

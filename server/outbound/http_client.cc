@@ -16,11 +16,11 @@ constexpr size_t kMostHeaderBytes = size_t{64} << 10;
 
 // The state that the callbacks of one request share.
 struct Transfer {
-  const HttpOptions& options;
-  const HttpSink& sink;
+  const OutboundOptions& options;
+  const OutboundSink& sink;
   std::stop_token stop;
   CURL* curl = nullptr;
-  HttpAnswer answer = {};
+  OutboundAnswer answer = {};
   size_t header_bytes = 0;
   bool refused_address = false;
   bool ended_by_sink = false;
@@ -77,7 +77,7 @@ void StartLibrary() {
   (void)once;
 }
 
-void SetMethod(CURL* curl, const HttpRequest& request) {
+void SetMethod(CURL* curl, const OutboundRequest& request) {
   if (request.method == "HEAD") {
     curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
   } else if (request.method == "POST" || request.method == "PUT") {
@@ -90,7 +90,7 @@ void SetMethod(CURL* curl, const HttpRequest& request) {
                    request.method == "HEAD" ? nullptr : request.method.c_str());
 }
 
-void SetOptions(CURL* curl, const HttpOptions& options) {
+void SetOptions(CURL* curl, const OutboundOptions& options) {
   curl_easy_setopt(curl, CURLOPT_PROTOCOLS_STR, options.allow_http ? "https,http" : "https");
   curl_easy_setopt(curl, CURLOPT_HTTP_VERSION, CURL_HTTP_VERSION_1_1);
   if (!options.ca_file.empty()) {
@@ -137,7 +137,7 @@ absl::Status ErrorOf(CURLcode code, const Transfer& transfer) {
 
 }  // namespace
 
-std::string_view HttpAnswer::Field(std::string_view name) const {
+std::string_view OutboundAnswer::Field(std::string_view name) const {
   for (const auto& [known, value] : fields) {
     if (known == name) return value;
   }
@@ -167,8 +167,9 @@ void HttpClient::Return(void* handle) {
   idle_.push_back(handle);
 }
 
-absl::StatusOr<HttpAnswer> HttpClient::Send(const HttpOptions& options, const HttpRequest& request,
-                                            const HttpSink& sink, std::stop_token stop) {
+absl::StatusOr<OutboundAnswer> HttpClient::Send(const OutboundOptions& options,
+                                                const OutboundRequest& request,
+                                                const OutboundSink& sink, std::stop_token stop) {
   CURL* const curl = Take();
   if (curl == nullptr) return absl::InternalError("libcurl could not be started");
   const absl::Cleanup give_back = [this, curl] { Return(curl); };

@@ -21,7 +21,7 @@
 
 namespace wan::server {
 
-struct HttpOptions {
+struct OutboundOptions {
   // Whether URLs with http are allowed in addition to https.
   bool allow_http = false;
   // Returns whether the request may connect to an address. It is called when the host's name is
@@ -37,18 +37,18 @@ struct HttpOptions {
   std::chrono::seconds stall_time{0};
 };
 
-using HttpFields = std::vector<std::pair<std::string, std::string>>;
+using OutboundFields = std::vector<std::pair<std::string, std::string>>;
 
-struct HttpRequest {
+struct OutboundRequest {
   std::string method;
   std::string url;  // sent as it is: dots in the path stay
-  HttpFields fields;
+  OutboundFields fields;
   std::string_view body;  // must outlive the request
 };
 
-struct HttpAnswer {
+struct OutboundAnswer {
   int status = 0;
-  HttpFields fields;  // with names in lower case
+  OutboundFields fields;  // with names in lower case
   // The time that the header field Retry-After names.
   std::optional<absl::Duration> retry_after;
   uint64_t received = 0;  // bytes of the body
@@ -59,7 +59,7 @@ struct HttpAnswer {
 
 // Receives the pieces of an answer's body, and the answer's header. Returns false to end the
 // transfer.
-using HttpSink = std::function<bool(const HttpAnswer& answer, std::string_view piece)>;
+using OutboundSink = std::function<bool(const OutboundAnswer& answer, std::string_view piece)>;
 
 // Keeps connections open for later requests. Thread-safe.
 class HttpClient {
@@ -76,8 +76,9 @@ class HttpClient {
   // Errors: PERMISSION_DENIED if may_connect refuses the address; CANCELLED after a stop;
   // UNAVAILABLE, with the cause in the message, if no whole answer comes or its header has more
   // than 64 KiB. An error may come after pieces of the body.
-  absl::StatusOr<HttpAnswer> Send(const HttpOptions& options, const HttpRequest& request,
-                                  const HttpSink& sink, std::stop_token stop);
+  absl::StatusOr<OutboundAnswer> Send(const OutboundOptions& options,
+                                      const OutboundRequest& request, const OutboundSink& sink,
+                                      std::stop_token stop);
 
  private:
   // Returns a handle of libcurl (CURL*) without options; null if none can be made.

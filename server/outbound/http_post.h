@@ -12,12 +12,12 @@
 
 namespace wan::server {
 
-struct PostOptions : HttpOptions {
+struct PostOptions : OutboundOptions {
   // Maximum number of bytes of the answer's body that are returned; the rest is dropped.
   size_t most_answer_bytes = 0;
 };
 
-using PostFields = HttpFields;
+using PostFields = OutboundFields;
 
 struct PostAnswer {
   int status = 0;

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdlib>
 #include <future>
@@ -33,6 +34,8 @@ constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
 // How many bytes are hashed at a time; they fit into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
+// How much a reader asks the object store for at a time: a request takes as long as a MiB or two.
+constexpr size_t kAheadBytes = size_t{4} << 20;
 
 fs::path FolderOf(const fs::path& root, std::string_view job) {
   return root / kArtifacts / std::string(JobIdOf(job));
@@ -110,16 +113,33 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view j
 
 }  // namespace
 
+// An open file. Thread-safe.
 class OpenFile {
  public:
+  virtual ~OpenFile() = default;
+  virtual uint64_t size() const = 0;
+  // Returns at most `bytes` bytes, at least 1; empty at the end of the file.
+  virtual absl::StatusOr<std::string> ReadAt(uint64_t offset, size_t bytes) const = 0;
+  // Returns how many bytes to read at a time at least.
+  virtual size_t read_ahead() const { return 0; }
+  // Whether it is this file of the disk.
+  virtual bool Is(const struct stat& /*other*/) const { return false; }
+};
+
+namespace {
+
+class FileOnDisk final : public OpenFile {
+ public:
   // Takes ownership of an open descriptor.
-  explicit OpenFile(int fd) : fd_(fd) {
+  explicit FileOnDisk(int fd) : fd_(fd) {
     if (fstat(fd, &facts_) != 0) facts_ = {};
   }
 
-  int fd() const { return fd_.get(); }
-  uint64_t size() const { return static_cast<uint64_t>(facts_.st_size); }
-  bool Is(const struct stat& other) const {
+  uint64_t size() const override { return static_cast<uint64_t>(facts_.st_size); }
+  absl::StatusOr<std::string> ReadAt(uint64_t offset, size_t bytes) const override {
+    return server::ReadAt(fd_.get(), offset, bytes);
+  }
+  bool Is(const struct stat& other) const override {
     return facts_.st_dev == other.st_dev && facts_.st_ino == other.st_ino;
   }
 
@@ -127,6 +147,37 @@ class OpenFile {
   const Descriptor fd_;
   struct stat facts_ = {};
 };
+
+class FileInObjects final : public OpenFile {
+ public:
+  FileInObjects(JobObjects& objects, JobObjects::File file, uint64_t size)
+      : objects_(objects), file_(std::move(file)), size_(size) {}
+
+  uint64_t size() const override { return size_; }
+  absl::StatusOr<std::string> ReadAt(uint64_t offset, size_t bytes) const override {
+    const uint64_t wanted = std::min<uint64_t>(bytes, size_ - std::min(offset, size_));
+    if (wanted == 0) return std::string();
+    absl::StatusOr<std::string> read = objects_.ReadAt(file_, offset, wanted);
+    if (absl::IsNotFound(read.status())) {
+      return WithReason(absl::NotFoundError(absl::StrCat(file_.name, " of ", file_.job,
+                                                         " was removed while it was read")),
+                        kReasonArtifactNotFound);
+    }
+    if (read.ok() && read->size() != wanted) {
+      return absl::DataLossError(
+          absl::StrCat(file_.name, " of ", file_.job, " is shorter than when it was published"));
+    }
+    return read;
+  }
+  size_t read_ahead() const override { return kAheadBytes; }
+
+ private:
+  JobObjects& objects_;
+  const JobObjects::File file_;
+  const uint64_t size_;
+};
+
+}  // namespace
 
 class OpenFiles {
  public:
@@ -145,8 +196,27 @@ class OpenFiles {
     std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nullptr;
-    auto file = std::make_shared<const OpenFile>(fd);
+    auto file = std::make_shared<const FileOnDisk>(fd);
     files_[path] = file;
+    return file;
+  }
+
+  // Returns the file that stands for `path`, which is not on the disk, and calls `open` unless it
+  // is open already.
+  absl::StatusOr<std::shared_ptr<const OpenFile>> OpenElsewhere(
+      const std::string& path,
+      const std::function<absl::StatusOr<std::shared_ptr<const OpenFile>>()>& open) {
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto known = files_.find(path);
+      if (known != files_.end()) {
+        if (std::shared_ptr<const OpenFile> file = known->second.lock()) return file;
+      }
+    }
+    absl::StatusOr<std::shared_ptr<const OpenFile>> file = open();  // may take seconds
+    if (!file.ok()) return file;
+    absl::MutexLock lock(&mutex_);
+    files_[path] = *file;
     return file;
   }
 
@@ -165,13 +235,26 @@ class OpenFiles {
   std::map<std::string, std::weak_ptr<const OpenFile>> files_ ABSL_GUARDED_BY(mutex_);
 };
 
-ArtifactStore::ArtifactStore(fs::path root)
-    : root_(std::move(root)), open_files_(std::make_shared<OpenFiles>()) {}
+ArtifactStore::ArtifactStore(fs::path root, JobObjects* objects)
+    : root_(std::move(root)), objects_(objects), open_files_(std::make_shared<OpenFiles>()) {}
 
 absl::StatusOr<std::string> ArtifactReader::Read(size_t max_bytes) {
-  absl::StatusOr<std::string> data = ReadAt(file_->fd(), offset_, max_bytes);
-  if (data.ok()) offset_ += data->size();
-  return data;
+  if (ahead_used_ == ahead_.size()) {
+    absl::StatusOr<std::string> data =
+        file_->ReadAt(offset_, std::max(max_bytes, file_->read_ahead()));
+    if (!data.ok()) return data;
+    ahead_ = *std::move(data);
+    ahead_used_ = 0;
+  }
+  const size_t taken = std::min(max_bytes, ahead_.size() - ahead_used_);
+  offset_ += taken;
+  if (taken == ahead_.size()) {
+    ahead_used_ = 0;
+    return std::exchange(ahead_, std::string());
+  }
+  std::string part = ahead_.substr(ahead_used_, taken);
+  ahead_used_ += taken;
+  return part;
 }
 
 absl::Status ArtifactStore::CheckWritable(uint64_t free_bytes) const {
@@ -260,17 +343,23 @@ absl::StatusOr<std::unique_ptr<const Descriptor>> ArtifactStore::MakeNameless() 
 }
 
 absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
-    std::string_view job, int attempt, std::span<const OutputFile> outputs) const {
+    std::string_view job, int attempt, std::span<const OutputFile> outputs,
+    const std::stop_token& stop) const {
   absl::StatusOr<std::vector<wan::v1::Artifact>> artifacts = DescribeSynced(job, outputs);
   if (!artifacts.ok()) return artifacts.status();
   const fs::path from = StagingFolder(job, attempt);
   const fs::path to = ArtifactFolder(job);
   absl::Status status = SyncPath(from);
+  if (status.ok() && objects_ != nullptr) {
+    std::vector<fs::path> files;
+    for (const OutputFile& output : outputs) files.emplace_back(output.path);
+    status = objects_->Publish(job, attempt, files, stop);
+  }
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
   // The folder is there if the process died after the rename and before the last event.
-  Remove(job).IgnoreError();
+  RemoveFolder(job).IgnoreError();
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
   status = SyncPath(root_ / kArtifacts);
@@ -284,6 +373,16 @@ void ArtifactStore::Discard(std::string_view job, int attempt) const {
 }
 
 absl::Status ArtifactStore::Remove(std::string_view job) const {
+  if (objects_ != nullptr) objects_->RemoveJob(job);
+  return RemoveFolder(job);
+}
+
+absl::Status ArtifactStore::RemoveAttempt(std::string_view job, int attempt) const {
+  if (objects_ != nullptr) objects_->RemoveAttempt(job, attempt);
+  return RemoveFolder(job);
+}
+
+absl::Status ArtifactStore::RemoveFolder(std::string_view job) const {
   const fs::path folder = ArtifactFolder(job);
   std::error_code error;
   fs::remove_all(folder, error);
@@ -295,6 +394,7 @@ bool ArtifactStore::InUse(std::string_view job) const {
 }
 
 absl::Status ArtifactStore::RemoveFile(std::string_view job, std::string_view file) const {
+  if (objects_ != nullptr) objects_->RemoveFile(job, file);
   const fs::path path = ArtifactFolder(job) / file;
   std::error_code error;
   fs::remove(path, error);  // a missing file is not an error
@@ -346,17 +446,43 @@ absl::Status ArtifactStore::RemoveLeftovers(
       }
     }
   }
-  if (error == std::errc::no_such_file_or_directory) return status;
-  if (error) return FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error);
+  if (error && error != std::errc::no_such_file_or_directory) {
+    status.Update(FileError(absl::StrCat("listing ", (root_ / kArtifacts).string()), error));
+  }
+  if (objects_ != nullptr) status.Update(RemoveLeftObjects(kept));
   return status;
 }
 
+absl::Status ArtifactStore::RemoveLeftObjects(
+    const std::function<std::optional<Kept>(const std::string& job)>& kept) const {
+  return objects_->VisitAttempts([&](const std::string& job, int attempt) {
+    const std::optional<Kept> stays = kept(job);
+    if (!stays.has_value()) return false;
+    if (!stays->any || (stays->attempt != 0 && stays->attempt != attempt)) {
+      objects_->RemoveAttempt(job, attempt);
+    }
+    for (const std::string& file : stays->but) objects_->RemoveFile(job, file);
+    return true;
+  });
+}
+
 absl::StatusOr<ArtifactReader> ArtifactStore::OpenForReading(std::string_view artifact_name,
-                                                             uint64_t offset) const {
+                                                             int attempt, uint64_t offset) const {
   const absl::StatusOr<ArtifactRef> ref = ParseArtifactName(artifact_name, "name");
   if (!ref.ok()) return ref.status();
-  std::shared_ptr<const OpenFile> file =
-      open_files_->Open((ArtifactFolder(ref->job) / ref->file).string());
+  const std::string path = (ArtifactFolder(ref->job) / ref->file).string();
+  std::shared_ptr<const OpenFile> file = open_files_->Open(path);
+  if (file == nullptr && objects_ != nullptr) {
+    const auto open = [&]() -> absl::StatusOr<std::shared_ptr<const OpenFile>> {
+      JobObjects::File object{ref->job, attempt, ref->file};
+      const absl::StatusOr<uint64_t> size = objects_->SizeOf(object);
+      if (!size.ok()) return size.status();
+      return std::make_shared<const FileInObjects>(*objects_, std::move(object), *size);
+    };
+    absl::StatusOr<std::shared_ptr<const OpenFile>> opened = open_files_->OpenElsewhere(path, open);
+    if (!opened.ok() && !absl::IsNotFound(opened.status())) return opened.status();
+    if (opened.ok()) file = *std::move(opened);
+  }
   if (file == nullptr) {
     return WithReason(absl::NotFoundError(absl::StrCat("the file of ", std::string(artifact_name),
                                                        " does not exist; it was removed")),

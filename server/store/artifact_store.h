@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <span>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -17,6 +18,7 @@
 #include "absl/status/statusor.h"
 #include "engine/api/generation.h"
 #include "server/store/durable_file.h"
+#include "server/store/job_objects.h"
 #include "wan/v1/generation.pb.h"
 
 namespace wan::server {
@@ -29,8 +31,8 @@ class OpenFiles;
 absl::StatusOr<std::filesystem::path> ArtifactPath(const std::filesystem::path& root,
                                                    std::string_view artifact_name);
 
-// A published file that was opened for reading. All readers of one artifact share one file
-// descriptor. Not thread-safe.
+// A published file that was opened for reading: on the disk, where all readers of one artifact
+// share one file descriptor, or in the object store. Not thread-safe.
 class ArtifactReader {
  public:
   // Returns the next bytes, at most `max_bytes`, which must be at least 1; empty at the end of the
@@ -47,6 +49,9 @@ class ArtifactReader {
 
   std::shared_ptr<const OpenFile> file_;
   uint64_t offset_;
+  // Bytes that were read ahead; they begin at offset_ - ahead_used_.
+  std::string ahead_;
+  size_t ahead_used_ = 0;
 };
 
 // Thread-safe, except that only one thread at a time may stage, publish, discard or remove the
@@ -54,10 +59,14 @@ class ArtifactReader {
 //
 //   ROOT/staging/ID-ATTEMPT/FILE   files that are being written
 //   ROOT/artifacts/ID/FILE         complete files
+//
+// With an object store, every published file is in both places, and is read from the store if the
+// disk does not have it.
 class ArtifactStore {
  public:
   // Does not touch the disk; CheckWritable and Stage create missing folders.
-  explicit ArtifactStore(std::filesystem::path root);
+  // `objects` (null: there is no object store) must outlive the object.
+  explicit ArtifactStore(std::filesystem::path root, JobObjects* objects = nullptr);
 
   // Returns OK if a file can be written now and more than `free_bytes` bytes are free; otherwise an
   // error with the reason STORAGE_UNAVAILABLE that names the folder. To find out, it writes a small
@@ -76,8 +85,11 @@ class ArtifactStore {
 
   // Syncs the attempt's files, computes their sizes and SHA-256, and renames the folder into place,
   // so that all files appear at once. Fails with INTERNAL if the engine did not write one of them.
+  // With an object store, first waits until the store has the files, or fails with CANCELLED after
+  // a stop (JobObjects::Publish).
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
-                                                         std::span<const OutputFile> outputs) const;
+                                                         std::span<const OutputFile> outputs,
+                                                         const std::stop_token& stop) const;
 
   // Makes an empty file in the folder staging for reading and writing, and takes its name away: the
   // file vanishes when its last descriptor is closed.
@@ -87,9 +99,12 @@ class ArtifactStore {
   // tries again.
   void Discard(std::string_view job, int attempt) const;
 
-  // Removes the published files of a job that did not complete or is deleted; returns OK if there
-  // are none. Readers that have one of the files open can still read it.
+  // Removes the published files of a job that has ended; returns OK if there are none. Readers that
+  // have one of the files open on the disk can still read it.
   absl::Status Remove(std::string_view job) const;
+
+  // Removes what an attempt has published although its job did not complete with it.
+  absl::Status RemoveAttempt(std::string_view job, int attempt) const;
 
   // Whether a reader has a file of the job open.
   bool InUse(std::string_view job) const;
@@ -101,6 +116,7 @@ class ArtifactStore {
   // Names the published files of a job that stay.
   struct Kept {
     bool any = true;
+    int attempt = 0;  // the attempt whose files stay in the object store; 0: those of all
     std::vector<std::string> but;  // exceptions: files to remove even if `any` is true
   };
   // Removes everything in the folder staging. Call it at the server's start, before Stage. If the
@@ -116,8 +132,8 @@ class ArtifactStore {
 
   // Opens the file "jobs/ID/artifacts/FILE" at a byte offset. Fails with NOT_FOUND
   // (ARTIFACT_NOT_FOUND) if the file does not exist; OUT_OF_RANGE if `offset` is greater than its
-  // size.
-  absl::StatusOr<ArtifactReader> OpenForReading(std::string_view artifact_name,
+  // size. `attempt` is the one that completed the job. May ask the object store, as Read may.
+  absl::StatusOr<ArtifactReader> OpenForReading(std::string_view artifact_name, int attempt,
                                                 uint64_t offset) const;
 
  private:
@@ -125,8 +141,12 @@ class ArtifactStore {
   absl::Status CheckStaging() const;
   std::filesystem::path StagingFolder(std::string_view job, int attempt) const;
   std::filesystem::path ArtifactFolder(std::string_view job) const;
+  absl::Status RemoveFolder(std::string_view job) const;
+  absl::Status RemoveLeftObjects(
+      const std::function<std::optional<Kept>(const std::string& job)>& kept) const;
 
   std::filesystem::path root_;
+  JobObjects* objects_;  // null: there is no object store
   std::shared_ptr<OpenFiles> open_files_;
 };
 

@@ -65,7 +65,7 @@ absl::Status FolderObjectStore::PutFile(const std::string& key, const fs::path& 
   return SyncPath(path->parent_path());
 }
 
-absl::Status FolderObjectStore::Get(const std::string& key, const ByteRange& range,
+absl::Status FolderObjectStore::Get(const std::string& key, const ObjectRange& range,
                                     const Sink& sink, const ObjectCall& call) {
   const absl::StatusOr<ObjectFacts> facts = Stat(key, call);
   if (!facts.ok()) return facts.status();

@@ -116,8 +116,23 @@ absl::Status SavepointStore::Write(std::string_view job, const SavepointOrigin& 
   return ReplaceFile(PathOf(job), absl::StrCat(hash.FinishHex(), " ", described), savepoint.bytes);
 }
 
+absl::Status SavepointStore::Upload(std::string_view job) const {
+  return objects_ == nullptr ? absl::OkStatus() : objects_->KeepSavepoint(job, PathOf(job));
+}
+
+absl::Status SavepointStore::Fetch(std::string_view job) const {
+  const absl::StatusOr<std::string> bytes = objects_->ReadSavepoint(job);
+  if (!bytes.ok()) return bytes.status();
+  std::error_code ignored;  // if this fails, writing the file says why
+  fs::create_directories(folder_, ignored);
+  return ReplaceFile(PathOf(job), {}, *bytes);
+}
+
 absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
   const std::string path = PathOf(job).string();
+  if (std::error_code unknown; objects_ != nullptr && !fs::exists(path, unknown)) {
+    if (absl::Status fetched = Fetch(job); !fetched.ok()) return fetched;
+  }
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrnoError(absl::StrCat("opening ", path), errno == 0 ? EIO : errno);
@@ -160,8 +175,19 @@ int SavepointStore::StepsKept(std::string_view job) const {
 }
 
 void SavepointStore::Remove(std::string_view job) const {
+  if (objects_ != nullptr) objects_->RemoveSavepoint(job);
   std::error_code ignored;  // if this fails, RemoveLeftovers tries again
   fs::remove(PathOf(job), ignored);
+}
+
+absl::Status SavepointStore::RemoveLeftObjects(
+    const std::function<std::optional<bool>(const std::string& job)>& has_ended) const {
+  if (objects_ == nullptr) return absl::OkStatus();
+  return objects_->VisitSavepoints([&](const std::string& job) {
+    const std::optional<bool> ended = has_ended(job);
+    if (ended.value_or(false)) objects_->RemoveSavepoint(job);
+    return ended.has_value();
+  });
 }
 
 absl::Status SavepointStore::RemoveLeftovers(

@@ -11,6 +11,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "engine/api/savepoint.h"
+#include "server/store/job_objects.h"
 #include "server/store/job_store.h"
 #include "wan/v1/generation.pb.h"
 
@@ -38,37 +39,52 @@ struct KeptSavepoint {
 class SavepointStore {
  public:
   // Does not touch the disk: Write creates the folder if it is missing.
-  explicit SavepointStore(const std::filesystem::path& root) : folder_(root / "savepoints") {}
+  // `objects` (null: there is no object store) must outlive the object.
+  explicit SavepointStore(const std::filesystem::path& root, JobObjects* objects = nullptr)
+      : folder_(root / "savepoints"), objects_(objects) {}
 
   // Replaces the job's savepoint and returns when the new one is on the disk. After an error or a
   // power cut the previous savepoint is still there.
   absl::Status Write(std::string_view job, const SavepointOrigin& origin,
                      const Savepoint& savepoint) const;
 
-  // Returns the job's savepoint. Fails with NOT_FOUND if the job has none; FAILED_PRECONDITION if
-  // an earlier release wrote it, in a form that is not read any more; DATA_LOSS if its bytes have
-  // changed.
+  // Copies the job's savepoint into the object store, if there is one. Blocks for about ten seconds
+  // at most while the store is away.
+  absl::Status Upload(std::string_view job) const;
+
+  // Returns the job's savepoint, which it fetches from the object store if the disk has none. Fails
+  // with NOT_FOUND if the job has none; FAILED_PRECONDITION if an earlier release wrote it, in a
+  // form that is not read any more; DATA_LOSS if its bytes have changed.
   absl::StatusOr<KeptSavepoint> Read(std::string_view job) const;
 
   // Returns the origin of the job's savepoint without reading the engine's bytes, so the savepoint
-  // may be damaged; nullopt if there is none, or its head cannot be read.
+  // may be damaged; nullopt if the disk has none, or its head cannot be read.
   std::optional<SavepointOrigin> OriginOf(std::string_view job) const;
 
   // Returns how many steps the job's savepoint contains, even if the savepoint is damaged; 0 if
   // there is none. Reads only the first line of the file.
   int StepsKept(std::string_view job) const;
 
-  // Removes the job's savepoint. If the removal fails, the next start tries again.
+  // Removes the job's savepoint, also from the object store. If the removal fails, the next start
+  // tries again.
   void Remove(std::string_view job) const;
 
   // Removes incomplete files, and the savepoints of jobs that `keep` rejects. Call it at the
   // server's start.
   absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
+  // Removes the savepoints of jobs that `has_ended` names from the object store; ends early when it
+  // returns nullopt. Blocks; call it after the server's start.
+  absl::Status RemoveLeftObjects(
+      const std::function<std::optional<bool>(const std::string& job)>& has_ended) const;
 
  private:
   std::filesystem::path PathOf(std::string_view job) const;
 
+  // Copies the savepoint from the object store to the disk.
+  absl::Status Fetch(std::string_view job) const;
+
   const std::filesystem::path folder_;
+  JobObjects* const objects_;  // null: there is no object store
 };
 
 }  // namespace wan::server

@@ -306,14 +306,14 @@ TEST(RequestLatentsTest, AFileKeepsItsBytesUntilItIsGone) {
   ASSERT_TRUE(outputs.ok()) << outputs.status();
   std::ofstream(outputs->front().path).close();
   std::filesystem::resize_file(outputs->front().path, kBytes);
-  const auto published = store.Publish("jobs/a", 1, *outputs);
+  const auto published = store.Publish("jobs/a", 1, *outputs, {});
   ASSERT_TRUE(published.ok()) << published.status();
   wan::v1::Job job;
   *job.add_artifacts() = published->front();
   const RequestLatents latents(
       {.owner_of = [](std::string_view) { return absl::StatusOr<std::string>(""); },
        .find = [&](std::string_view) { return absl::StatusOr<wan::v1::Job>(job); },
-       .open = [&](std::string_view name) { return store.OpenForReading(name, 0); }});
+       .open = [&](std::string_view name) { return store.OpenForReading(name, 1, 0); }});
   wan::v1::GenerationRequest request;
   request.mutable_latents()->set_job("jobs/a");
   std::vector<FieldViolation> violations;

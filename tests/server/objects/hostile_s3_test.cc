@@ -139,7 +139,7 @@ class HostileS3Test : public testing::Test {
     return *store_;
   }
 
-  absl::Status Get(const ByteRange& range = {}) {
+  absl::Status Get(const ObjectRange& range = {}) {
     return store_->Get(
         "k", range,
         [this](std::string_view piece) {

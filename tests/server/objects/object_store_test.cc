@@ -58,7 +58,7 @@ class ObjectStoreTest : public testing::TestWithParam<std::string> {
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
-  std::string Bytes(const std::string& key, const ByteRange& range = {}) {
+  std::string Bytes(const std::string& key, const ObjectRange& range = {}) {
     std::string bytes;
     const absl::Status status = store_->Get(
         key, range,

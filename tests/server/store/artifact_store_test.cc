@@ -32,7 +32,7 @@ class ArtifactStoreTest : public testing::Test {
   }
 
   std::string ReadAll(const std::string& name, uint64_t offset = 0) {
-    auto reader = store_.OpenForReading(name, offset);
+    auto reader = store_.OpenForReading(name, 1, offset);
     EXPECT_TRUE(reader.ok()) << reader.status();
     return reader.ok() ? *reader->Read(1000) : "";
   }
@@ -44,8 +44,8 @@ class ArtifactStoreTest : public testing::Test {
 
 TEST_F(ArtifactStoreTest, PublishesAllFilesWithTheirFacts) {
   const auto outputs = StageAndWrite(1, "abc");
-  EXPECT_FALSE(store_.OpenForReading("jobs/a/artifacts/video.mp4", 0).ok());
-  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  EXPECT_FALSE(store_.OpenForReading("jobs/a/artifacts/video.mp4", 1, 0).ok());
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs, {});
   ASSERT_TRUE(artifacts.ok()) << artifacts.status();
   ASSERT_EQ(artifacts->size(), 2u);
   const wan::v1::Artifact& video = artifacts->at(0);
@@ -64,7 +64,7 @@ TEST_F(ArtifactStoreTest, PublishesAllFilesWithTheirFacts) {
 
 TEST_F(ArtifactStoreTest, DigestOfAFileOfManyBlocks) {
   const auto outputs = StageAndWrite(1, std::string(5'000'000, 'x'));
-  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs, {});
   ASSERT_TRUE(artifacts.ok());
   EXPECT_EQ(artifacts->at(0).size_bytes(), 5'000'000);
   EXPECT_EQ(artifacts->at(0).sha256(),
@@ -74,15 +74,15 @@ TEST_F(ArtifactStoreTest, DigestOfAFileOfManyBlocks) {
 TEST_F(ArtifactStoreTest, MissingFileIsNamedAndNothingIsPublished) {
   auto outputs = StageAndWrite(1, "abc");
   fs::remove(outputs[1].path);
-  const auto artifacts = store_.Publish("jobs/a", 1, outputs);
+  const auto artifacts = store_.Publish("jobs/a", 1, outputs, {});
   EXPECT_EQ(artifacts.status().code(), absl::StatusCode::kInternal);
   EXPECT_THAT(std::string(artifacts.status().message()), HasSubstr("latents.safetensors"));
   EXPECT_TRUE(fs::is_empty(root_ / "artifacts"));
 }
 
 TEST_F(ArtifactStoreTest, LaterAttemptReplacesWhatAnEarlierLeft) {
-  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one")).ok());
-  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two")).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one"), {}).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two"), {}).ok());
   EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "two");
 }
 
@@ -97,7 +97,7 @@ TEST_F(ArtifactStoreTest, StagingStartsEmptyAndCanBeDiscarded) {
 }
 
 TEST_F(ArtifactStoreTest, LeftoversGo) {
-  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "done")).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "done"), {}).ok());
   fs::create_directory(root_ / "artifacts" / "b");
   StageAndWrite(2, "half");
   ASSERT_TRUE(store_.EmptyStaging().ok());
@@ -158,18 +158,18 @@ TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {
     const fs::directory_iterator descriptors("/proc/self/fd");
     return std::distance(fs::begin(descriptors), fs::end(descriptors));
   };
-  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one")).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "one"), {}).ok());
   const auto before = open_descriptors();
   std::vector<ArtifactReader> readers;
   for (int i = 0; i < 100; ++i) {
-    auto reader = store_.OpenForReading("jobs/a/artifacts/video.mp4", 1);
+    auto reader = store_.OpenForReading("jobs/a/artifacts/video.mp4", 1, 1);
     ASSERT_TRUE(reader.ok());
     readers.push_back(*std::move(reader));
   }
   EXPECT_TRUE(store_.InUse("jobs/a"));
   EXPECT_FALSE(store_.InUse("jobs/b"));
   EXPECT_EQ(open_descriptors(), before + 1);
-  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two")).ok());
+  ASSERT_TRUE(store_.Publish("jobs/a", 2, StageAndWrite(2, "two"), {}).ok());
   EXPECT_EQ(ReadAll("jobs/a/artifacts/video.mp4"), "two");
   // Each reader has a place of its own, in the file that it began with.
   for (ArtifactReader& reader : readers) EXPECT_EQ(*reader.Read(10), "ne");
@@ -179,12 +179,12 @@ TEST_F(ArtifactStoreTest, ReadersShareAFileUntilAnotherTakesItsPlace) {
 }
 
 TEST_F(ArtifactStoreTest, ReadingErrors) {
-  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "abc")).ok());
-  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/video.mp4", 4).status().code(),
+  ASSERT_TRUE(store_.Publish("jobs/a", 1, StageAndWrite(1, "abc"), {}).ok());
+  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/video.mp4", 1, 4).status().code(),
             absl::StatusCode::kOutOfRange);
-  EXPECT_EQ(ReasonOf(store_.OpenForReading("jobs/a/artifacts/video.mkv", 0).status()),
+  EXPECT_EQ(ReasonOf(store_.OpenForReading("jobs/a/artifacts/video.mkv", 1, 0).status()),
             kReasonArtifactNotFound);
-  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/../../x", 0).status().code(),
+  EXPECT_EQ(store_.OpenForReading("jobs/a/artifacts/../../x", 1, 0).status().code(),
             absl::StatusCode::kInvalidArgument);
 }
 

@@ -1,0 +1,22 @@
+// Opens the object store that the settings name.
+#pragma once
+
+#include <memory>
+
+#include "absl/status/statusor.h"
+#include "engine/api/clock.h"
+#include "server/config/server_config.h"
+#include "server/logging/logger.h"
+#include "server/objects/object_request.h"
+#include "server/objects/object_store.h"
+
+namespace wan::server {
+
+// Returns the store, or null if the settings name none. Asks the store for its first object: fails
+// if it cannot be used before somebody changes something (ObjectStore), and logs a warning if it is
+// only away. Blocks for a few seconds at most. `clock` must outlive the store.
+absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjects(const ServerConfig& config, Clock& clock,
+                                                         Logger& logger,
+                                                         OnObjectRequest on_request);
+
+}  // namespace wan::server

@@ -1,0 +1,243 @@
+#include "server/store/job_objects.h"
+
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
+#include "server/conversion/names.h"
+#include "server/objects/back_off.h"
+
+namespace wan::server {
+namespace {
+
+constexpr char kArtifacts[] = "artifacts/";
+constexpr char kSavepoints[] = "savepoints/";
+// A savepoint of the largest model has less than 100 MiB.
+constexpr uint64_t kMostSavepointBytes = uint64_t{1} << 30;
+constexpr absl::Duration kSavepointPatience = absl::Seconds(10);
+// How long a download waits for the store.
+constexpr absl::Duration kReadPatience = absl::Seconds(10);
+constexpr absl::Duration kReadAgain = absl::Seconds(5);
+constexpr absl::Duration kFirstPause = absl::Seconds(1);
+constexpr absl::Duration kMostPause = absl::Seconds(30);
+
+std::string IdOf(std::string_view job) { return std::string(JobIdOf(job)); }
+
+std::string PrefixOf(std::string_view job) { return absl::StrCat(kArtifacts, IdOf(job), "/"); }
+
+std::string PrefixOf(std::string_view job, int attempt) {
+  return absl::StrCat(PrefixOf(job), attempt, "/");
+}
+
+std::string KeyOf(const JobObjects::File& file) {
+  return PrefixOf(file.job, file.attempt) + file.name;
+}
+
+// Whether the store may take the file later.
+bool MayPass(const absl::Status& status) {
+  switch (status.code()) {
+    case absl::StatusCode::kUnavailable:
+    case absl::StatusCode::kPermissionDenied:
+    case absl::StatusCode::kUnauthenticated:
+    case absl::StatusCode::kFailedPrecondition:
+    case absl::StatusCode::kResourceExhausted:
+    case absl::StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+JobObjects::JobObjects(ObjectStore& store, Clock& clock, OnProblem on_problem)
+    : store_(store),
+      clock_(clock),
+      on_problem_(std::move(on_problem)),
+      remover_([this](const std::stop_token& stop) { Loop(stop); }) {}
+
+JobObjects::~JobObjects() {
+  remover_.request_stop();
+  absl::MutexLock lock(&mutex_);
+  end_ = true;
+}
+
+absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::path& file,
+                                std::string_view job, const std::stop_token& stop) {
+  BackOff back_off(kFirstPause, kMostPause);
+  absl::Status told;
+  for (;;) {
+    const absl::Status put = store_.PutFile(key, file, {.stop = stop});
+    if (put.ok() || !MayPass(put)) return put;
+    if (put != told) {
+      told = put;
+      on_problem_(
+          absl::Status(put.code(), absl::StrCat(std::string(job),
+                                                " waits to be published, because the object "
+                                                "store does not take its files: ",
+                                                put.message())));
+    }
+    if (!Pause(clock_, back_off.Next(), stop)) {
+      return absl::CancelledError("stopped before the object store had the job's files");
+    }
+  }
+}
+
+absl::Status JobObjects::Publish(std::string_view job, int attempt,
+                                 std::span<const std::filesystem::path> files,
+                                 const std::stop_token& stop) {
+  for (const std::filesystem::path& file : files) {
+    const std::string key = PrefixOf(job, attempt) + file.filename().string();
+    if (absl::Status status = Upload(key, file, job, stop); !status.ok()) {
+      RemoveAttempt(job, attempt);
+      return status;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::Status JobObjects::ForCallers(const absl::Status& status, const File& file) const {
+  if (absl::IsNotFound(status)) return status;
+  on_problem_(absl::Status(status.code(), absl::StrCat(file.job, ": ", file.name,
+                                                       " cannot be read: ", status.message())));
+  return WithRetryDelay(
+      absl::UnavailableError("the file cannot be read from the server's object store now; try "
+                             "again later"),
+      kReadAgain);
+}
+
+absl::StatusOr<uint64_t> JobObjects::SizeOf(const File& file) {
+  const absl::StatusOr<ObjectFacts> facts = store_.Stat(KeyOf(file), {kReadPatience, {}});
+  if (!facts.ok()) return ForCallers(facts.status(), file);
+  return facts->size;
+}
+
+absl::StatusOr<std::string> JobObjects::ReadAt(const File& file, uint64_t offset, uint64_t bytes) {
+  std::string read;
+  const absl::Status status = store_.Get(KeyOf(file), {offset, bytes},
+                                         [&read](std::string_view piece) {
+                                           read.append(piece);
+                                           return absl::OkStatus();
+                                         },
+                                         {kReadPatience, {}});
+  if (!status.ok()) return ForCallers(status, file);
+  return read;
+}
+
+absl::Status JobObjects::KeepSavepoint(std::string_view job, const std::filesystem::path& file) {
+  return store_.PutFile(kSavepoints + IdOf(job), file, {kSavepointPatience, {}});
+}
+
+absl::StatusOr<std::string> JobObjects::ReadSavepoint(std::string_view job) {
+  return store_.Read(kSavepoints + IdOf(job), kMostSavepointBytes, {kSavepointPatience, {}});
+}
+
+void JobObjects::RemoveJob(std::string_view job) { Remove({PrefixOf(job), ""}); }
+
+void JobObjects::RemoveAttempt(std::string_view job, int attempt) {
+  Remove({PrefixOf(job, attempt), ""});
+}
+
+void JobObjects::RemoveFile(std::string_view job, std::string_view file) {
+  Remove({PrefixOf(job), "/" + std::string(file)});
+}
+
+void JobObjects::RemoveSavepoint(std::string_view job) {
+  Remove({kSavepoints + IdOf(job), std::string(JobIdOf(job))});
+}
+
+void JobObjects::Remove(Removal removal) {
+  absl::MutexLock lock(&mutex_);
+  if (waiting_.insert(removal).second) queue_.push_back(std::move(removal));
+}
+
+void JobObjects::AwaitRemovals() {
+  absl::MutexLock lock(&mutex_);
+  const auto none = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return waiting_.empty(); };
+  mutex_.Await(absl::Condition(&none));
+}
+
+absl::Status JobObjects::Carry(const Removal& removal, const std::stop_token& stop) {
+  const ObjectCall call{.stop = stop};
+  if (removal.prefix == kSavepoints + removal.name) return store_.Remove(removal.prefix, call);
+  if (removal.name.empty()) return store_.RemovePrefix(removal.prefix, call);
+  std::vector<std::string> keys;
+  absl::Status status = store_.List(
+      removal.prefix,
+      [&](const ObjectFacts& object) {
+        if (object.key.ends_with(removal.name)) keys.push_back(object.key);
+        return true;
+      },
+      call);
+  for (size_t i = 0; i < keys.size() && status.ok(); ++i) status = store_.Remove(keys[i], call);
+  return status;
+}
+
+void JobObjects::Loop(const std::stop_token& stop) {
+  std::optional<BackOff> back_off;  // set while the store refuses removals
+  for (;;) {
+    Removal removal;
+    {
+      absl::MutexLock lock(&mutex_);
+      const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+        return end_ || !queue_.empty();
+      };
+      mutex_.Await(absl::Condition(&wake));
+      if (end_) return;
+      removal = std::move(queue_.front());
+      queue_.pop_front();
+    }
+    const absl::Status status = Carry(removal, stop);
+    if (status.ok()) {
+      back_off.reset();
+      absl::MutexLock lock(&mutex_);
+      waiting_.erase(removal);
+      continue;
+    }
+    if (stop.stop_requested()) return;
+    if (!back_off.has_value()) {
+      back_off.emplace(kFirstPause, kMostPause);
+      on_problem_(absl::Status(status.code(),
+                               absl::StrCat("removed files stay in the object store until it takes "
+                                            "removals: ",
+                                            status.message())));
+    }
+    {
+      absl::MutexLock lock(&mutex_);
+      queue_.push_back(std::move(removal));
+    }
+    if (!Pause(clock_, back_off->Next(), stop)) return;
+  }
+}
+
+absl::Status JobObjects::VisitAttempts(
+    const std::function<bool(const std::string& job, int attempt)>& visit) {
+  std::string last;
+  return store_.List(kArtifacts,
+                     [&](const ObjectFacts& object) {
+                       const std::vector<std::string> names = absl::StrSplit(object.key, '/');
+                       int attempt = 0;
+                       if (names.size() != 4 || !absl::SimpleAtoi(names[2], &attempt))
+                         return true;  // not ours
+                       std::string attempt_name = absl::StrCat(names[1], "/", attempt);
+                       if (attempt_name == last) return true;
+                       last = std::move(attempt_name);
+                       return visit("jobs/" + names[1], attempt);
+                     },
+                     {});
+}
+
+absl::Status JobObjects::VisitSavepoints(const std::function<bool(const std::string& job)>& visit) {
+  return store_.List(kSavepoints,
+                     [&](const ObjectFacts& object) {
+                       return visit("jobs/" + object.key.substr(sizeof(kSavepoints) - 1));
+                     },
+                     {});
+}
+
+}  // namespace wan::server

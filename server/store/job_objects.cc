@@ -22,7 +22,11 @@ constexpr uint64_t kMostSavepointBytes = uint64_t{1} << 30;
 constexpr absl::Duration kSavepointPatience = absl::Seconds(10);
 // How long a download waits for the store.
 constexpr absl::Duration kReadPatience = absl::Seconds(10);
+// How long a listing at the start waits for the store, and the end of the server for the listing.
+constexpr absl::Duration kListPatience = absl::Seconds(5);
 constexpr absl::Duration kReadAgain = absl::Seconds(5);
+// How long an upload repeats its requests before the problem is told and it begins anew.
+constexpr absl::Duration kUploadPatience = absl::Seconds(10);
 constexpr absl::Duration kFirstPause = absl::Seconds(1);
 constexpr absl::Duration kMostPause = absl::Seconds(30);
 
@@ -72,7 +76,7 @@ absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::p
   BackOff back_off(kFirstPause, kMostPause);
   absl::Status told;
   for (;;) {
-    const absl::Status put = store_.PutFile(key, file, {.stop = stop});
+    const absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
     if (put.ok() || !MayPass(put)) return put;
     if (put != told) {
       told = put;
@@ -229,7 +233,7 @@ absl::Status JobObjects::VisitAttempts(
                        last = std::move(attempt_name);
                        return visit("jobs/" + names[1], attempt);
                      },
-                     {});
+                     {kListPatience, {}});
 }
 
 absl::Status JobObjects::VisitSavepoints(const std::function<bool(const std::string& job)>& visit) {
@@ -237,7 +241,7 @@ absl::Status JobObjects::VisitSavepoints(const std::function<bool(const std::str
                      [&](const ObjectFacts& object) {
                        return visit("jobs/" + object.key.substr(sizeof(kSavepoints) - 1));
                      },
-                     {});
+                     {kListPatience, {}});
 }
 
 }  // namespace wan::server

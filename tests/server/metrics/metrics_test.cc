@@ -14,6 +14,7 @@
 #include "engine/api/recorder.h"
 #include "server/metrics/catalog.h"
 #include "server/metrics/exposition.h"
+#include "server/objects/object_request.h"
 #include "tests/fakes/fake_clock.h"
 #include "tests/fakes/fake_device_monitor.h"
 #include "tests/support/prometheus_text.h"
@@ -441,6 +442,8 @@ class WholeMetricsTest : public MetricsTest {
     metrics_.OnStoreWrite("apply", absl::Milliseconds(4));
     metrics_.OnCall("/wan.v1.VideoGeneration/GetJob", absl::OkStatus(), absl::Milliseconds(1));
     metrics_.OnHttpAnswer("GET /v1/videos", 200, absl::Milliseconds(1));
+    metrics_.AddObjects();
+    metrics_.OnObjectRequest({ObjectOperation::kPut, ObjectOutcome::kOk, 0.02, 1000, 0});
     running_sink_ = metrics_.StageSinks()({"m", "jobs/secret2", 1, {1280, 704, 121}, "exact"});
     running_.emplace(clock_, monitor_, std::vector<TelemetrySink*>{running_sink_.get()});
     total_.emplace(running_->StartSpan(StageKind::kTotalExecution));

@@ -106,7 +106,8 @@ absl::Status AttemptRun::Plan() {
   GenerationRequest request = RequestOf(job_, *std::move(inputs));
   // Whether both forwards of a step fit as one batch depends on the memory that is free now, and
   // it decides bits. So continue with the choice of the attempt that made the savepoint.
-  const std::optional<SavepointOrigin> kept = parts_.savepoints.OriginOf(job_.name());
+  const std::optional<SavepointOrigin> kept =
+      job_.attempt() > 1 ? parts_.savepoints.OriginOf(job_.name()) : std::nullopt;
   if (kept.has_value()) request.batched_guidance = kept->provenance.batched_guidance();
   if (absl::Status planned = PlanAs(request); !planned.ok()) return planned;
   const bool continues = kept.has_value() && MessageDifferencer::Equals(

@@ -120,7 +120,9 @@ absl::Status SavepointStore::Upload(std::string_view job) const {
   return objects_ == nullptr ? absl::OkStatus() : objects_->KeepSavepoint(job, PathOf(job));
 }
 
-absl::Status SavepointStore::Fetch(std::string_view job) const {
+absl::Status SavepointStore::FetchMissing(std::string_view job) const {
+  std::error_code unknown;
+  if (objects_ == nullptr || fs::exists(PathOf(job), unknown)) return absl::OkStatus();
   const absl::StatusOr<std::string> bytes = objects_->ReadSavepoint(job);
   if (!bytes.ok()) return bytes.status();
   std::error_code ignored;  // if this fails, writing the file says why
@@ -130,9 +132,7 @@ absl::Status SavepointStore::Fetch(std::string_view job) const {
 
 absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
   const std::string path = PathOf(job).string();
-  if (std::error_code unknown; objects_ != nullptr && !fs::exists(path, unknown)) {
-    if (absl::Status fetched = Fetch(job); !fetched.ok()) return fetched;
-  }
+  if (absl::Status fetched = FetchMissing(job); !fetched.ok()) return fetched;
   errno = 0;
   std::ifstream file(path, std::ios::binary);
   if (!file) return ErrnoError(absl::StrCat("opening ", path), errno == 0 ? EIO : errno);
@@ -162,6 +162,7 @@ absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
 }
 
 std::optional<SavepointOrigin> SavepointStore::OriginOf(std::string_view job) const {
+  if (!FetchMissing(job).ok()) return std::nullopt;
   std::ifstream file(PathOf(job), std::ios::binary);
   const std::optional<Head> head = ReadHead(file);
   if (!head.has_value() || head->format != kFormat) return std::nullopt;

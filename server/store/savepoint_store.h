@@ -58,7 +58,7 @@ class SavepointStore {
   absl::StatusOr<KeptSavepoint> Read(std::string_view job) const;
 
   // Returns the origin of the job's savepoint without reading the engine's bytes, so the savepoint
-  // may be damaged; nullopt if the disk has none, or its head cannot be read.
+  // may be damaged; nullopt if there is none, or its head cannot be read. Fetches it as Read does.
   std::optional<SavepointOrigin> OriginOf(std::string_view job) const;
 
   // Returns how many steps the job's savepoint contains, even if the savepoint is damaged; 0 if
@@ -80,8 +80,8 @@ class SavepointStore {
  private:
   std::filesystem::path PathOf(std::string_view job) const;
 
-  // Copies the savepoint from the object store to the disk.
-  absl::Status Fetch(std::string_view job) const;
+  // Copies the savepoint from the object store to the disk if the disk has none.
+  absl::Status FetchMissing(std::string_view job) const;
 
   const std::filesystem::path folder_;
   JobObjects* const objects_;  // null: there is no object store

@@ -1,5 +1,5 @@
-// Measures speed and error of attention: the kernel that the engine chooses and cuDNN's, in the
-// same run.
+// Measures speed and error of attention: runs the kernel that the engine chooses and cuDNN's kernel
+// in the same process.
 //
 //   wan_bench attention --device cuda:0 --seconds 3
 //   wan_bench attention --device cuda:0 --errors

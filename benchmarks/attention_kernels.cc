@@ -23,7 +23,7 @@
 namespace wan {
 namespace {
 
-// Number of queries that count for an error in docs/measured/performance.md.
+// Number of queries over which each error in docs/measured/performance.md is computed.
 constexpr int64_t kErrorQueries = 1500;
 constexpr int64_t kErrorHeads = 2;
 
@@ -43,7 +43,7 @@ at::Tensor Hopper(const AttentionInputs& in) {
   return out;
 }
 
-// Includes a copy of queries and keys, because the rounding overwrites them.
+// Copies queries and keys first, because the rounding overwrites them.
 at::Tensor EightBits(const AttentionInputs& in) {
   at::Tensor query = in.query.clone();
   at::Tensor key = in.key.clone();
@@ -72,8 +72,7 @@ struct HardInputs {
   std::function<AttentionInputs(const AttentionInputs& normal)> make;
 };
 
-// Scales queries and keys so that the logits have this deviation, with and without shifted
-// channels.
+// Returns inputs for five standard deviations of the logits, with and without shifted channels.
 std::vector<HardInputs> InputsOfWidths() {
   std::vector<HardInputs> inputs;
   for (const double width : {0.25, 0.5, 1.0, 1.5, 2.0}) {

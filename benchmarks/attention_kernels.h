@@ -28,8 +28,9 @@ struct NamedAttention {
   at::Tensor (*run)(const AttentionInputs& inputs);
 };
 
-// Returns the kernels that can compute `inputs`: first the engine's choice, then, on a GPU,
-// cuDNN's, that of 8 bits and, if it is not the choice, our own for Hopper.
+// Returns the kernels that can compute `inputs`. The first is the kernel that the engine chooses.
+// On a GPU, cuDNN's kernel and the 8-bit kernel follow, and our own kernel for Hopper unless the
+// engine chooses that.
 std::vector<NamedAttention> KernelsFor(const AttentionInputs& inputs);
 
 // Returns |actual - expected| / |expected| for the last `queries` queries of the first `heads`

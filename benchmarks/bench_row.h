@@ -1,6 +1,6 @@
 // A measured row of a wan_bench command, printed as a line of JSON or as a row of a table. The JSON
-// has the members below that apply, under their names, and "least_seconds", "most_seconds",
-// "flop_per_second", "bytes_per_second" and "ratio".
+// object has each member below that is known, under the member's name, and "least_seconds",
+// "most_seconds", "flop_per_second", "bytes_per_second" and "ratio".
 #pragma once
 
 #include <cstdint>
@@ -21,8 +21,8 @@ struct Work {
   double bytes = 0;           // device memory read and written; each operand counts once
   double upload_bytes = 0;    // bytes copied from pinned host memory to the device
   double download_bytes = 0;  // bytes copied from the device to the host
-  // The precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32". kMixed if parts have
-  // different ones; then FloorSeconds returns nullopt.
+  // The precision whose ceilings apply: "bf16", "fp16", "tf32" or "fp32". kMixed if the parts of
+  // the work have different precisions; then FloorSeconds returns nullopt.
   std::string precision = "bf16";
 
   double flop() const { return product_flop + attention_flop; }
@@ -46,14 +46,15 @@ struct CardState {
   std::optional<std::vector<std::string>> throttle_reasons;
 };
 
-// A figure that only one command has.
+// An additional figure of a row, which only one command measures.
 struct Figure {
   std::string key;
   std::variant<bool, int64_t, double, std::string> value;
 };
 
 struct BenchRow {
-  // Identifies the row among those of its command, in all runs: model, video, precision.
+  // Identifies the row among all rows of its command: model, video, precision. The name is the same
+  // in every run.
   std::string name;
   std::optional<Timing> timing;
   std::optional<Work> work;
@@ -63,8 +64,8 @@ struct BenchRow {
   // Session::Add sets the following fields.
   std::string command;
   std::string device;  // for example "NVIDIA H200"; for a CPU the processor's name
-  // The result of FloorSeconds for the work. A ceiling_seconds that was set before is kept: a row
-  // made of parts has the sum of their floors.
+  // The result of FloorSeconds for the work. Session::Add keeps a ceiling_seconds that is already
+  // set: a row made of parts has the sum of the parts' floors.
   std::optional<double> ceiling_seconds;
 
   // Returns the time of the call divided by ceiling_seconds; 1 is the best possible result.

@@ -20,7 +20,7 @@ struct BenchShape {
 // Parses text such as "1280x704x121"; INVALID_ARGUMENT if the text has another form.
 absl::StatusOr<BenchShape> ParseShape(const std::string& text);
 
-// INVALID_ARGUMENT, naming the nearest allowed values, unless the sides are multiples of
+// Returns INVALID_ARGUMENT, with the nearest allowed values, unless the sides are multiples of
 // `side_step` and the number of frames is a multiple of `frame_step` plus 1. If the values were
 // rounded down instead, a smaller video would be measured under the same name.
 absl::Status CheckShape(const BenchShape& shape, int64_t side_step, int64_t frame_step);

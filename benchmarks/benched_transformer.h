@@ -44,8 +44,8 @@ struct TransformerToBench {
 // Loads the transformer to the device of the session, and prints how long that took.
 absl::StatusOr<BenchedTransformer> LoadToBench(Session& session, const TransformerToBench& wanted);
 
-// Replaces the inputs in `benched` by those of another video. INVALID_ARGUMENT if the model does
-// not accept the shape.
+// Replaces the inputs in `benched` by the inputs of another video. INVALID_ARGUMENT if the model
+// does not accept the shape.
 absl::Status SetShape(const VaeConfig& vae, const TransformerToBench& wanted,
                       BenchedTransformer& benched);
 

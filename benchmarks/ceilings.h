@@ -14,9 +14,8 @@ namespace wan {
 
 using client::reports::Ceilings;
 
-// Returns the longest of three times: that of products plus attention, that of memory traffic, and
-// that of copies between host and device. Returns nullopt if a needed rate is not known, or if
-// there is no work.
+// Returns the longest of three times: products plus attention, memory traffic, and copies between
+// host and device. Returns nullopt if a needed rate is not known, or if there is no work.
 std::optional<double> FloorSeconds(const Ceilings& ceilings, const Work& work);
 
 // Stores the ceilings, and the measurements (`rows`) from which they come. UNAVAILABLE if the file

@@ -3,10 +3,10 @@
 //
 //   wan_bench encoder --preset fast --preset veryfast --crf 15 --content clean --content noise
 //
-// With --memory the command measures the encoder's host memory instead: by how much the process's
-// peak grows, in bytes per pixel of a frame. The peak of a process never falls, so each process
-// measures only one case. The number of processors decides how many threads an encoder uses, so
-// limit it:
+// With --memory the command measures host memory instead. It prints by how much the encoder raises
+// the process's peak, in bytes per pixel of a frame. The peak of a process never falls, so each
+// process measures only one case. The number of processors decides how many threads an encoder
+// uses, so limit it:
 //
 //   taskset -c 0-7 wan_bench encoder --memory --kind mp4 --shape 1280x704x121
 #include <algorithm>

@@ -16,7 +16,7 @@ absl::StatusOr<std::vector<ComponentResidency>> ParseResidency(
     const std::vector<std::string>& entries);
 
 // Returns a request to the engine's only model, "m", for a video of exactly `shape`
-// ("1280x704x121"). Everything else is the model's default. The request has a black image if
+// ("1280x704x121"). All other settings are the model's defaults. The request has a black image if
 // `with_image` is set or the model needs an image. INVALID_ARGUMENT if `shape` has another form.
 absl::StatusOr<GenerationRequest> BenchmarkRequest(const Engine& engine, const std::string& shape,
                                                    bool with_image = false);

@@ -32,7 +32,7 @@ struct ForwardSettings {
   std::string residency = "resident";
   std::string compare;
   std::string quality = "exact";
-  std::string exact_blocks;  // of those that compute with 8 bits otherwise
+  std::string exact_blocks;  // the blocks that compute exactly in a video of quality high or fast
 };
 
 // Moves weights from host memory to the device, and prints how long that takes.

@@ -163,7 +163,7 @@ class Comparison {
     return SecondsSince(begin);
   }
 
-  // Also compares the result with that of the first call.
+  // Also compares the result with the result of the first call.
   absl::Status TimeOne(std::vector<double>& seconds, const TextConditioning& text,
                        const WorkGate& gate) {
     at::Tensor result;

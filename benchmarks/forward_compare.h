@@ -15,12 +15,12 @@ namespace wan {
 //   gate       Compares forwards without a gate with forwards that pass one, as in a job.
 //   quality    exact forwards against forwards of 8 bits; then a row for each block, with the
 //              error that 8 bits in this block alone cause
-// Adds a row for the second way: its time, the time of the first, the difference in per cent, and
-// how far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
+// Adds a row for the second way, with the times of both ways, the difference in per cent, and how
+// far the results differ. INTERNAL if streaming or the gate changes any bit of the result.
 struct ForwardComparison {
   std::string what;
-  std::string name;       // of the rows
-  ForwardPolicy rounded;  // of the forwards of 8 bits
+  std::string name;       // the name of the rows
+  ForwardPolicy rounded;  // the policy of the forwards with 8 bits
 };
 absl::StatusOr<bool> CompareForwards(const ForwardComparison& compared,
                                      const BenchedTransformer& benched, int rounds,

@@ -26,7 +26,7 @@ namespace {
 
 using SteadyClock = std::chrono::steady_clock;
 
-// The times that one kind of reading takes.
+// Collects how long the readings of one kind take.
 class Cost {
  public:
   template <typename Work>

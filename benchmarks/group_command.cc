@@ -40,7 +40,7 @@ namespace wan {
 namespace {
 
 // The largest relative difference allowed in bf16 between flows that were summed in different
-// orders. In fp32 it is far smaller.
+// orders. The difference in fp32 is far smaller.
 constexpr double kMostErrorBf16 = 2e-2;
 constexpr double kMostErrorFp32 = 1e-5;
 
@@ -79,7 +79,7 @@ absl::Status WarmUp(double seconds, at::Device device, const Forward& forward) {
   return absl::IsCancelled(status) ? absl::OkStatus() : status;
 }
 
-// Returns the median of the seconds of single calls; of two calls, the smaller one.
+// Returns the median of the seconds of single calls; for two calls, the smaller number.
 Timing MedianOf(std::vector<double> seconds) {
   std::sort(seconds.begin(), seconds.end());
   return {seconds[(seconds.size() - 1) / 2], seconds.front(), seconds.back(),

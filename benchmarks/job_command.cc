@@ -44,8 +44,7 @@ struct JobSettings {
   int repeats = 5;
   int warmup = 1;
   std::string warmup_shape;  // empty: the shape of the jobs that are measured
-  int samplers = 0;          // number of additional samplers that run in every second job; 0: no
-                             // such jobs
+  int samplers = 0;          // number of additional samplers that run in every second job; 0: none
   bool latents_only = false;
   std::string keep;  // where to put the file of the last job; empty: it is removed
 };
@@ -64,7 +63,8 @@ Timing TimingOf(std::vector<double> seconds) {
 }
 
 // Returns the work of a stage: the plan's operations, in which a step's self-attention counts once
-// per forward. `precision` is that of texts and steps; the autoencoder has a precision of its own.
+// per forward. `precision` is the precision of texts and steps; the autoencoder has a precision of
+// its own.
 std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
                            const TransformerConfig& config, const std::string& precision) {
   const double flop = stage.flops.value_or(0);
@@ -84,7 +84,8 @@ std::optional<Work> WorkOf(const StagePlan& stage, const GenerationPlan& plan,
   return work;
 }
 
-// Returns a request for a video of `shape`; if that is empty, of the model's default shape.
+// Returns a request for a video of `shape`. If `shape` is empty, the video has the model's default
+// shape.
 absl::StatusOr<GenerationRequest> MakeRequest(const JobSettings& settings, const std::string& shape,
                                               const Engine& engine) {
   absl::StatusOr<GenerationRequest> request =
@@ -120,7 +121,7 @@ class Folder {
   const std::filesystem::path path_;
 };
 
-// Returns what the rows of a job with these settings are called.
+// Returns the name of the rows of a job with these settings.
 std::string NameOfJob(const JobSettings& settings, const GenerationPlan& plan) {
   std::string name = absl::StrCat(settings.model, " ", plan.shape.width, "x", plan.shape.height,
                                   "x", plan.shape.num_frames, ", ", plan.steps.size(), " steps");

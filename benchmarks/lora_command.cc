@@ -1,5 +1,6 @@
 // Measures how long it takes to change a LoRA while the transformer's weights are on the device.
-// The command selects two random LoRAs (for every matrix of the blocks) in turn, then none.
+// The command switches between two random LoRAs, which change every matrix of the blocks, and
+// finally to none.
 //
 //   wan_bench lora --model synthetic:t2v-a14b --rank 64 --device cuda:0 --at-most 1
 #include <ATen/ops/sum.h>
@@ -172,7 +173,7 @@ class SwitchBenchmark {
     CardWatch watch(session_.card());
     const auto begin = std::chrono::steady_clock::now();
     weights_->SetPatch(patch);
-    weights_->FinishPatch().IgnoreError();  // no error: nobody requests a stop
+    weights_->FinishPatch().IgnoreError();  // The call cannot fail, because nobody requests a stop.
     Synchronize(device);
     const double seconds = SecondsSince(begin);
     BenchRow row{.name = absl::StrCat(settings_.model, " rank ", settings_.rank, ": ", name),

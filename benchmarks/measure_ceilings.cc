@@ -29,7 +29,7 @@ struct Product {
   const char* name;
   int64_t in;
   int64_t out;
-  int count;  // how often a block computes it
+  int count;  // how often a block computes this product
 };
 
 std::vector<Product> ProductsOf(const BlockShape& shape) {

@@ -26,8 +26,8 @@ struct BlockShape {
 struct CeilingPlan {
   // The ceiling of products (or of attention) is the rate over all shapes together.
   std::vector<BlockShape> shapes;
-  // The precision of the shapes' products. Precisions other than that of the shapes are measured
-  // only with the widest product of the first shape.
+  // The precision of the shapes' products. All other precisions are measured only with the widest
+  // product of the first shape.
   std::string precision = "bf16";
   std::vector<std::string> further_precisions;
   double seconds = 1;  // how many seconds calls run back to back for each rate

@@ -6,9 +6,9 @@
 //   wan_bench memory --model synthetic:ti2v-5b --shape 1280x704x121 --shape 832x480x81
 //   wan_bench memory --model synthetic:t2v-a14b --shape 832x480x81 --limit 48 --residency vae=host
 //
-// With --results FILE, each row is stored as soon as it is measured, and rows that FILE has already
-// are not measured again. So a run that was stopped can be continued. The option --budget limits a
-// run's seconds: a row that would not end in time is not begun.
+// With --results FILE, the command stores each row as soon as it is measured, and skips rows that
+// FILE already has. So a run that was stopped can be continued. The option --budget limits a run's
+// seconds: a row that would not end in time is not begun.
 #include <ATen/DeviceAccelerator.h>
 
 #include <algorithm>
@@ -67,7 +67,7 @@ class RowSink final : public TelemetrySink {
     peak = std::max(peak, *record.usage.gpu_memory_peak_bytes);
   }
 
-  // Adds the planned figures to the measured ones.
+  // Adds the planned figures to the measured row.
   void AddStages() {
     for (const StagePlan& stage : row.plan.stages) {
       const uint64_t estimate = stage.weight_bytes + stage.activation_bytes;

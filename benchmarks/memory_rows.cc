@@ -74,7 +74,7 @@ uint64_t MemoryRow::Peak() const {
 
 bool MemoryRow::IsRight() const {
   if (!refusal.empty()) return true;
-  // A row without peaks proves nothing. Only on a CPU are there no peaks.
+  // A row without peaks proves nothing. Peaks are missing only on a CPU.
   return failure.empty() && decodings <= 1 && (process == 0 || !stages.empty()) &&
          std::all_of(stages.begin(), stages.end(),
                      [](const StageRow& stage) { return stage.IsRight(); }) &&

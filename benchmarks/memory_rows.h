@@ -43,8 +43,8 @@ struct MemoryRow {
   std::vector<StageRow> stages;
   std::vector<double> step_seconds;
   std::vector<double> loading_seconds;
-  // Memory at the end of the stage that needs most: the bytes of blocks that the allocator keeps,
-  // and of all device memory in use.
+  // Memory at the end of the stage that needs most memory: the bytes of blocks that the allocator
+  // keeps, and of all device memory in use.
   uint64_t reserved = 0;
   uint64_t process = 0;
   // How many times the allocator had to release blocks before it found memory.
@@ -59,7 +59,8 @@ struct MemoryRow {
   bool IsRight() const;
 };
 
-// Reads the rows of a file, except those that failed; none if the file does not exist.
+// Reads the rows of a file, without the rows that failed. Returns no rows if the file does not
+// exist.
 std::set<RowKey> ReadRowKeys(const std::string& path);
 
 absl::Status AppendRow(const std::string& path, const MemoryRow& row);

@@ -17,8 +17,8 @@ struct OpTime {
 };
 
 // From construction until Finish(), every outermost operator of this thread is timed, whether it is
-// ATen's or ours. The time of an operator is that on the device's stream from the call's begin to
-// its end. So it includes the time in which the device waits for a slower host.
+// ATen's or ours. An operator's time runs on the device's stream from the begin of the call to its
+// end. So the time includes waits of the device for a slower host.
 class OpTrace {
  public:
   explicit OpTrace(at::Device device);

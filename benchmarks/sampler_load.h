@@ -10,11 +10,11 @@
 
 namespace wan {
 
-// One sampler costs too little to be seen in the time of a job. A few samplers together cost a
-// measurable multiple. Many cost more than a multiple, because they wait for each other. As long as
-// the object lives, each of `count` monitors samples `device` on a thread of its own. Each monitor
-// has a timeline and a stage open, as a server has while a job runs. These monitors have no
-// allocator probe, because only one may exist, and that one is the engine's.
+// One sampler costs too little to be seen in the time of a job. A few samplers together cost enough
+// to be measured. Many samplers cost more than in proportion, because they wait for each other. As
+// long as the object lives, each of `count` monitors samples `device` on a thread of its own. Each
+// monitor has a timeline and a stage open, as a server has while a job runs. These monitors have no
+// allocator probe: only one probe may exist, and the engine has it.
 class SamplerLoad {
  public:
   SamplerLoad(c10::Device device, int count);

@@ -20,7 +20,7 @@
 namespace wan {
 namespace {
 
-// Operators with a smaller share of a trace's time are left out.
+// A trace leaves out operators with a smaller share of its time.
 constexpr double kLeastShare = 1e-3;
 
 // Returns the number of calls of `one` seconds each that take at least `seconds` together.

@@ -48,14 +48,15 @@ class Session {
   Session(std::string command, SessionOptions options);
 
   // Opens "cpu" or "cuda:N": loads the plug-in, turns TF32 off, and reads the device's name. Call
-  // it once, before anything is computed.
+  // Open once, before anything is computed.
   absl::StatusOr<at::Device> Open(const std::string& device);
 
   // Reads the file of ceilings; without a file, on a GPU, measures them for some seconds. Rows that
-  // are added afterwards have a ratio. Call it after Open, and before any allocation that is
-  // measured.
+  // are added afterwards have a ratio. Call FindCeilings after Open, and before any allocation that
+  // is measured.
   absl::Status FindCeilings();
-  // Does the same as FloorSeconds in ceilings.h; nullopt if there are no ceilings.
+  // Returns what FloorSeconds (ceilings.h) returns for the session's ceilings; nullopt if the
+  // session has no ceilings.
   std::optional<double> FloorSeconds(const Work& work) const;
 
   // Completes the row and prints it at once. UNAVAILABLE if the file of rows cannot be written.

@@ -6,8 +6,9 @@
 //   wan_bench stop --model synthetic:t2v-a14b --shape 1280x720x81 --stop Step_0_Inference@3
 //   wan_bench stop --model synthetic:t2v-a14b --stop Model_Initialization@1
 //
-// If a stage ends before that time, the table names the stage in which the stop was requested. Job@
-// counts from the job's start, when --park makes it move weights to host memory.
+// If a stage ends before its stop is due, the table names the stage in which the stop was
+// requested. The time of Job@ counts from the job's start. With --park the job then moves weights
+// to host memory.
 #include <algorithm>
 #include <chrono>
 #include <condition_variable>

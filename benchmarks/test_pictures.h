@@ -24,7 +24,7 @@ std::optional<PictureKind> ParsePictureKind(std::string_view name);
 // always give the same bytes.
 void DrawPicture(PictureKind kind, int width, int height, int time, std::span<uint8_t> rgb24);
 
-// Differences between the luma (BT.709, 0 to 255) of two RGB frames of the same size.
+// How two RGB frames of the same size differ in luma (BT.709, 0 to 255).
 struct Likeness {
   double squared_error = 0;  // mean squared error over all pixels
   double ssim = 0;           // mean SSIM over windows of 8 x 8 pixels, one every 4 pixels

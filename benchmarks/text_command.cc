@@ -50,8 +50,8 @@ absl::StatusOr<bool> Run(const TextSettings& settings, Session& session) {
         session.Repeat(name, {.warmup = settings.warmup, .repeats = settings.repeats},
                        [&] { return (*encoder)->Encode(ids).status(); });
     if (!row.ok()) return row.status();
-    // A text reads all weights once, which is the least time for a short text. But it reads only
-    // one row of the token table per token.
+    // The encoder reads all weights once per text. For a short text, this reading is the lower
+    // bound of the time. But the encoder reads only one row of the token table per token.
     const double table =
         static_cast<double>(config.vocab_size * config.dim) * (settings.dtype == "fp32" ? 4 : 2);
     row->work = Work{.product_flop = TextEncoderFlops(config, tokens),

@@ -79,8 +79,8 @@ absl::Status Measure(const VaeSettings& settings, const Checkpoint& checkpoint,
   const LatentSize latents{(shape.frames - 1) / config.stride_temporal + 1,
                            shape.height / config.stride_spatial,
                            shape.width / config.stride_spatial};
-  // Attention counts as products, because the ceiling of attention, measured on long ones, does not
-  // apply to it.
+  // Attention counts as products: the ceiling of attention was measured on long sequences, and does
+  // not apply here.
   row->work = Work{.product_flop = settings.encode ? EncodingFlops(config, latents)
                                                    : DecodingFlops(config, latents),
                    .precision = precision};

@@ -21,7 +21,7 @@ class AdministrationClient {
   absl::StatusOr<wan::v1::DrainResponse> Drain(const wan::v1::DrainRequest& request,
                                                const std::stop_token& stop = {}) const;
 
-  // Takes a drain back. Calls of Drain that wait end with ABORTED.
+  // Reverts a drain. Calls of Drain that wait end with ABORTED.
   absl::StatusOr<wan::v1::UndrainResponse> Undrain(const std::stop_token& stop = {}) const;
 
  private:

@@ -29,7 +29,8 @@ absl::Status CheckDestination(const std::filesystem::path& destination) {
         absl::StrCat(folder.string(), " is not an existing folder; create it, or name another"));
   }
   if (absl::Status status = CheckReplaceable(destination); !status.ok()) return status;
-  // Only creating a file shows whether permissions, disk and the length of the name allow it.
+  // Create a file, because only this shows whether permissions, disk and the length of the name
+  // allow the download.
   std::filesystem::path probe = destination;
   probe += absl::StrCat(".", absl::Hex(getpid(), absl::kZeroPad12), ".part");
   const int fd = open(probe.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);

@@ -24,8 +24,8 @@ std::filesystem::path PartPath(const wan::v1::Artifact& artifact,
 
 // Checks that Download could write to `destination`: its folder must be writable, and `destination`
 // must not exist or be a regular file. Fails with INVALID_ARGUMENT, which says what is wrong.
-// Leaves the file system unchanged. Call it before you create a job whose result is to be
-// downloaded.
+// Leaves the file system unchanged. Call CheckDestination before you create a job whose result is
+// to be downloaded.
 absl::Status CheckDestination(const std::filesystem::path& destination);
 
 // Writes the artifact to `destination`. The file appears, or replaces a regular file, only when it

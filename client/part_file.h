@@ -21,7 +21,7 @@ class PartFile {
  public:
   // Opens the file at `path`, or creates it. Keeps the bytes that an earlier attempt has written,
   // and reads them for the checksum. Fails with ABORTED if another process has the file open;
-  // INTERNAL if it cannot be opened or is not a regular file.
+  // INTERNAL if the file cannot be opened or is not a regular file.
   static absl::StatusOr<PartFile> Open(const std::filesystem::path& path);
 
   PartFile(PartFile&& other) noexcept;

@@ -43,12 +43,12 @@ class Backoff {
   // `clock` must outlive this object.
   Backoff(const RetryPolicy& policy, BackoffClock& clock, const std::stop_token& stop);
 
-  // Call it when the call has made progress; the count of retries starts again.
+  // Call Reset when the call has made progress; the count of retries starts again.
   void Reset() { retries_ = 0; }
 
-  // Call it after a failure. Returns false at once if `status` is not UNAVAILABLE or no retries are
-  // left. Otherwise waits, at least for the retry delay in `status`, and returns true unless `stop`
-  // was requested.
+  // Call ShouldRetry after a failure. Returns false at once if `status` is not UNAVAILABLE or no
+  // retries are left. Otherwise waits, at least for the retry delay in `status`, and returns true
+  // unless `stop` was requested.
   bool ShouldRetry(const absl::Status& status);
 
  private:

@@ -14,7 +14,8 @@ class Sha256 {
 
   void Update(std::string_view bytes);
 
-  // Returns the digest of all bytes in lower-case hex. Call no other function after it.
+  // Returns the digest of all bytes in lower-case hex. Call no other function of the object
+  // afterwards.
   std::string Finish();
 
  private:

@@ -87,8 +87,8 @@ class VideoClient {
                                           const std::stop_token& stop = {}) const;
 
   // Calls `on_event` with the job's events after a sequence number (0: with all events), and
-  // returns the last one. When the connection breaks, it reconnects as the retry policy says and
-  // continues after the last event seen, so that `on_event` receives every stored event exactly
+  // returns the last one. When the connection breaks, WatchJob reconnects as the retry policy says
+  // and continues after the last event seen, so that `on_event` receives every stored event exactly
   // once. Requesting `stop` ends only the call; the job goes on.
   absl::StatusOr<wan::v1::Event> WatchJob(const std::string& name, int64_t after_sequence,
                                           const EventCallback& on_event,

@@ -1,5 +1,5 @@
-// Decides who may call: holds the certificates, the principals, the quotas and the audit log, and
-// the Gatekeeper that uses them.
+// Decides who may call the server. Holds the certificates, the principals, the quotas, the audit
+// log, and the Gatekeeper, which uses all of these.
 #pragma once
 
 #include <cstdint>
@@ -28,13 +28,14 @@ class Gate {
   // The gate calls the hooks on threads of calls and of Reloader::Reload, with no lock held.
   struct Hooks {
     OwnerOf owner_of;
-    std::function<void()> on_quotas = [] {};  // called when quotas may have changed
+    std::function<void()> on_quotas = [] {};  // the gate calls on_quotas when quotas may have
+                                              // changed
     CallWatch watch;
-    // Called with the error when a changed file is invalid.
+    // The gate calls this hook with the error when a changed file is invalid.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
-  // Reads all files that the settings name; an error says which of them is invalid. The clock, the
-  // logger and what the hooks use must outlive the gate.
+  // Reads all files that the settings name; an error names the invalid file. The clock, the logger
+  // and the objects that the hooks use must outlive the gate.
   static absl::StatusOr<std::unique_ptr<Gate>> Open(const ServerConfig& config, Clock& clock,
                                                     Logger& logger, Hooks hooks);
   Gate(const Gate&) = delete;

@@ -93,7 +93,7 @@ int AwaitSignalAlive(const sigset_t& signals, Server& server) {
   }
 }
 
-// Reads the settings as they are now in the file and the flags.
+// Reads the current settings from the file and the flags.
 using ReadSettings = std::function<absl::StatusOr<ServerConfig>()>;
 
 // Waits for a signal that stops the server, and returns it.
@@ -106,7 +106,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
 }
 
 // Ends a process whose device is lost: after `grace` seconds, or at a stop signal. Does not destroy
-// objects on the device, because the driver would refuse every call for them.
+// objects on the device, because the driver would refuse every call.
 [[noreturn]] void EndWithoutDevice(const sigset_t& stop_signals, double grace, Server& server,
                                    Logger& logger) {
   logger.Log(LogLevel::kError, "ending without a device", {{"after_seconds", grace}});
@@ -127,7 +127,7 @@ int AwaitStop(const Signals& signals, Server& server, const ReadSettings& read) 
 }
 
 void PrintListening(const Server& server) {
-  // The host needs no escaping, because ParseHostPort refuses characters that would.
+  // The host needs no escaping, because ParseHostPort refuses characters that would need escaping.
   const auto part = [](const std::string& name, const std::optional<HostPort>& address) {
     return address.has_value() ? ",\"" + name + "\":\"" + ToString(*address) + "\"" : std::string();
   };
@@ -171,7 +171,7 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
               {"dtype", config.engine.dtype}});
   PrintListening(**server);
   if (isatty(STDERR_FILENO) != 0) {
-    // std::cerr would make entries of the log (RouteLibraryLogs).
+    // Do not use std::cerr, whose text becomes entries of the log (RouteLibraryLogs).
     logger.Flush(kLastLines);
     std::fputs(NextSteps({(*server)->grpc_address(), (*server)->http_address(), config.http_page,
                           !config.tls_cert.empty()},
@@ -187,8 +187,8 @@ int Serve(const ServerConfig& config, const ReadSettings& read, const Signals& s
     EndWithoutDevice(signals.stop, config.device_lost_grace_seconds, **server, logger);
   }
   logger.Log(LogLevel::kInfo, "stopping", {{"signal", signal}});
-  // This thread ends the process at once at a second signal. That is safe, because accepted jobs
-  // are on disk, and running jobs are resumed after a restart.
+  // Start a thread that ends the process at once at a second signal. Ending the process is safe,
+  // because accepted jobs are on disk, and running jobs are resumed after a restart.
   std::thread([stop = signals.stop] { _exit(128 + AwaitSignal(stop)); }).detach();
   (*server)->Stop();
   logger.Log(LogLevel::kInfo, "stopped");
@@ -200,8 +200,8 @@ int ServeWithLog(const ServerConfig& config, const ReadSettings& read) {
   // Ignore SIGPIPE, so that writing to a closed connection returns an error instead of ending the
   // process.
   std::signal(SIGPIPE, SIG_IGN);
-  // Ignore SIGXFSZ, so that writing beyond the process's limit of file sizes returns an error as
-  // well.
+  // Ignore SIGXFSZ, so that writing beyond the process's limit of file sizes returns an error
+  // instead of ending the process.
   std::signal(SIGXFSZ, SIG_IGN);
   // Block signals before the log starts the first thread.
   const Signals signals = BlockSignals();

@@ -32,7 +32,7 @@ class OutboundReports {
   // Adds the listeners and sinks of this object to the options. The object must outlive a
   // JobService opened with them.
   void ListenTo(JobServiceOptions& options);
-  // Begins to deliver the webhooks of the jobs. Call it at most once.
+  // Begins to deliver the webhooks of the jobs. Call Start at most once.
   void Start(JobService& jobs);
 
   // Cancels the deliveries that are running; their reports are sent later. Later calls do nothing.

@@ -28,8 +28,8 @@ LoraFolders LoraFoldersOf(const ServerConfig& config);
 // Returns the devices of each group, for example "cuda:0,1" and "cuda:2".
 std::vector<std::string> DeviceNamesOf(const ServerConfig& config);
 
-// Returns the facts for GetServerInfo, with the current time as the server's start; `libraries` are
-// added to those that the server links.
+// Returns the facts for GetServerInfo, with the current time as the server's start; The facts also
+// list `libraries` in addition to the libraries that the server links.
 ServerFacts FactsOf(const ServerConfig& config, const Engine& engine, const Clock& clock,
                     std::map<std::string, std::string> libraries);
 
@@ -38,23 +38,23 @@ ConnectionLimits ConnectionLimitsOf(const ServerConfig& config);
 
 StopSettings StopSettingsOf(const ServerConfig& config);
 
-// Returns the role of callers whose certificate the file of principals does not name; nullopt if
-// such certificates are refused.
+// Returns the role of callers whose certificate the file of principals does not name; nullopt: the
+// server refuses these certificates.
 std::optional<Role> CertificateRoleOf(const ServerConfig& config);
 
 WebhookRules WebhookRulesOf(const ServerConfig& config);
 
-// Returns the options for traces; their attributes are service.name, service.version,
-// service.instance.id and host.name, and those of the config, which may replace the former.
+// Returns the options for traces. The attributes are service.name, service.version,
+// service.instance.id and host.name; attributes in the config are added or replace these.
 SpanExporterOptions TraceOptionsOf(const ServerConfig& config);
 
 // Returns what opens the database that `store` names; null if it is unset.
 StoreOpener StoreOpenerOf(const ServerConfig& config);
 
 // Returns the options of JobService, except sinks, listeners, quotas and webhooks, which other
-// parts of the server set. `authenticated` says whether callers must authenticate. Models that
-// callers name must be below model_roots, unless callers need not authenticate, no gRPC address is
-// reachable from other machines, and model_roots is empty.
+// parts of the server set. `authenticated` says whether callers must authenticate. Callers may name
+// models only below model_roots. They may name any model only if callers need not authenticate, no
+// other machine can reach a gRPC address, and model_roots is empty.
 JobServiceOptions JobOptionsOf(const ServerConfig& config, bool authenticated);
 
 }  // namespace wan::server

@@ -42,8 +42,8 @@
 namespace wan::server {
 namespace {
 
-// The name under which health services know the liveness check. If it fails, restart the process;
-// whether the server takes jobs is another check.
+// The name under which health services know the liveness check. If the liveness check fails,
+// restart the process; other checks tell whether the server takes jobs.
 constexpr char kLiveness[] = "liveness";
 constexpr char kStuck[] =
     "a running job makes no progress, and only a restart helps; the log says more";
@@ -66,7 +66,7 @@ class DeviceLossListener final : public StateListener {
 
 }  // namespace
 
-// The members are in the order in which they are made; they are destroyed in the reverse order.
+// The members are in the order of their construction, and are destroyed in the reverse order.
 struct Server::State {
   State(const ServerConfig& server_config, const std::vector<Engine*>& server_engines,
         Clock& server_clock, Logger& server_logger, std::function<void()> on_device_lost)
@@ -93,16 +93,17 @@ struct Server::State {
   void OpenHealth();
   void Describe(std::map<std::string, std::string> libraries);
   absl::Status CheckAlive();
-  // Returns why a service is NOT_SERVING; it may be one of kServiceNames, that of a model, or
-  // kLiveness; nothing for another name.
+  // Returns why a service is NOT_SERVING; `service` is one of kServiceNames, the health name of a
+  // model, or kLiveness. Returns nullopt for other names.
   std::optional<NotServingReasons> ReasonsOf(const std::string& service);
   absl::Status ListenForScrapes();
   absl::Status ListenForCalls();
   void ServeHttp();
-  // Logs that a port accepts connections again, or no longer; `kind` is "HTTP " or empty.
+  // Logs that a port has begun or ceased to accept connections; `kind` is "HTTP " or empty.
   void LogAccepting(bool accepting, const char* kind, const ConnectionStats& connections);
-  // Returns the services of one address; `admin` says which. ModelManagement and Administration are
-  // served on the address for administrators, if there is one.
+  // Makes the services of the address for administrators (`admin`) or of the other address. If the
+  // server has an address for administrators, only that address serves ModelManagement and
+  // Administration.
   std::vector<grpc::Service*> MakeServices(bool admin);
   absl::Status StartPort(GrpcPort& port, bool admin);
   void WarnOfInsecurity();
@@ -123,7 +124,8 @@ struct Server::State {
   MemoryTrimmer trimmer{clock, &MemoryTrimmer::TrimHeap};
   std::unique_ptr<Gate> gate;
   std::atomic<bool> alive = true;  // the latest result of CheckAlive
-  HealthStatuses health_statuses;  // the models notify it, even while the jobs are destroyed
+  HealthStatuses health_statuses;  // declared before `jobs`, because models notify it even during
+                                   // the destruction of the jobs
   std::unique_ptr<OutboundReports> reports;
   std::unique_ptr<ObjectStore> objects;  // null: there is no object store
   std::unique_ptr<JobService> jobs;
@@ -134,7 +136,7 @@ struct Server::State {
   std::vector<std::unique_ptr<grpc::Service>> services;
   std::unique_ptr<VideoApi> video_api;
   std::unique_ptr<HttpServer> http;  // null: the OpenAI video API is off
-  // It is destroyed before the services, because its last tasks may hold the last reference to a
+  // Destroyed before the services, because the pool's last tasks may hold the last reference to a
   // stream.
   WorkerPool pool{WorkLimits::Standard()};
   std::unique_ptr<GrpcPort> port;
@@ -300,7 +302,7 @@ std::vector<grpc::Service*> Server::State::MakeServices(bool admin) {
 absl::Status Server::State::StartPort(GrpcPort& started, bool admin) {
   const auto accepting = [this, &started, admin](bool accepts) {
     LogAccepting(accepts, "", started.Stats());
-    // The models' readiness decides about health.
+    // Health depends on the port for callers, not on the administrators' port.
     if (!admin) health.SetAccepting(accepts);
   };
   const auto on_refused = [this](const RefusedCaller& caller) {
@@ -326,7 +328,7 @@ absl::Status Server::State::CheckAlive() {
 
 void Server::State::OpenHealth() {
   health_statuses.AskAbout([this](const std::string& service) { return ReasonsOf(service); });
-  // The table may have forgotten the model; then it has no state to publish.
+  // Ask again about all services: the table may have forgotten the changed model.
   jobs->models().AddWatcher([this](const std::string&) { health_statuses.Changed(); });
   health.Start(
       [this, told = std::optional<std::string>()](const NotServingReasons& reasons) mutable {
@@ -390,10 +392,10 @@ absl::Status Server::State::LoadModels() {
   // Add all models before the first load begins, so that requests for the last one get
   // MODEL_LOADING.
   const auto unused = LoraFoldersOf(config).FindUnused(config.models);
-  // Nobody would hear why a load does not begin.
+  // Fail now, because a load would fail for the same reason and no caller would hear of it.
   if (!unused.ok()) return unused.status();
   for (const LoraFolders::UnusedSchedule& one : *unused) {
-    // This is no error, because the file may come into its folder before the next load.
+    // Only warn, because the LoRA's file may be added to a folder before the next load.
     logger.Log(LogLevel::kWarning, "lora_schedules has a name that no LoRA has",
                {{"name", absl::StrCat(one.model, one.model.empty() ? "" : "/", one.name)},
                 {"loras", one.known.empty() ? "none" : absl::StrJoin(one.known, ", ")}});
@@ -402,7 +404,7 @@ absl::Status Server::State::LoadModels() {
     if (absl::Status status = jobs->models().Add(model); !status.ok()) return status;
   }
   for (const ModelSpec& model : config.models) {
-    // No caller waits here: the state listeners are told how the load ends.
+    // Ignore the result here: the state listeners are told how the load ends.
     jobs->model_operations().Load(model, [](const absl::StatusOr<wan::v1::Model>&) {});
   }
   return absl::OkStatus();

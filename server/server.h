@@ -28,10 +28,10 @@ class Server {
   // GetServerInfo in addition to the libraries that the server links.
   //
   // `engines` has the engine of each device group of the config (GroupsOf); the index is the
-  // group's number. If a group loses its device, the other groups go on serving. When the last one
-  // has lost its device, health is NOT_SERVING, no job or model task begins, new jobs are refused
-  // (DEVICE_LOST), and other calls are answered as before. The server then calls `on_device_lost`
-  // once, on another thread; the code that called Start should end the process.
+  // group's number. If a group loses its device, the other groups go on serving. When the last
+  // group has lost its device, health is NOT_SERVING, no job or model task begins, the server
+  // refuses new jobs (DEVICE_LOST), and answers other calls as before. The server then calls
+  // `on_device_lost` once, on another thread; the code that called Start should end the process.
   static absl::StatusOr<std::unique_ptr<Server>> Start(
       const ServerConfig& config, const std::vector<Engine*>& engines, Clock& clock, Logger& logger,
       std::map<std::string, std::string> libraries = {},
@@ -43,7 +43,7 @@ class Server {
 
   // The following functions return addresses with their actual ports.
   HostPort grpc_address() const;
-  // Returns nullopt if there is no separate address for administrators.
+  // Returns nullopt if the server has no separate address for administrators.
   std::optional<HostPort> admin_address() const;
   // Returns nullopt if the OpenAI video API is off.
   std::optional<HostPort> http_address() const;
@@ -54,12 +54,13 @@ class Server {
   absl::Status CheckAlive();
 
   // Reads the files of principals, quotas and TLS again, and applies those settings of `next` that
-  // can change while the server runs. If `next` is an error, no setting changes. Logs what was
-  // reloaded, what needs a restart, and what failed and therefore keeps its old content.
+  // can change while the server runs. If `next` is an error, no setting changes. Logs the files and
+  // settings that were reloaded, the settings that need a restart, and the files that could not be
+  // read and keep their old content.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
   // Sets health to NOT_SERVING, refuses new jobs, ends running jobs as shutdown_mode says, ends
-  // watchers and closes connections. More calls do nothing but wait until the first has ended.
+  // watchers and closes connections. A second call only waits until the first call has ended.
   void Stop();
 
  private:

@@ -7,7 +7,7 @@
 
 namespace wan::server {
 
-// `admin_port` is null if `port` has the administrators' services. Any thread may call it.
+// `admin_port` is null if `port` has the administrators' services. Any thread may call WireNow.
 WireStats WireNow(GrpcPort& port, GrpcPort* admin_port, const Admission& admission);
 
 }  // namespace wan::server

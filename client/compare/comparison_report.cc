@@ -18,7 +18,7 @@ using reports::Number;
 
 struct Metric {
   const char* title;
-  const char* unit;  // empty: none
+  const char* unit;  // empty: the figure has no unit
   const char* key;   // the figure's name in tables, and the name of its plot's file
   const char* json_key;
   double FrameMetrics::*value;

@@ -14,7 +14,8 @@ namespace wan::client {
 struct ComparedVideo {
   // "jobs/ID", or the path of a file.
   std::string name;
-  // The kind of its artifact, "mkv" (lossless) or "mp4"; empty for a file of the command line.
+  // The kind of the job's artifact, "mkv" (lossless) or "mp4"; empty for a file of the command
+  // line.
   std::string artifact;
 };
 
@@ -30,8 +31,8 @@ struct ComparisonReport {
   int gain = 0;
 };
 
-// Returns the document. The root section has figures, texts and charts; its only child lists the
-// frames.
+// Returns the comparison as a document for client/reports/render.h. The root section has figures,
+// texts and charts; its only child lists the frames.
 reports::Document ComparisonDocument(const ComparisonReport& report);
 
 // Returns one JSON object without line breaks, with lowerCamelCase names and all digits.

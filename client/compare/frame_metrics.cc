@@ -81,7 +81,7 @@ class Windows {
   int count() const { return count_; }
   int rows() const { return a_.height - kSsimWindow + 1; }
 
-  // Moves to a row of windows; call it for every row, from 0.
+  // Moves to a row of windows; call MoveTo for every row, from 0.
   void MoveTo(int row) {
     FilterLine(row + kSsimWindow - 1);
     for (int moment = 0; moment < kMoments; ++moment) {

@@ -15,9 +15,9 @@ inline constexpr int kStripFrames = 6;
 inline constexpr int kStripWidth = 256;
 
 // Returns JPEG files of frames of a video file, from the first to the last; all frames if the video
-// has at most kStripFrames. `frames` is how many the video has, above 0; of a longer file, the rest
-// is not looked at. Errors: DATA_LOSS, naming the file, if it is not a video or cannot be decoded;
-// CANCELLED after a stop.
+// has at most kStripFrames. `frames` is the number of frames of the video, above 0; if the file has
+// more, FrameStrip ignores the frames after them. Errors: DATA_LOSS, naming the file, if it is not
+// a video or cannot be decoded; CANCELLED after a stop.
 absl::StatusOr<std::vector<std::string>> FrameStrip(const std::string& path, int frames,
                                                     const std::stop_token& stop = {});
 

@@ -95,7 +95,7 @@ Section Statistics(const JobReport& report) {
   return section;
 }
 
-// Says what the server process held, and how much of the GPU memory that the job might have used
+// Describes the memory of the server process, and how much of the GPU memory available to the job
 // stayed free.
 std::string ResourceOverview(const JobReport& report) {
   std::vector<std::string> sentences;
@@ -245,7 +245,8 @@ std::optional<List> Savings(const std::vector<Run>& runs, const std::vector<Ceil
   return list;
 }
 
-// Adds the frames of each case: those of its first run without a variant that has some.
+// Adds the frames of each case. The frames are from the first run of the case that has frames and
+// no variant.
 void AddFrames(const std::vector<Run>& runs, std::vector<Block>& blocks) {
   std::set<std::string> shown;
   for (const Run& run : runs) {

@@ -13,9 +13,9 @@ namespace wan::client::reports {
 struct Bottleneck {
   // Name of the stage, or of the part of a stage, that takes the time.
   std::string location;
-  // The seconds of the job that it takes.
+  // The seconds of the job that the stage or part takes.
   double seconds = 0;
-  // Why it takes this time and what to do, in full sentences.
+  // Why the stage takes this time, and how to make it shorter, in full sentences.
   std::string cause;
   std::string remedy;
   // Estimated seconds that the remedy would save; absent if unknown.
@@ -25,13 +25,13 @@ struct Bottleneck {
   // The setting that the remedy changes, by its name in DifferencesOf or the beginning of that name
   // ("residency_policies transformer" for both experts); empty: none.
   std::string setting;
-  // The setting's new value; empty: any other value than now.
+  // The setting's new value; empty: any value that differs from the run's.
   std::string value;
-  // Seconds by which runs that differ only by this remedy were faster; absent if there are none or
-  // the difference may be noise (verdict.h).
+  // Seconds by which runs with the remedy, and no other difference, were faster; absent without
+  // comparable runs, or if the difference may be noise (verdict.h).
   std::optional<double> measured;
-  // The verdict on these runs: "faster", or why the difference proves nothing. Empty if there are
-  // no such runs.
+  // The verdict on runs that differ only by the remedy: "faster", or why the difference proves
+  // nothing. Empty without comparable runs.
   std::string verdict = {};
   // Whether a caller or an operator can remove the bottleneck.
   bool has_remedy = true;
@@ -41,7 +41,7 @@ struct Bottleneck {
 struct Gain {
   // Absent if the number is unknown.
   std::optional<double> seconds;
-  // How `seconds` was found, and why runs were not counted.
+  // How `seconds` was found, and why measured runs were not used.
   std::string basis;
 };
 Gain GainOf(const Bottleneck& bottleneck);

@@ -51,9 +51,9 @@ struct SequenceChart {
   std::string unit = "s";
   // The number of digits in the text that appears at a pointer.
   int digits = 3;
-  // Whether a single run is drawn as a line with marks at the items. If not, it is drawn as bars,
-  // and each mark stands before its item, where a change happens. Several runs are always drawn as
-  // lines.
+  // Whether a single run is drawn as a line with marks at the items. Otherwise a single run is
+  // drawn as bars, and each mark stands before its item, where a change happens. Several runs are
+  // always drawn as lines.
   bool lines = false;
   // The value at the bottom of the axis; bars need 0.
   double bottom = 0;

@@ -115,7 +115,8 @@ std::string Otherwise(const std::string& value) {
   return "another";
 }
 
-// Returns the variant's comparison with the run without a variant, which equals itself.
+// Returns the comparison of the variant with the case's run without a variant. For a run without a
+// variant, returns that the results are equal.
 const ResultDifference* ResultOf(const Run& variant, const std::vector<Run>& runs) {
   static constexpr ResultDifference kItself{true, std::nullopt, true};
   if (variant.variant.empty()) return &kItself;
@@ -157,7 +158,7 @@ std::vector<Difference> CausesOf(const std::vector<Difference>& differences) {
     const char* cause;
     const char* effect;
   };
-  // Settings, and what the planner derives from them and from free memory.
+  // Pairs of a setting and a setting that the planner derives from it (and from free memory).
   constexpr auto kConsequences = std::to_array<Consequence>({
       {"guidance_scale", "record_forwards"},
       {"vae_precision", "decode_tiles"},
@@ -237,8 +238,8 @@ std::string LatentsText(const ResultDifference& a, const ResultDifference& b) {
   const std::optional<bool> same = Same(a.identical, b.identical);
   if (!same) return "latents: not compared with each other";
   if (*same) return "latents: same bits";
-  // One of the two equals the third result, so the other one's difference from the third is the
-  // answer.
+  // The base result equals `a` or `b`, so the difference of the other one from the base result is
+  // the difference of `a` and `b`.
   const ResultDifference& difference = a.identical ? b : a;
   if (!difference.relative) return "latents: other bits";
   return absl::StrFormat("latents differ by %.2g (relative)", *difference.relative);

@@ -20,7 +20,7 @@ std::vector<std::string> Words(const std::string& text) {
   return words;
 }
 
-// Whether Markdown gives a line that begins with the word another meaning than text.
+// Whether Markdown would read a line that begins with this word as a list, a heading or a rule.
 bool IsMark(const std::string& word) {
   if (word.find_first_not_of("-+=#") == std::string::npos) return true;
   const size_t digits = word.find_first_not_of("0123456789");

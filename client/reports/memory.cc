@@ -21,7 +21,8 @@ std::optional<double> Bytes(bool present, uint64_t bytes) {
   return present ? std::optional<double>(static_cast<double>(bytes)) : std::nullopt;
 }
 
-// Subtracts the planned workspace of the stage from its activations, which become 0 at least.
+// Subtracts the planned workspace of the stage from the stage's activations; the difference is
+// never below 0.
 void SplitWorkspace(const wan::v1::StagePlan* plan, ComponentMemory& memory) {
   memory.workspace.reset();
   if (plan == nullptr || !plan->has_workspace_bytes() || !memory.activations) return;
@@ -33,7 +34,7 @@ void KeepGreatest(uint64_t bytes, std::optional<double>& greatest) {
   greatest = std::max(greatest.value_or(0), static_cast<double>(bytes));
 }
 
-// Collects the rows of a sum. What has no bytes has no row.
+// Builds a table of parts and their total. Leaves out parts that the table would show as 0.
 class Sum {
  public:
   explicit Sum(std::string title) { table_.columns = {{std::move(title), "part"}, {"GiB", "gib"}}; }
@@ -67,8 +68,8 @@ const StageReport* PeakStage(const JobReport& report) {
   return peak;
 }
 
-// Returns the weights of the job's model that its plan keeps on the GPU; absent if the plan moves
-// weights, because then the weights at the peak are unknown.
+// Returns the bytes of the weights if the job's plan keeps all weights on the GPU; absent if the
+// plan moves weights, because then the weights at the peak are unknown.
 std::optional<double> ResidentWeights(const JobReport& report) {
   std::optional<double> sum;
   for (const wan::v1::ComponentPlan& component : report.plan().components()) {
@@ -87,7 +88,7 @@ bool HasRowsOfComponents(const JobReport& report) {
 }
 
 // Returns the weights of the components whose names begin with `prefix`: "vae: 2.63 GiB fp32,
-// resident". Leaves out a size that the sum has.
+// resident". Leaves out the size if the memory table has a row for it.
 std::string WeightsText(const JobReport& report, const char* prefix) {
   const bool in_sum = HasRowsOfComponents(report);
   std::vector<std::string> texts;

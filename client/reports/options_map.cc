@@ -94,8 +94,8 @@ struct Option {
   std::string (*in_run)(const JobReport&);
   // Says what the option can save.
   const char* limit;
-  // Returns the most seconds that the option can save in a run. Null if no run tells this; absent
-  // if this run does not. The ceilings may be null.
+  // Returns the most seconds that the option can save in a run. The pointer is null if no run can
+  // tell the saving; the result is absent if this run cannot. `ceilings` may be null.
   std::optional<double> (*most)(const JobReport&, const Ceilings* ceilings) = nullptr;
 };
 
@@ -104,7 +104,7 @@ std::string GuidanceOf(const JobReport& report) {
   return report.plan().batched_guidance() ? "one batch" : "two forwards";
 }
 
-// Returns the time of reading the weights once less in every step.
+// Returns the seconds saved if every step reads the weights one time fewer.
 std::optional<double> MostOfBatch(const JobReport& report, const Ceilings* ceilings) {
   double weights = 0;
   for (const wan::v1::ComponentPlan& component : report.plan().components()) {
@@ -211,8 +211,8 @@ std::string SavingOf(const Option& option, const std::vector<MapPair>& pairs,
   return measured ? "not told apart from noise" : "";
 }
 
-// Joins the statements about the cases; empty if nothing is known. A statement that holds for all
-// cases is said once; otherwise each text has the names of its cases.
+// Joins the statements about the cases; empty if nothing is known. If all cases have one statement,
+// returns it without names; otherwise adds to each statement the names of its cases.
 std::string Joined(const std::vector<const Run*>& cases, const std::vector<std::string>& texts) {
   std::vector<std::pair<std::string, std::vector<std::string>>> joined;
   for (size_t i = 0; i < cases.size(); ++i) {

@@ -112,8 +112,8 @@ class BeforeAfter {
     }
   }
 
-  // Adds the pairs of two variants that differ in one option of the map alone. The line of the
-  // variant tells what an option does to the case itself.
+  // Adds the pairs of two variants that differ in one option of the map alone. AddVariant has
+  // already added each variant's comparison with the case.
   void AddPairsOfVariants(const std::string& name) {
     for (const MapPair& pair : MapPairs(runs_, name)) {
       if (pair.before->variant.empty() || pair.after->variant.empty()) continue;
@@ -193,7 +193,7 @@ struct Card {
   const char* name;
   // The card's column in JSON.
   const char* key;
-  // Such cards have a driver's name that contains this text.
+  // The driver's name of the card contains this text.
   const char* driver_name;
   double gibibytes;
   double bf16_flops;
@@ -220,20 +220,20 @@ const Card* CardOf(const JobReport& report) {
   return nullptr;
 }
 
-// Shorter jobs on the fastest card are not planned for other cards.
+// Seconds; no estimates for other cards are made for jobs that take less time on the fastest card.
 constexpr double kLeastPlanned = 0.01;
 
 struct Need {
-  // Bytes that are needed if everything stays on the card, if only one component at a time is
-  // there, and if blocks are streamed.
+  // GPU memory in bytes that the job needs in three modes: all weights stay on the card, one
+  // component at a time is on the card, or blocks are streamed.
   double resident = 0;
   double alternating = 0;
   double streamed = 0;
   double flops = 0;
 };
 
-// Computes these needs from the weights and activations of the plan; nothing if the plan has no
-// memory.
+// Computes the bytes and FLOPs that a job needs from its plan; nullopt if the plan has no memory
+// figures.
 std::optional<Need> NeedOf(const JobReport& report) {
   Need need;
   double weights = 0, work = 0;

@@ -12,7 +12,7 @@ struct Published {
   int height;
   int frames;
   int steps;
-  int transformers;  // of the model
+  int transformers;  // number of the model's transformers
   double seconds;
 };
 
@@ -39,7 +39,7 @@ constexpr Published kPublished[] = {
 
 std::optional<double> PublishedSeconds(const Run& run) {
   const wan::v1::GenerationRequest& request = run.report.request();
-  // The cases were those of upstream's settings.
+  // Variants of a case have no published time.
   if (!run.variant.empty()) return std::nullopt;
   const auto& components = run.report.plan().components();
   const auto transformers = std::count_if(components.begin(), components.end(),

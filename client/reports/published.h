@@ -7,8 +7,8 @@
 
 namespace wan::client::reports {
 
-// Returns what the report from which the run's case has its name has measured; absent unless name,
-// size, frames and steps are those of such a report.
+// Returns the seconds of the published case that has the run's name, size, frames and steps; absent
+// if no published case has them.
 std::optional<double> PublishedSeconds(const Run& run);
 
 // The note that is printed below tables with PublishedSeconds.

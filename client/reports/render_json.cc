@@ -51,7 +51,7 @@ Json Of(const Table& table) {
 
 Json Of(const Chart&) { return nullptr; }
 
-// The frames are those of the runs.
+// The JSON of the runs already has the frames.
 Json Of(const Pictures&) { return nullptr; }
 
 Json Of(const Section& section) {
@@ -73,8 +73,8 @@ std::string RenderJson(const Document& document, const std::vector<Run>& runs) {
   Json list = Json::array();
   for (const Run& run : runs) {
     std::string text;
-    // This cannot fail: only error details of unknown types have no JSON form, and a report has
-    // none.
+    // The conversion cannot fail: only error details of unknown types have no JSON form, and a
+    // report has no error details.
     if (!google::protobuf::util::MessageToJsonString(run.report, &text).ok()) text = "{}";
     Json json = {{"name", run.name}, {"variant", run.variant}, {"number", run.number}};
     if (run.difference) {

@@ -12,7 +12,7 @@ namespace {
 
 // Paragraphs are narrower than tables, so that they are easy to read.
 constexpr size_t kLine = 80;
-// Between two columns of a table.
+// The text between two columns of a table.
 constexpr size_t kGap = 2;
 // A table with a higher row is shown as records, which are easier to read.
 constexpr size_t kHighestRow = 8;
@@ -45,8 +45,8 @@ void Narrow(std::vector<size_t>& widths, const std::vector<size_t>& least, size_
   }
 }
 
-// Returns the widths of the columns, with which a line has at most `line` of a terminal. Numbers
-// are never broken; words are if a line would have more than kWidestLine.
+// Returns widths of the columns with which a row fits into `line` characters. Never breaks numbers;
+// breaks words if a line would be longer than kWidestLine.
 std::vector<size_t> WidthsOf(const TextRow& titles, const std::vector<TextRow>& rows,
                              const std::vector<bool>& numbers, size_t line) {
   const size_t columns = titles.size();
@@ -128,7 +128,7 @@ class Writer {
 
   void Add(const Section& section, int depth) {
     if (section.title.empty()) {
-      // the grid of a table has no title row
+      // a section without a title gets no heading
     } else if (depth == 0 || depth == 1) {
       const std::string line(text_line_, '=');
       absl::StrAppend(&out, line, "\n", section.title, "\n", line, "\n\n");

@@ -16,8 +16,8 @@ struct ResultDifference {
   bool identical = false;
   // |a - b| / |a| over all latents (Frobenius); absent if only digests could be compared.
   std::optional<double> relative;
-  // Whether the MP4 files are equal; absent if they were not compared. They may differ although the
-  // latents are equal, if the autoencoder computes differently.
+  // Whether the MP4 files are equal; absent if they were not compared. The files may differ
+  // although the latents are equal, if the autoencoder computes differently.
   std::optional<bool> same_video = std::nullopt;
   // The mean PSNR of the MP4 files' frames in dB; absent if the files are equal or were not
   // compared.

@@ -74,11 +74,11 @@ struct ComponentMemory {
   std::string component;
   std::optional<double> peak;
   std::optional<double> weights;
-  // If the workspace is known, it is not part of the activations.
+  // The activations do not contain the workspace if the workspace is known.
   std::optional<double> activations;
   // The workspace is at most the peak without the weights.
   std::optional<double> workspace;
-  // The upper bound that the plan gives.
+  // The plan's upper bound of the activations.
   std::optional<double> planned_activations;
   // The sizes, precisions and places of the component's weights.
   std::string note;

@@ -22,9 +22,9 @@ struct StepChange {
   // Full sentences: the first one describes the change, the others name causes that were found in
   // the samples, or say that the samples show no cause.
   std::vector<std::string> explanation;
-  // How many seconds all steps of the new level took more than at the previous level; negative if
-  // they were faster. The value is 0 if the request is the cause (another expert or number of
-  // forwards).
+  // The extra seconds that all steps of the new level took, compared with steps of the previous
+  // level; negative if the new steps are faster. The value is 0 if the request is the cause
+  // (another expert or number of forwards).
   double extra_seconds = 0;
   // Whether the machine is the cause (clocks, other processes), and not the job itself.
   bool from_outside = true;

@@ -13,7 +13,8 @@ struct StepLevel {
   int last = 0;
   // Median of the seconds that the steps took, exceptions left out.
   double seconds = 0;
-  // Steps between the first and the last that took a different time.
+  // The numbers of the steps between `first` and `last` whose time differs from `seconds` too much
+  // for this level.
   std::vector<int> exceptions;
 };
 

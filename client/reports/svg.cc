@@ -113,7 +113,7 @@ std::string Box(double x, double y, double width, double height, int colour,
 }
 
 // Takes the middle out of a text so that it fits the width; a character is about seven units wide.
-// Its end stays, because names of runs differ there.
+// The end of the text stays, because names of runs differ at their ends.
 std::string Fitted(const std::string& text, double width) {
   const size_t most = static_cast<size_t>(std::max(4.0, width / 7));
   if (text.size() <= most) return text;

@@ -57,8 +57,8 @@ Circumstances OfJob(const wan::v1::JobReport& report) {
   return of_steps;
 }
 
-// Returns what has disturbed `slow` more than `fast`. `before` says whether the slow side is the
-// one before the change.
+// Describes the activity that has disturbed `slow` more than `fast`. `before` says whether the slow
+// side is the one before the change.
 std::vector<std::string> Disturbances(const Circumstances& slow, const Circumstances& fast,
                                       bool before) {
   std::vector<std::string> found;

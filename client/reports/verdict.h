@@ -53,8 +53,8 @@ struct Verdict {
 // A difference counts if the ranges of the two sides do not overlap and it exceeds the wider range,
 // or three times that range if a side has fewer than three measurements. A difference never counts
 // with fewer than four measurements in total, or if the slower side was disturbed more (by other
-// processes, or by lower or throttled clocks). So of twenty comparisons of equal sides, at most
-// about one wrongly finds a difference.
+// processes, or by lower or throttled clocks). With these rules, comparing two sides that are
+// equally fast finds a difference in at most about one of twenty cases.
 Verdict Judge(const Measured& before, const Measured& after);
 
 // The note that is printed below tables of verdicts.

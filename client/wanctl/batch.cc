@@ -25,8 +25,8 @@ using Request = wan::v1::GenerationRequest;
 
 constexpr char kFrames[] = "frames";
 constexpr char kSeconds[] = "seconds";
-// A server refuses messages of more than 64 MiB, and more than 512 KiB beside the files; a little
-// is left for what surrounds a request.
+// A server refuses messages of more than 64 MiB, and messages with more than 512 KiB besides the
+// files. The limits leave some room for the encoding around each request.
 constexpr size_t kMostBatchBytes = (size_t{64} << 20) - (size_t{1} << 20);
 constexpr size_t kMostBatchTextBytes = size_t{448} << 10;
 constexpr size_t kAroundRequest = 16;
@@ -82,7 +82,7 @@ absl::Status SetFromJson(const std::string& line, Row& row) {
   for (const auto& [name, value] : object.items()) {
     if (value.is_null()) continue;  // An empty field is treated like one that is left out.
     std::string text = value.is_string() ? value.get<std::string>() : value.dump();
-    // [3,4] is 3,4, as flags have it.
+    // Flags take lists without brackets: [3,4] becomes 3,4.
     if (value.is_array()) text = text.substr(1, text.size() - 2);
     if (absl::Status status = SetField(name, text, row); !status.ok()) return status;
   }
@@ -201,7 +201,7 @@ class BatchReader {
       Row row{base_};
       absl::Status status;
       for (size_t i = 0; i < values->size() && status.ok(); ++i) {
-        // An empty value is that of the flag, or the model's default.
+        // For an empty value, the row keeps the flag's value or the model's default.
         if (!(*values)[i].empty()) status = SetField((*names)[i], (*values)[i], row);
       }
       if (status = Add(rows.line(), status, row.row); !status.ok()) return status;

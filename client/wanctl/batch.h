@@ -20,14 +20,15 @@ constexpr int kMostInBatch = 100;
 // seed and request_id, if these are given. A pure function.
 wan::v1::GenerationRequest Numbered(const wan::v1::GenerationRequest& request, int index);
 
-// A request of a file, and the length from which its frames are still to be computed.
+// A request of a file, and the video's length in seconds, from which RequestDefaults computes the
+// request's frames.
 struct BatchRow {
   wan::v1::GenerationRequest request;
   std::optional<double> seconds;
 };
 
 // Returns the requests that a file describes, `count` of each. Every request begins as a copy of
-// `base`. The ending of `path` says what the file is:
+// `base`. The ending of `path` determines the file's format:
 //
 //   .txt    a prompt in each line; empty lines count for nothing
 //   .jsonl  a JSON object in each line, {"prompt": "A red cat.", "steps": 20}
@@ -39,11 +40,11 @@ struct BatchRow {
 absl::StatusOr<std::vector<BatchRow>> ReadBatch(const std::string& path, const BatchRow& base,
                                                 int32_t count);
 
-// The image and the latents that all requests of a command have. They are kept once, because
-// together the requests may be larger than the memory.
+// The image and the latents that all requests of a command have. The object keeps the files once,
+// because all requests together with their files may be larger than the memory.
 class SharedFiles {
  public:
-  // Moves them out of the request.
+  // Moves the image and the latents out of the request.
   explicit SharedFiles(wan::v1::GenerationRequest& request);
 
   void AddTo(wan::v1::GenerationRequest& request) const;

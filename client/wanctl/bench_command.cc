@@ -96,7 +96,8 @@ struct Variant {
   std::string name;
   GenerationRequest request;
   Server server;
-  // Whether it runs before the server has run the case since it loaded the model.
+  // Whether the variant runs before the case's own request, and the model is loaded again before
+  // each run.
   bool cold = false;
 };
 
@@ -176,7 +177,7 @@ class Bench {
   const std::vector<std::string>& failures() const { return failures_; }
 
  private:
-  // A server that the command line names beside --server.
+  // A server that the command line names in addition to --server.
   struct OtherServer {
     std::unique_ptr<Connection> connection;
     std::unique_ptr<VideoClient> videos;
@@ -229,7 +230,7 @@ class Bench {
     std::string name;
     // The value of kWarmLabel; empty: the label is left out.
     std::string warmth;
-    // How many runs are planned.
+    // The number of planned runs of the variant.
     int runs;
   };
 
@@ -245,7 +246,8 @@ class Bench {
     absl::Status status = models.UnloadModel(unload, session_.stop()).status();
     const bool stopped = session_.stop().stop_requested();
     if (status.ok() || stopped) {
-      // A stopped call may have unloaded the model all the same: do not leave others without it.
+      // The server may have unloaded the model even if the call was stopped. Load the model again
+      // for other callers.
       wan::v1::LoadModelRequest load;
       load.set_name(ModelOf(variant));
       load.set_wait(!stopped);
@@ -308,8 +310,9 @@ class Bench {
     return absl::OkStatus();
   }
 
-  // Stores the result if it is the case's own, of which the report shows frames; otherwise compares
-  // it with the case's own. `measured` will become the next entry of runs_.
+  // If the run has no variant, stores the result, and the frames for the report; otherwise compares
+  // the result with that of the run without a variant. `measured` will become the next entry of
+  // runs_.
   absl::Status Compare(const VideoClient& videos, const wan::v1::Event& end,
                        const std::string& variant, CaseResults& results, reports::Run& measured) {
     absl::StatusOr<Result> result = ReadResult(videos, end);

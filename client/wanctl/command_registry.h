@@ -73,7 +73,7 @@ class CommandRegistry {
   // `answer`.
   CLI::App& AddLocal(const CommandHelp& help, std::function<EarlyExit()> answer);
 
-  // Returns the command that was parsed. Call it when CLI11 has parsed the command line. The
+  // Returns the command that was parsed. Call Take when CLI11 has parsed the command line. The
   // function may throw CLI::ValidationError.
   std::variant<Options, EarlyExit> Take();
 
@@ -137,7 +137,7 @@ CLI::Option* Several(CLI::Option* option);
 // Adds the required positional argument JOB.
 void AddJob(CLI::App& app, std::string& job);
 
-// These add the flags --output and --preview-dir.
+// AddOutputs adds the flag --output, AddPreviewDir the flag --preview-dir.
 CLI::Option* AddOutputs(CLI::App& app, std::vector<OutputFile>& outputs,
                         const std::string& description);
 void AddPreviewDir(CLI::App& app, std::string& folder);

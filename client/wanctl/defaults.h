@@ -21,11 +21,13 @@ namespace wan::client {
 // possible. A pure function.
 absl::StatusOr<std::string> OnlyModel(const std::vector<wan::v1::Model>& models);
 
-// The number of frames, a multiple of `stride` and one more, whose time from the first to the last
-// is nearest to `seconds`, as the OpenAI video API counts it. A pure function.
+// Returns the number of frames of the form N * `stride` + 1 for which the time from the first frame
+// to the last is nearest to `seconds`. The OpenAI video API defines the length of a video in the
+// same way. A pure function.
 int32_t FramesOf(double seconds, int32_t fps, int32_t stride);
 
-// Fills in what requests leave open. Asks the server once for each model.
+// Fills in the model and the frames of requests that lack them. Asks the server once for each
+// model.
 class RequestDefaults {
  public:
   // `session` must outlive this object.
@@ -45,8 +47,8 @@ class RequestDefaults {
   std::map<std::string, wan::v1::Model> models_;
 };
 
-// Replaces kLastJob by the name of the newest job that the caller may see. Tells the user if that
-// fails, and returns the exit code.
+// Replaces kLastJob by the name of the newest job that the caller may see. If there is no job or
+// the call fails, tells the user and returns the exit code.
 std::optional<ExitCode> FillInLastJob(Session& session, std::string& job);
 
 // Returns the default file of an artifact in the current folder, "a-red-cat-runs-on-4f1c9a52.mp4":

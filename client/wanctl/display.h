@@ -19,7 +19,7 @@ class Display {
   Display& operator=(const Display&) = delete;
   ~Display() { Clear(); }
 
-  // Shows an event; call it for every event of a job, in the order of the events.
+  // Shows an event; call Show for every event of a job, in the order of the events.
   void Show(const wan::v1::Event& event);
 
   // Redraws the last line of the terminal with `text`; does nothing if there is no terminal.

@@ -224,7 +224,7 @@ ExitCode Run(Session& session, const CalibrateCommand& command) {
     return kExitFailed;
   }
   session.Say(absl::StrCat("put it on the server as ",
-                           // The path of a model whose parts are named is no folder.
+                           // A model given as separate files (KEY=PATH) has no single folder.
                            model->layout() == "files" ? "FOLDER/"
                            : model->path().empty()    ? ""
                                                       : absl::StrCat(Printable(model->path()), "/"),

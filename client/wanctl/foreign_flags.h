@@ -12,7 +12,8 @@ namespace wan::client {
 // around it, and arguments of diffusers' pipelines, with '-' or '_' between words. A pure function.
 std::string HintForForeignFlag(std::string_view flag);
 
-// Returns all flags that it knows, with words joined by '_'. docs/use/coming-from.md lists them.
+// Returns all flags that HintForForeignFlag knows, with words joined by '_'.
+// docs/use/coming-from.md lists them.
 std::vector<std::string_view> ForeignFlags();
 
 }  // namespace wan::client

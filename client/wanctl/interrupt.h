@@ -7,8 +7,8 @@
 namespace wan::client {
 
 // While this object lives, the first SIGINT or SIGTERM requests a stop, and a second one ends the
-// process with `exit_code`. Create it before any other thread, because threads inherit which
-// signals are blocked. Only one such object may exist at a time.
+// process with `exit_code`. Create the object before any other thread, because threads inherit the
+// set of blocked signals. Only one such object may exist at a time.
 class InterruptHandler {
  public:
   explicit InterruptHandler(int exit_code);

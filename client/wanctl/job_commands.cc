@@ -21,7 +21,8 @@
 namespace wan::client {
 namespace {
 
-// How often a batch waits for a busy server, which asks for a second or so each time.
+// Maximum number of times in a row that a batch waits for a busy server; the server asks for about
+// a second each time.
 constexpr int kMostWaits = 60;
 
 // Returns the requests of a command that makes several jobs, without the files that they share.
@@ -62,7 +63,7 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
       most = count / 2;
       continue;
     }
-    // Callers share the memory for latents until they are on the server's disk.
+    // A server is busy, for example, while it writes the latents of earlier requests to its disk.
     if (IsBusy(accepted.status()) && waits < kMostWaits && !session.stop().stop_requested()) {
       if (waits++ == 0) session.Say("the server is busy; waiting for it");
       session.AwaitRetry(accepted.status());
@@ -74,7 +75,8 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
                                           : absl::StrCat("the first ", first, " of ",
                                                          requests.size(), " requests are jobs");
       const bool refused = ExitCodeOf(accepted.status()) == kExitRejected;
-      // A deadline is a time from now on, so that requests of a second call would differ.
+      // --deadline counts from the start of the command, so the requests of a repeated command
+      // would have other deadlines and would not match the stored ones.
       const std::string rest =
           requests.front().has_deadline()
               ? "; submit the other rows"
@@ -93,7 +95,7 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
 
 ExitCode SubmitMany(Session& session, const SubmitCommand& command,
                     wan::v1::GenerationRequest base) {
-  // Every request has an id, so that nobody gets a job twice who repeats the command.
+  // Give every request an ID, so that repeating the command does not create a job twice.
   if (base.request_id().empty()) base.set_request_id(NewRequestId("submit"));
   const SharedFiles files(base);
   absl::StatusOr<std::vector<BatchRow>> rows = RowsOf(command, {base, command.flags.seconds});
@@ -101,7 +103,7 @@ ExitCode SubmitMany(Session& session, const SubmitCommand& command,
   RequestDefaults defaults(session);
   std::vector<wan::v1::GenerationRequest> requests;
   for (BatchRow& row : *rows) {
-    // Only a row says which model it has, and how long its video is.
+    // Fill in each row by itself, because rows may have different models and lengths.
     if (const auto refused = defaults.FillIn(row.seconds, row.request)) return *refused;
     requests.push_back(std::move(row.request));
   }

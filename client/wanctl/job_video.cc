@@ -9,7 +9,7 @@ namespace wan::client {
 absl::StatusOr<std::string> FetchVideo(const Session& session, const VideoClient& videos,
                                        const wan::v1::Artifact& mp4, ScratchFolder& scratch) {
   if (absl::Status status = scratch.Create(); !status.ok()) return status;
-  // Equal files have one name.
+  // Name the file by its digest, so that jobs with equal videos share one file.
   const std::string path = scratch.File(absl::StrCat(mp4.sha256(), ".mp4")).string();
   absl::Status status = Download(videos, mp4, path, nullptr, session.stop());
   if (!status.ok()) return status;

@@ -58,7 +58,7 @@ std::string JsonLine(const Message& message) {
   DropUnknownDetails(known.get());
   std::string line;
   const auto status = google::protobuf::util::MessageToJsonString(*known, &line);
-  // This cannot fail, because everything else in the contract has a JSON form.
+  // The conversion cannot fail, because everything except the removed details has a JSON form.
   return status.ok() ? line : "{}";
 }
 

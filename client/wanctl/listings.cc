@@ -131,7 +131,7 @@ class Lines {
   void AddExactBlocks(const google::protobuf::RepeatedField<int32_t>& blocks) {
     if (!blocks.empty()) Add("Exact", absl::StrCat("blocks ", absl::StrJoin(blocks, ", ")));
   }
-  // Adds what is not as usual of the quality and the decoder.
+  // Adds the quality and the decoder if they are not the default ones.
   void AddQuality(const GenerationRequest& request) {
     if (QualityName(request) != kExact) Add("Quality", QualityName(request));
     if (request.decoder() == wan::v1::DECODER_TINY) Add("Decoder", "tiny");
@@ -308,7 +308,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     const auto add = [](std::vector<std::string>& names, const std::string& name) {
       if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
     };
-    // If a component is on several devices, its device is a list of these.
+    // If a component is on several devices, the field `device` lists them, separated by commas.
     const auto add_devices = [&](const wan::v1::ModelComponent& component) {
       for (const absl::string_view device : absl::StrSplit(component.device(), ',')) {
         add(devices, std::string(device));

@@ -11,8 +11,8 @@ namespace wan::client {
 // Returns, for example, "style, light x 0.5, fast x 1/0.8 (high/low)"; a scale of 1 is left out.
 std::string LorasText(const wan::v1::GenerationRequest& request);
 
-// Returns lines about a model's LoRAs: the factor of each file, its schedule, what was left out,
-// and files that were skipped.
+// Returns lines about a model's LoRAs: for each file the factor, the schedule and the parts left
+// out; then the skipped files.
 std::string LoraLines(const wan::v1::Model& model);
 
 }  // namespace wan::client

@@ -11,7 +11,7 @@
 
 namespace wan::client {
 
-// The script, and the folder of its lists.
+// The script wanserve-fetch-model, and the folder with the script's lists of checkpoints.
 struct ModelLists {
   std::filesystem::path script;
   std::filesystem::path folder;
@@ -21,13 +21,13 @@ struct ModelLists {
   std::filesystem::path ListOf(const std::string& name) const;
 };
 
-// Finds both from the folder of wanctl's program: as installed, or in the tree where it was built.
-// NOT_FOUND if neither has them.
+// Finds the script and the lists from the folder of the wanctl program: in an installation, or in
+// the source tree of a build. Returns NOT_FOUND if neither place has them.
 absl::StatusOr<ModelLists> FindModelLists(const std::filesystem::path& program_folder);
 
 // Downloads the model into `folder`, from the repositories at `base` (empty: the script's default).
-// What the script prints goes to stderr. INTERNAL if the script could not be run or has failed, and
-// says why on stderr; CANCELLED after a stop, which ends the script and its download.
+// The script's output goes to stderr. Returns INTERNAL if the script could not be run or has failed
+// (stderr has the reason); CANCELLED after a stop, which ends the script and its download.
 absl::Status DownloadModel(const ModelLists& lists, const std::string& name,
                            const std::string& folder, const std::string& base,
                            const std::stop_token& stop);

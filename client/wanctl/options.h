@@ -107,7 +107,7 @@ struct DownloadCommand {
 };
 // Chooses format, content and destination of reports about measured jobs.
 struct ReportFlags {
-  // If it is not set, the ending of `output` decides; without `output`, the format is table.
+  // If `format` is not set, the ending of `output` decides; without `output`, the format is table.
   std::optional<ReportFormat> format;
   // The file or folder to which the report is written; empty: stdout.
   std::string output;
@@ -175,7 +175,7 @@ struct LoadModelCommand {
 struct DownloadModelCommand {
   // The name of a list.
   std::string name;
-  // Where the checkpoint goes; empty: the user's data folder.
+  // The folder for the checkpoint; empty: a folder in the user's data folder.
   std::string folder;
   // The address of the repositories; empty: the publisher's.
   std::string base;

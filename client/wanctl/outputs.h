@@ -14,12 +14,11 @@
 
 namespace wan::client {
 
-// Returns INVALID_ARGUMENT if one of the files could not be written (see CheckDestination). Call it
-// before you create a job.
+// Returns INVALID_ARGUMENT if one of the files could not be written (see CheckDestination). Call
+// CheckOutputs before you create a job.
 absl::Status CheckOutputs(const std::vector<OutputFile>& outputs);
 
-// Returns the files of the video number `index`, counted from 0, of several: cat.mp4 becomes
-// cat-1.mp4.
+// Returns the output files of one of several videos: with `index` 0, cat.mp4 becomes cat-1.mp4.
 std::vector<OutputFile> NumberedOutputs(std::vector<OutputFile> outputs, int index);
 
 // Downloads the artifact of each output and prints the file's name on stdout. If `artifacts` has

@@ -20,8 +20,8 @@
 namespace wan::client {
 namespace {
 
-// Adds the frames of jobs that have a video. A report without them is still one, so failures are
-// only said.
+// Adds the frames of jobs that have a video. If frames cannot be fetched, tells the user and makes
+// the report without them.
 void AddFrames(Session& session, std::span<reports::Run> runs) {
   ScratchFolder scratch;
   for (reports::Run& run : runs) {

@@ -23,8 +23,9 @@ bool IsFolder(const std::string& path);
 // small letters; nullopt for other paths.
 std::optional<ReportFormat> FormatOfPath(const std::string& path);
 
-// Renders a document in one format. In Markdown it has no pictures, because each picture would be a
-// file of its own. `columns` is the width of the terminal for which a text is; 0: none.
+// Renders a document in one format. Markdown documents get no charts, because each chart would be a
+// separate file. `columns` is the width of the terminal that shows the text; 0: there is no
+// terminal.
 std::string Rendered(const reports::Document& document, const std::vector<reports::Run>& runs,
                      ReportFormat format, int columns = 0);
 

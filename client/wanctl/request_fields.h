@@ -14,8 +14,8 @@ namespace wan::client {
 // that begins with the field's name: "expects a whole number, not 'x'".
 using FieldSetter = std::function<absl::Status(const std::string&, wan::v1::GenerationRequest&)>;
 
-// The functions that set a field, by its name, for example "negative_prompt" or "steps". An image
-// has no such function.
+// The functions that set a field, by its name, for example "negative_prompt" or "steps". The map
+// has no function for the image.
 const std::map<std::string, FieldSetter>& RequestFields();
 
 }  // namespace wan::client

@@ -64,7 +64,7 @@ void AddPictureFlags(CLI::App& app, RequestFlags& flags) {
   app.add_flag_callback(
       "--exact-size", [&] { request.set_exact_size(true); },
       "With an image: cut it to --size, rather than take the size from its shape");
-  // CLI11's excludes() would print both names in the help, in an order that changes.
+  // Do not use CLI11's excludes(): the help would list the excluded flags in an order that changes.
   const auto check_length = [&] {
     if (request.has_num_frames() && flags.seconds.has_value()) {
       throw CLI::ValidationError("--frames and --seconds are both given; give one of them");

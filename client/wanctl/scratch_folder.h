@@ -8,7 +8,7 @@
 
 namespace wan::client {
 
-// The folder and its files go with this object.
+// The destructor removes the folder and its files.
 class ScratchFolder {
  public:
   ScratchFolder() = default;
@@ -16,7 +16,8 @@ class ScratchFolder {
   ScratchFolder& operator=(const ScratchFolder&) = delete;
   ~ScratchFolder();
 
-  // Creates the folder; does nothing if it is there. INTERNAL, naming it, if that fails.
+  // Creates the folder; does nothing if it is there. Returns INTERNAL, which names the folder, if
+  // the folder cannot be created.
   absl::Status Create();
   // Call this only after Create.
   std::filesystem::path File(const std::string& name) const { return path_ / name; }

@@ -19,7 +19,7 @@ struct Expert {
   std::vector<double> unconditional;
 };
 
-// Two jobs agree in far fewer than six digits.
+// Rounds to six digits, because the ratios of two jobs differ in earlier digits anyway.
 double Rounded(double ratio) { return std::round(ratio * 1e6) / 1e6; }
 
 // Adds the step's ratios, unless the stage is not a step or is a failed step that ran again.

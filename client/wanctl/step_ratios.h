@@ -10,7 +10,8 @@
 namespace wan::client {
 
 // Returns the text of step_ratios.json (docs/operate/checkpoints.md) for a model of this family.
-// FAILED_PRECONDITION, with a message that follows the job's name, if a step has no ratio. Pure.
+// Returns FAILED_PRECONDITION if a step has no ratio; the message continues a sentence that begins
+// with the job's name. A pure function.
 absl::StatusOr<std::string> StepRatiosFile(const wan::v1::JobReport& report,
                                            std::string_view family);
 

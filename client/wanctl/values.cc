@@ -82,7 +82,7 @@ absl::StatusOr<T> Choose(std::string_view text, std::span<const Choice<T>> choic
   return Expected(absl::StrCat("one of ", names), text);
 }
 
-// Parses a word of an enum of the contract in the same way.
+// Parses a word of a protobuf enum, or returns an error that lists all words of the enum.
 template <typename Enum>
 absl::StatusOr<Enum> ChooseWord(std::string_view text) {
   if (const std::optional<Enum> value = ValueOf<Enum>(text)) return *value;

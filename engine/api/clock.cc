@@ -14,7 +14,7 @@ namespace {
 
 // The longest time until the clock notices that the wall clock was set.
 constexpr absl::Duration kLook = absl::Seconds(1);
-// The delay before the next try to wake a waiter whose mutex is locked. Such a try is seldom
+// The delay before the next try to wake a waiter whose mutex is locked. A second try is seldom
 // needed, because the release of a mutex also wakes its waiters.
 constexpr absl::Duration kAgain = absl::Milliseconds(10);
 constexpr absl::Duration kLongest = absl::Hours(1);
@@ -95,7 +95,7 @@ class Waker {
 
   std::mutex mutex_;
   std::condition_variable changed_;
-  Waiters waiters_;  // the mutexes live as long as they are listed: their owners are in Await
+  Waiters waiters_;  // each listed mutex is alive, because its owner is in Await
   std::chrono::steady_clock::time_point next_;  // when Run checks again unless it is woken
   bool started_ = false;
 };
@@ -119,7 +119,7 @@ class SteadyClock final : public Clock {
 
  private:
   Waker& waker_;
-  const absl::Time origin_;  // the first time, arbitrary, from the wall clock
+  const absl::Time origin_;  // time of construction by the wall clock; an arbitrary origin
 };
 
 class RealClock final : public Clock {

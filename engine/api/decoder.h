@@ -11,7 +11,7 @@ enum class Decoder {
   // The autoencoder's own decoder.
   kFull,
   // A small network that was trained to come near the full one: TAEW2.1 or TAEW2.2. Only models
-  // that were loaded with its file have it.
+  // that were loaded with the small network's file have this decoder.
   kTiny,
 };
 

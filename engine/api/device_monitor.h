@@ -12,9 +12,9 @@
 
 namespace wan {
 
-// A GPU's activity over an interval, from samples that are taken 20 times a second. All figures are
-// absent if the samples cover less than half of the interval. Percentages run from 0 to 100;
-// figures "of the card" include all processes.
+// A GPU's activity over an interval, computed from 20 samples a second. All figures are absent if
+// the samples cover less than half of the interval. Percentages run from 0 to 100; figures "of the
+// card" include all processes.
 struct GpuUsage {
   // Mean activity of the SMs: measured by GPM if the card has it (absent for intervals below 0.1
   // s), otherwise the share of time in which any kernel ran.
@@ -67,9 +67,9 @@ struct DeviceSample {
   std::optional<int> processes;               // number of processes with compute contexts on the
                                               // GPU
   // Sums since the monitor's construction. The sums only grow, so any number of readers may compute
-  // differences of them. The sums are the card's energy, the seconds in which SMs were active (the
-  // integral of SM activity), and the seconds in which clocks were reduced, in total and for each
-  // reason.
+  // differences between two readings. The sums are the card's energy, the seconds in which SMs were
+  // active (the integral of SM activity), and the seconds in which clocks were reduced, in total
+  // and for each reason.
   std::optional<double> energy_joules;
   std::optional<double> sm_active_seconds;
   std::optional<double> throttled_seconds;
@@ -94,7 +94,7 @@ struct ResourceUsage {
   std::optional<uint64_t> gpu_memory_reserved_peak_bytes;
   // Maximum of the bytes of weights within the allocator's memory.
   std::optional<uint64_t> gpu_weights_peak_bytes;
-  // All other figures of the GPU; sm_activity_percent is above, not here.
+  // All other figures of the GPU. sm_activity_percent is a member of ResourceUsage and absent here.
   GpuUsage gpu;
 };
 
@@ -114,7 +114,7 @@ struct DeviceUse {
   std::string device;
   std::string name;
   std::string uuid;
-  // The figures that concern the whole machine are present only for the first device.
+  // Figures of the whole machine are present only for the first device of the group.
   ResourceUsage usage;
   // Bytes sent to the other devices, and the time spent waiting for them (ExchangeMeter).
   std::optional<uint64_t> exchanged_bytes;
@@ -130,8 +130,9 @@ class GroupProbe {
   virtual std::vector<DeviceUse> Finish() = 0;
 };
 
-// Takes a sample of the devices each time it is asked. Each reader has its own interval between two
-// samples, which other readers do not affect. Only one thread at a time may use a reader.
+// Takes a sample of the devices each time it is asked. A reader's samples cover the time since the
+// reader's own previous sample, whatever other readers do. Only one thread at a time may use a
+// reader.
 class DeviceReader {
  public:
   virtual ~DeviceReader() = default;
@@ -145,13 +146,13 @@ class DeviceReader {
 struct TimelinePoint {
   absl::Time start;
   double seconds = 0;
-  // Figures of the computing device, the CPU and the process. Names and sizes are left out, because
-  // they do not change.
+  // Figures of the computing device, the CPU and the process. The samples lack names and sizes,
+  // which do not change.
   DeviceSample sample;
 };
 
-// Records figures of the devices at equal intervals, beginning with its construction. Whenever
-// there would be more than kMostPoints points, the interval doubles. Any thread may call Points().
+// Records figures of the devices at equal intervals, from construction on. Whenever there would be
+// more than kMostPoints points, the interval doubles. Any thread may call Points().
 class DeviceTimeline {
  public:
   static constexpr size_t kMostPoints = 512;
@@ -164,7 +165,7 @@ class DeviceTimeline {
 class DeviceMonitor {
  public:
   virtual ~DeviceMonitor() = default;
-  // Starts a measurement; in a group it covers only the first device.
+  // Starts a measurement of the device; in a group, of the first device only.
   virtual std::unique_ptr<ResourceProbe> StartProbe() = 0;
   // Starts a measurement of all devices of a group; null if there is only one device.
   virtual std::unique_ptr<GroupProbe> StartGroupProbe() { return nullptr; }

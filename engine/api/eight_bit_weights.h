@@ -12,11 +12,12 @@
 namespace wan {
 
 struct EightBitWeights {
-  // The matrices of the transformers' blocks. Jobs of quality kHigh and kFast, which round them
-  // before each product anyway, get the same bits; kExact is not possible.
+  // The matrices of the transformers' blocks. Videos of quality kHigh and kFast have the same bits
+  // as without this setting, because these jobs round the matrices before each product anyway.
+  // Quality kExact is not possible.
   bool transformers = false;
-  // The text encoder's matrices. They are restored to the compute dtype for each product, which
-  // changes the bits of every job.
+  // The text encoder's matrices. The engine converts them back to the compute dtype for each
+  // product. This changes the bits of every video.
   bool text_encoder = false;
 
   bool operator==(const EightBitWeights& other) const = default;
@@ -41,7 +42,7 @@ inline std::vector<std::string> NamesOf(const EightBitWeights& weights) {
   return names;
 }
 
-// Sets the part of this name. Returns false if no component has this name.
+// Puts the component called `name` into 8 bits. Returns false if no component has this name.
 inline bool SetEightBitPart(std::string_view name, EightBitWeights& weights) {
   for (const EightBitPart& part : kEightBitParts) {
     if (part.name != name) continue;
@@ -51,7 +52,7 @@ inline bool SetEightBitPart(std::string_view name, EightBitWeights& weights) {
   return false;
 }
 
-// The quality of requests if neither the request nor the operator chooses one.
+// Returns the quality of requests for which neither the request nor the operator chooses a quality.
 constexpr Quality DefaultQuality(const EightBitWeights& weights) {
   return weights.transformers ? Quality::kHigh : Quality::kExact;
 }

@@ -38,8 +38,8 @@ struct ComponentDescription {
   uint64_t parameters = 0;
   std::string device;  // for example "cuda:0"
   std::string dtype;   // dtype of the weights in memory: "fp32" or "bf16"
-  // The forms from which weights were widened, ordered by the number of their tensors, for example
-  // "Q4_K, Q6_K"; empty if no weights were widened.
+  // The file formats of weights that the engine converted to `dtype`, for example "Q4_K, Q6_K",
+  // ordered by their number of tensors; empty if no weights were converted.
   std::string stored_as = {};
 };
 
@@ -49,8 +49,8 @@ struct ModelDescription {
   std::string path;
   FamilyId family = FamilyId::kTi2v5b;
   std::string layout;  // "original", "diffusers", "synthetic" or "files"
-  // The description of a recognised distilled checkpoint, for example "FastWan, by the pipeline
-  // class WanDMDPipeline: 3 steps of lcm without guidance"; empty for all others.
+  // Describes a recognised distilled checkpoint, for example "FastWan, by the pipeline class
+  // WanDMDPipeline: 3 steps of lcm without guidance". Empty for all other checkpoints.
   std::string distillation;
   std::vector<ComponentDescription> components;
   std::vector<LoraDescription> loras;
@@ -78,8 +78,8 @@ struct DeviceDescription {
   // The libraries that compute, with their versions, for example "LibTorch 2.11.0, cuDNN 91900".
   std::string libraries = {};
   SystemFacts system = {};
-  // Floating-point operations per second that jobs on this kind of device reach at least. The rate
-  // serves for estimates before anything is measured; 0: unknown.
+  // Floating-point operations per second that jobs on this kind of device reach at least. Estimates
+  // use this rate until jobs have been measured; 0: unknown.
   double assumed_rate = 0;
 };
 
@@ -105,15 +105,16 @@ class GenerationObserver {
  public:
   virtual ~GenerationObserver() = default;
   virtual void OnPreview(const Preview&) {}
-  // The engine calls this at most once for previews, which end at the first failure, and once for
-  // each file that is lost.
+  // Reports that previews or a file could not be made. The engine calls OnOmission once for each
+  // file that is lost, and at most once for previews, which end at the first failure.
   virtual void OnOmission(const Omission&) {}
-  // The work continues after the first `steps_done` steps. Either an earlier attempt computed them,
-  // or this attempt did before it ran out of memory. The engine calls this before the stages that
-  // follow.
+  // Reports that the job continues after its first `steps_done` steps. An earlier attempt computed
+  // these steps, or this attempt did before memory ran out. The engine calls OnResumed before the
+  // stages that follow.
   virtual void OnResumed(int /*steps_done*/) {}
-  // The next part of the video while it is made, for a request that is progressive. A part with a
-  // codec begins a new stream: if memory runs out, the video is decoded again from its first frame.
+  // Delivers the next part of the video of a progressive request, while frames are decoded. A part
+  // with a codec begins a new stream: if memory runs out, the video is decoded again from its first
+  // frame.
   virtual void OnVideoPart(const VideoPart&) {}
 };
 
@@ -137,26 +138,28 @@ class Engine {
   virtual ~Engine() = default;
 
   // Runs a small computation on the device and compares the result with the CPU's. Returns nullopt
-  // if the device needs no such check. UNAVAILABLE (DEVICE_LOST) if the device computes wrongly or
-  // does not respond. Call it on the thread that calls LoadModel, before the first model is loaded.
+  // if the device needs no check. UNAVAILABLE (DEVICE_LOST) if the device computes wrongly or does
+  // not respond. Call RunCanary on the thread that calls LoadModel, before the first model is
+  // loaded.
   virtual absl::StatusOr<std::optional<DeviceCanary>> RunCanary() { return std::nullopt; }
 
-  // Makes the model resident, in the span kModelInitialization. If it is resident from the same
-  // path, only its LoRAs are replaced: its weights are not read again, and after any failure it
-  // keeps the LoRAs that it had. A resident model of another path is freed once the new files are
-  // checked; if they are refused, it stays. After any other failure, and after a stop request, no
-  // memory of the new model remains.
+  // Makes the model resident, in the span kModelInitialization. If the model is resident from the
+  // same path already, LoadModel replaces only its LoRAs, and reads no weights again. After any
+  // failure the model then keeps its previous LoRAs. If the name belongs to a resident model from
+  // another path, LoadModel checks the new files before it frees that model. If LoadModel refuses
+  // the files, that model stays. After any other failure, and after a stop request, no memory of
+  // the new model remains.
   virtual absl::Status LoadModel(const ModelSpec& spec, Recorder& recorder,
                                  std::stop_token stop = {}) = 0;
   // Frees the model's memory. NOT_FOUND if no model of this name is resident.
   virtual absl::Status UnloadModel(std::string_view name) = 0;
-  // Runs the model once at each shape and discards the results. Then the first job of a shape is as
-  // fast as later ones. If `shapes` is empty, one small shape is run. If CheckWarmup refuses any
-  // shape, nothing runs.
+  // Runs the model once at each shape and discards the results. After Warmup the first job of a
+  // shape is as fast as later jobs. If `shapes` is empty, one small shape is run. If CheckWarmup
+  // refuses any shape, nothing runs.
   virtual absl::Status Warmup(std::string_view name, std::span<const VideoShape> shapes,
                               std::stop_token stop = {}) = 0;
-  // Plans a job for every shape without computing anything. INVALID_ARGUMENT with the violations of
-  // all shapes; fields are called "shapes[0].width".
+  // Plans a job for every shape without computing anything. INVALID_ARGUMENT has the violations of
+  // all shapes, with field names such as "shapes[0].width".
   virtual absl::Status CheckWarmup(std::string_view name,
                                    std::span<const VideoShape> shapes) const = 0;
 
@@ -166,23 +169,26 @@ class Engine {
   virtual absl::StatusOr<GenerationPlan> Plan(const GenerationRequest& request) const = 0;
 
   // Decodes an image file completely and drops the pixels, so that the server can refuse a damaged
-  // image before its job waits for the device. INVALID_ARGUMENT with a violation of `image`, the
-  // same with which Generate would fail. Returns what the file contains and what a job does with
-  // it, if transparent parts show the colour `background`. The call needs no model and no device,
-  // but up to a second of the calling thread and 400 MiB of host memory (docs/operate/limits.md).
+  // image before its job waits for the device. INVALID_ARGUMENT has the violation of the field
+  // `image` with which Generate would fail. Returns the file's properties, and what a job does with
+  // the image if transparent parts show the colour `background`. The call needs no model and no
+  // device. It takes up to a second of the calling thread and 400 MiB of host memory
+  // (docs/operate/limits.md).
   virtual absl::StatusOr<InputImage> CheckImage(std::string_view image,
                                                 const Color& background) const = 0;
 
   // Carries out a plan and writes the output files. Frames are decoded only if plan.decodes() is
   // true. If the first file cannot be written, the call fails. Previews and all other files are
-  // optional. If one fails, the observer is told, and that file is left incomplete.
+  // optional. If an optional output fails, Generate tells the observer, and leaves that file
+  // incomplete.
   //
   // With a keeper, which must outlive the call, the job starts at the keeper's latest savepoint and
-  // leaves new savepoints. If only decoding is left, texts and image are not encoded again.
+  // leaves new savepoints. If only decoding is left, Generate does not encode texts and image
+  // again.
   //
   // A stop request takes effect in every stage: the call returns CANCELLED within half a second,
-  // with the device idle. The sample "stop_seconds" records how long that took. After a failure the
-  // caller must remove the files, which may be incomplete.
+  // with the device idle. The sample "stop_seconds" records the time from the stop request to the
+  // return. After a failure the caller must remove the files, which may be incomplete.
   virtual absl::Status Generate(const GenerationPlan& plan, std::span<const OutputFile> outputs,
                                 Recorder& recorder, GenerationObserver& observer,
                                 std::stop_token stop, SavepointKeeper* savepoints = nullptr) = 0;

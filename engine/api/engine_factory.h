@@ -12,8 +12,8 @@
 namespace wan {
 
 // Initialises the devices of a group, one rank each, for example {"cuda:0", "cuda:1"} or {"cpu"},
-// and returns an engine without models. `devices` must be different GPUs, or all "cpu"; then each
-// rank is a thread. INVALID_ARGUMENT names a wrong device or option. UNAVAILABLE names what is
+// and returns an engine without models. `devices` must be different GPUs, or all "cpu". On the CPU
+// each rank is a thread. INVALID_ARGUMENT names a wrong device or option. UNAVAILABLE names what is
 // missing: a device, the driver or libwan_cuda.so.
 absl::StatusOr<std::unique_ptr<Engine>> MakeWanEngine(const std::vector<std::string>& devices,
                                                       const EngineOptions& options);

@@ -28,16 +28,16 @@ struct EngineOptions {
   // The maximum of device memory, in bytes, that the process may use, as if the card were smaller.
   // 0: all memory that is free when the engine starts.
   uint64_t device_memory_limit = 0;
-  // Whether SM activity is measured with the driver's GPM counters. If false, it is the share of
-  // time in which any kernel ran.
+  // Whether SM activity is measured with the driver's GPM counters. If false, SM activity is the
+  // share of time in which any kernel ran.
   bool gpm = true;
   // Components that keep their weights in 8 bits.
   EightBitWeights eight_bit_weights;
-  // The quality of requests that do not set it; a model that cannot be fast takes high. Unset:
-  // DefaultQuality.
+  // The quality of requests that do not set a quality. Models that do not support kFast take kHigh
+  // instead. Unset: DefaultQuality.
   std::optional<Quality> quality;
-  // The transformers' blocks that take no inputs of 8 bits, in videos of quality high and fast.
-  // Their weights are never kept in 8 bits.
+  // The transformers' blocks that compute without 8-bit inputs even in videos of quality high and
+  // fast. The engine never keeps the weights of these blocks in 8 bits.
   ExactBlocks quality_exact_blocks;
   // Fast jobs run no forward without the prompt after this share of their steps.
   double guidance_until = 1;

@@ -26,7 +26,7 @@ struct FieldViolation {
 inline constexpr size_t kMaxViolations = 100;
 
 // Returns an INVALID_ARGUMENT with the first kMaxViolations of `violations`, which must not be
-// empty. If there are more, a last violation without a field says how many.
+// empty. If `violations` has more entries, a last violation without a field says how many.
 absl::Status InvalidFields(const std::vector<FieldViolation>& violations);
 
 // Returns the violations in a status that InvalidFields made; none for other statuses.
@@ -50,7 +50,8 @@ inline constexpr std::string_view kReasonDeviceLost = "DEVICE_LOST";
 // weights, a LoRA or the input. The device works, and other jobs are not affected.
 inline constexpr std::string_view kReasonNotFinite = "NOT_FINITE";
 
-// The three functions make such a status, the other three recognise it.
+// Each ...Error function makes a status with one of the three reasons above; each Is... function
+// recognises that status.
 absl::Status OutOfMemoryError(std::string_view message);
 bool IsOutOfMemory(const absl::Status& status);
 absl::Status DeviceLostError(std::string_view message);

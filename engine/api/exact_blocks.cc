@@ -14,7 +14,7 @@ namespace wan {
 namespace {
 
 constexpr std::string_view kLast = "last";
-// No transformer has so many blocks.
+// More blocks than any transformer has.
 constexpr int kMostBlocks = 1000;
 
 std::optional<int> ParseBlock(std::string_view text) {

@@ -9,18 +9,19 @@
 
 namespace wan {
 
-// Some blocks of a transformer, whose number of blocks need not be known.
+// Some blocks of a transformer. The transformer's number of blocks need not be known yet.
 class ExactBlocks {
  public:
   // Reads a list: "0", "4-5", "last", or several of these with commas between them. Blocks are
-  // counted from 0. INVALID_ARGUMENT, to follow the name of a setting, for any other text.
+  // counted from 0. INVALID_ARGUMENT for any other text; the caller puts the name of a setting
+  // before the message.
   static absl::StatusOr<ExactBlocks> Parse(std::string_view text);
 
-  // Returns the text that Parse reads, in the order in which it was given.
+  // Returns a text that Parse reads, with the blocks in the order in which Parse got them.
   std::string ToString() const;
 
-  // Returns the numbers of these blocks in a transformer that has `count` of them, rising. Blocks
-  // that it does not have are left out.
+  // Returns the indices of these blocks in a transformer that has `count` blocks, in rising order.
+  // Blocks that the transformer does not have are left out.
   std::vector<int> In(int count) const;
 
   friend bool operator==(const ExactBlocks&, const ExactBlocks&) = default;

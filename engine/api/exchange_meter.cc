@@ -12,7 +12,7 @@ void ExchangeMeter::CountSent(uint64_t bytes) {
 void ExchangeMeter::CountWait(Wait wait) {
   absl::MutexLock lock(&mutex_);
   pending_.push_back(std::move(wait));
-  // Remove finished waits, so that only pending ones stay in the list.
+  // Remove finished waits, so that the list has only pending waits.
   Settle();
 }
 
@@ -29,7 +29,7 @@ void ExchangeMeter::Settle() {
       seconds = pending_.front()();
       if (!seconds.has_value()) return;
     } catch (...) {
-      // The device is lost, so how long it waited is unknown.
+      // The device is lost, so nobody knows how long the device waited.
     }
     sums_.waited_seconds += seconds.value_or(0);
     pending_.pop_front();

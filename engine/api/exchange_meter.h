@@ -26,15 +26,15 @@ class ExchangeMeter {
   using Wait = std::function<std::optional<double>()>;
 
   void CountSent(uint64_t bytes);
-  // The device's thread calls it when it has queued the end of a wait. The meter calls `wait` on
-  // any thread until it returns a number.
+  // Counts a wait. The device's thread calls CountWait when it has queued the end of the wait. The
+  // meter calls `wait` on any thread until it returns a number.
   void CountWait(Wait wait);
 
   // Returns the sums. The sums include all waits that have finished.
   Exchanged Read();
 
  private:
-  // Adds up finished waits, oldest first, until it meets one that has not finished.
+  // Adds up finished waits, oldest first, up to the first wait that has not finished.
   void Settle() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   absl::Mutex mutex_;

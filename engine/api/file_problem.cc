@@ -34,7 +34,7 @@ std::string UserName(uid_t user) {
 
 // Returns the target of a link, after following links that lead to links.
 fs::path TargetOf(fs::path link) {
-  constexpr int kMostLinks = 40;  // the kernel's limit is the same
+  constexpr int kMostLinks = 40;  // the Linux kernel's limit
   std::error_code error;
   for (int i = 0; i < kMostLinks && fs::is_symlink(link, error); ++i) {
     const fs::path target = fs::read_symlink(link, error);

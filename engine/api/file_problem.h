@@ -36,9 +36,10 @@ enum class FileContent {
 // The number of bytes at a file's beginning that NameForeignContent examines.
 inline constexpr size_t kForeignContentBytes = 512;
 
-// Returns, judging by the first bytes, what a file really is that should be `expected`: "is a Git
-// LFS pointer, not the file: run git lfs pull". Empty if the bytes do not show that the file is
-// anything else. `beginning` holds kForeignContentBytes bytes, or the whole file if it is shorter.
+// Returns a message if the first bytes show that a file does not have the content `expected`, for
+// example "is a Git LFS pointer, not the file: run git lfs pull". Returns an empty text if the
+// bytes may be `expected`, or are unknown. `beginning` holds kForeignContentBytes bytes, or the
+// whole file if it is shorter.
 std::string NameForeignContent(std::string_view beginning, FileContent expected);
 
 }  // namespace wan

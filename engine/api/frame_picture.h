@@ -18,7 +18,7 @@ struct FileBytes {
 };
 
 // Frames of a video at equal distances, row by row, the first and the last frame included. A grid
-// of one frame shows the first.
+// of one frame shows the video's first frame.
 struct FrameGrid {
   int frames = 1;      // of the whole video
   int shown = 1;       // from 1 to `frames`
@@ -27,7 +27,7 @@ struct FrameGrid {
 };
 
 // Makes one picture in steps, so that the thread can do other work between them. Not thread-safe,
-// but each step may run on another thread. It needs memory for a few frames and for the picture.
+// but each step may run on another thread. Takes memory for a few frames and for the picture.
 class FramePicture {
  public:
   virtual ~FramePicture() = default;

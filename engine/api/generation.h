@@ -53,12 +53,12 @@ struct GenerationRequest {
   std::optional<int64_t> seed;
   // Safetensors files with latents of the video's latent shape (engine/formats/latents_file.h);
   // null: no file. `initial_latents` replaces the noise that `seed` would draw. `latents` are clean
-  // latents, like those of an artifact kLatents. With 0 steps the job only decodes them; otherwise
-  // it begins at the first step whose noise level is at most `strength`, and mixes them with noise
-  // of that level.
+  // latents, as an artifact kLatents has them. With 0 steps the job only decodes `latents`.
+  // Otherwise the job begins at the first step whose noise level is at most `strength`, and mixes
+  // `latents` with noise of that level.
   std::shared_ptr<const std::string> initial_latents;
   std::shared_ptr<const std::string> latents;
-  std::optional<double> strength;  // above 0, at most 1; only beside `latents`
+  std::optional<double> strength;  // above 0, at most 1; allowed only with `latents`
   std::vector<OutputKind> outputs;
   std::optional<Quality> quality;             // unset: the engine's setting
   std::optional<VaePrecision> vae_precision;  // unset: the engine's setting
@@ -70,12 +70,12 @@ struct GenerationRequest {
   // The video has the same bits either way.
   bool profile = false;
   // Whether the steps measure by how much the blocks' contribution changes from step to step
-  // (SpanPart::change_ratio), for step_ratios.json. Forwards with and without the prompt then run
-  // one after the other.
+  // (SpanPart::change_ratio), for step_ratios.json. If set, forwards with and without the prompt
+  // run one after the other.
   bool calibrate = false;
   // Whether the video can be watched while its frames are decoded
-  // (GenerationObserver::OnVideoPart). The files have the same bytes either way. Only for requests
-  // with kMp4 among the outputs.
+  // (GenerationObserver::OnVideoPart). The files have the same bytes either way. Allowed only if
+  // kMp4 is among the outputs.
   bool progressive = false;
   // GenerationPlan::batched_guidance of an earlier attempt, which this one continues; unset: the
   // planner decides. A batch that does not fit the memory is not planned all the same.
@@ -104,8 +104,8 @@ struct StepPlan {
   bool reuses_blocks = false;
 };
 
-// The ways in which a denoising step, or the decoding, computes that have different times per
-// operation.
+// The methods by which a denoising step or the decoding may compute. Each method takes a different
+// time per operation.
 enum class StageMethod {
   kExact,
   kEightBits,    // GenerationPlan::eight_bits
@@ -127,7 +127,7 @@ struct StagePlan {
   // Bytes of host memory that the job adds in this stage: weights that it parks, frames on their
   // way to files, activations of components on the CPU. The number is 0 if memory is not planned.
   uint64_t host_bytes = 0;
-  // Of kStepInference and kVaeDecoding; kExact in other stages.
+  // The method of the stages kStepInference and kVaeDecoding; all other stages have kExact.
   StageMethod method = StageMethod::kExact;
   // The number of transformer blocks that compute without 8 bits; 0 for other methods than
   // kEightBits.
@@ -156,21 +156,21 @@ struct GenerationPlan {
   bool batched_guidance = false;
   // Whether the transformers' products and self-attention take inputs of 8 bits.
   bool eight_bits = false;
-  // The blocks, rising, that do not (EngineOptions::quality_exact_blocks); empty without
-  // eight_bits.
+  // The indices of the blocks that take no inputs of 8 bits (EngineOptions::quality_exact_blocks),
+  // in rising order; empty without eight_bits.
   std::vector<int> exact_blocks;
   // The components that keep their weights in 8 bits.
   EightBitWeights eight_bit_weights;
-  // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1 do
-  // not. So it is false if all scales are 1, and for few-step checkpoints, whose weights have
-  // learnt the guidance.
+  // Whether any step runs a forward without the prompt. Steps with a guidance scale of exactly 1
+  // run no such forward. So `guided` is false if all scales are 1, and for few-step checkpoints,
+  // whose weights have learnt the guidance.
   bool guided = true;
   std::vector<StepPlan> steps;  // empty if the job only decodes latents
-  // The number of steps of the schedule that come before `steps` and are not computed, because the
-  // job begins with the request's latents.
+  // The number of steps that the job skips at the beginning of the schedule, because it begins with
+  // the request's latents. `steps` starts after them.
   int first_step = 0;
   // The first step that EngineOptions::guidance_until leaves without guidance; nullopt if all steps
-  // keep it.
+  // keep their guidance.
   std::optional<int> unguided_from;
   // The noise level of each step's input, strictly decreasing. One more entry, 0, ends the list.
   // Empty if there are no steps.
@@ -191,7 +191,7 @@ struct GenerationPlan {
   double forward_flops = 0;
   // Floating-point operations of one forward that reuses blocks, for one text.
   double reuse_flops = 0;
-  // The number of transformer blocks in a forward, and the work of one of them for one text.
+  // The number of transformer blocks in a forward, and the work of one block for one text.
   int blocks = 0;
   std::vector<OperatorWork> block_operators;
   // The bytes of device memory that the job may use; 0: no limit.
@@ -203,13 +203,13 @@ struct GenerationPlan {
   // planned.
   uint64_t peak_host_bytes = 0;
   bool image_to_video = false;
-  // The tokens of the texts, which planning makes and the job uses. Only the job decodes the image.
-  // A queued job keeps no plan: each attempt makes its own. The pointer is null in a plan that no
-  // engine made.
+  // The tokens of the texts. Planning makes them, and the job uses them. Only the job decodes the
+  // image. A queued job keeps no plan: each attempt makes a new plan. The pointer is null in a plan
+  // that no engine made.
   std::shared_ptr<const PreparedRequest> prepared;
 
-  // Returns whether a forward of any step keeps what its blocks have added, for a later step or for
-  // the ratios of a job that calibrates.
+  // Returns whether forwards keep the sum that their blocks added: for a later step that reuses
+  // blocks, or for the ratios of a job that calibrates.
   bool keeps_blocks() const {
     return request.calibrate || std::any_of(steps.begin(), steps.end(), [](const StepPlan& step) {
              return step.reuses_blocks;
@@ -241,10 +241,11 @@ struct Preview {
 };
 
 // A part of the fragmented MP4 that shows a video while it is made. All parts in their order are
-// one stream that players and MediaSource take. It has the encoded frames of the job's MP4 file.
+// one stream that players and MediaSource take. The stream has the encoded frames of the job's MP4
+// file.
 struct VideoPart {
   // The codec in the form of RFC 6381, for example "avc1.64001f". Only the first part of a stream
-  // has it, which holds the stream's header and no frames.
+  // has a codec; that part holds the stream's header and no frames.
   std::string codec;
   std::string bytes;
 };

@@ -9,11 +9,11 @@ namespace wan {
 // rounding. A step without guidance has a single forward.
 enum class GuidanceBatching {
   // One batch if that is faster: for small videos, and in a group with an even number of devices,
-  // each half of which computes one forward.
+  // where each half of the devices computes one forward.
   kAuto,
   // One batch for videos of any size.
   kBatched,
-  // Two forwards, one after the other; in a group all devices share each of them.
+  // Two forwards, one after the other; in a group all devices share each forward.
   kSplit,
 };
 

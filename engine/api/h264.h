@@ -18,8 +18,8 @@ struct H264Options {
   int crf = 15;
 };
 
-// The libx264 presets that are fast enough for a GPU, fastest first. Plans count the host memory
-// that the last one takes (engine/media/writer_memory.h); slower presets would need more.
+// The libx264 presets that are fast enough for a GPU, fastest first. Plans count the host memory of
+// the last preset (engine/media/writer_memory.h); slower presets would need more.
 inline constexpr std::array<const char*, 5> kH264Presets = {"ultrafast", "superfast", "veryfast",
                                                             "faster", "fast"};
 inline constexpr int kBestH264Crf = 1;

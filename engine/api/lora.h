@@ -12,31 +12,32 @@
 
 namespace wan {
 
-// The sampling for which a LoRA was distilled. A request that uses the LoRA takes it for the fields
-// that it does not set (engine/planning/lora_schedule.h).
+// The sampling for which a LoRA was distilled. The schedule fills in the unset fields of requests
+// that use the LoRA (engine/planning/lora_schedule.h).
 struct LoraSchedule {
   int steps = 0;  // 0: no schedule
   // The noise levels, as in GenerationRequest::sigmas; empty: the levels are evenly spaced.
   std::vector<double> sigmas;
   std::optional<double> shift;               // unset: the model's default shift
-  std::vector<double> guidance_scale = {1};  // the solver's name, as in a request
+  std::vector<double> guidance_scale = {1};  // as GenerationRequest::guidance_scale
   // The first step of the low-noise expert; unset: the noise level decides.
   std::optional<int> boundary_step;
 
   friend bool operator==(const LoraSchedule&, const LoraSchedule&) = default;
 };
 
-// A LoRA's file that an operator registers with a model. Two files with the same name form a pair,
-// one for each of two experts.
+// A LoRA's file that an operator registers with a model. Two files with the same name form a pair:
+// one file for each of two experts.
 struct LoraSource {
   std::string name;                  // the name that requests use
   std::optional<ExpertRole> expert;  // unset: every expert of the model
   std::string path;                  // path of a safetensors file, or of a folder that PEFT wrote
-  // The LoRA's schedule, which all its files share. Unset: that of the other file, or the one by
-  // which a known LoRA is recognised. A schedule with 0 steps turns a recognised one off.
+  // The LoRA's schedule, which all its files share. Unset: the LoRA has the schedule of its other
+  // file, or the schedule of the published LoRA as which it is recognised. With 0 steps the LoRA
+  // has no schedule, even if it is recognised.
   std::optional<LoraSchedule> schedule = {};
-  // Whether the server found the file in a folder of LoRAs. If such a file is refused, the model is
-  // loaded without it (ModelDescription::skipped_loras).
+  // Whether the server found the file in a folder of LoRAs. If the engine refuses a found file, it
+  // loads the model without that file (ModelDescription::skipped_loras).
   bool found = false;
 
   friend bool operator==(const LoraSource&, const LoraSource&) = default;
@@ -67,14 +68,15 @@ struct LoraScale {
 struct LoraPartDescription {
   ExpertRole expert = ExpertRole::kOnly;
   std::string path;     // the path that the operator registered
-  int64_t rank = 0;     // largest rank of its matrices; 0: it only adds whole tensors
-  int64_t tensors = 0;  // number of weights that it changes
-  // The smallest and the largest alpha / rank of its pairs of matrices; absent if it has no pairs.
+  int64_t rank = 0;     // largest rank of the part's matrices; 0: the part only adds whole tensors
+  int64_t tensors = 0;  // number of weights that the part changes
+  // The smallest and the largest alpha / rank of the part's pairs of matrices; absent without
+  // pairs.
   std::optional<double> min_factor;
   std::optional<double> max_factor;
   // Tensors in the file for which the model has no place, sorted by name.
   std::vector<std::string> left_out_tensors;
-  // The kinds of its changes: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two entries.
+  // The kinds of changes: "LoRA", "LoHa", "LoKr", "DoRA", "difference"; a DoRA has two entries.
   std::vector<std::string> kinds = {};
 };
 
@@ -87,7 +89,7 @@ struct LoraDescription {
   bool is_recognised = false;  // whether the schedule was recognised from the files
 };
 
-// A file of a folder of LoRAs that the model was loaded without.
+// A file in a folder of LoRAs that the engine refused, so that the model is loaded without it.
 struct SkippedLora {
   std::string name;
   std::string path;

@@ -1,4 +1,4 @@
-// The files from which a model is read, and how to notice that one has changed.
+// The files from which a model is read, and their versions, which show that a file has changed.
 #pragma once
 
 #include <cstdint>
@@ -8,9 +8,9 @@
 
 namespace wan {
 
-// Identifies the state of a file, without reading its bytes. A file that replaced another one has a
-// different inode. A file that was overwritten in place has a different time, unless somebody set
-// the time back.
+// Identifies the state of a file, without reading its bytes. If a file replaced another file, the
+// inode is different. If somebody overwrote the file in place, the time is different, unless
+// somebody also set the time back.
 struct FileVersion {
   uint64_t size_bytes = 0;
   int64_t modified_nanos = 0;  // time of the last change, since the epoch

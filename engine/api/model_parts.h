@@ -28,8 +28,8 @@ std::string_view NameOf(FamilyId family);
 // Returns the family with this name; nullopt for any other text.
 std::optional<FamilyId> ParseFamily(std::string_view name);
 
-// If there are two experts, kTransformer is the one for high noise and kTransformer2 the one for
-// low noise, as checkpoints order them.
+// Checkpoints with two experts have the expert for high noise in kTransformer and the expert for
+// low noise in kTransformer2.
 enum class ModelComponent { kTextEncoder, kTransformer, kTransformer2, kVae };
 
 inline constexpr std::array kModelComponents = {
@@ -43,7 +43,7 @@ std::optional<ModelComponent> ParseComponent(std::string_view name);
 // Returns the component of the expert with the given index (0 or 1) in the checkpoint's order.
 ModelComponent TransformerComponent(int index);
 
-// One of a model's experts: its only one, or the one for high or for low noise.
+// The role of an expert: a model's only expert, or its expert for high or for low noise.
 enum class ExpertRole { kOnly, kHighNoise, kLowNoise };
 
 // Returns "only", "high" or "low".

@@ -18,8 +18,8 @@ constexpr std::array<std::string_view, kModelParts.size()> kNames = {
 constexpr std::string_view kBaseKey = "path";
 constexpr std::string_view kSynthetic = "synthetic:";
 
-// Returns the number of characters of the key with which `text` begins; nullopt if no key and '='
-// stand there. A path that begins like a key, such as "a=b", must be written as "./a=b".
+// Returns the length of the key if `text` begins with a key and '='; otherwise nullopt. A path that
+// begins like a key, such as "a=b", must be written as "./a=b".
 std::optional<size_t> KeyLength(std::string_view text) {
   const auto end = std::find_if_not(text.begin(), text.end(), [](unsigned char c) {
     return std::islower(c) != 0 || std::isdigit(c) != 0 || c == '_' || c == '.';
@@ -28,7 +28,7 @@ std::optional<size_t> KeyLength(std::string_view text) {
   return static_cast<size_t>(end - text.begin());
 }
 
-// Splits the text at the commas that a key follows.
+// Splits the text at each comma that is followed by a key.
 std::vector<std::string_view> Split(std::string_view text) {
   std::vector<std::string_view> pieces;
   size_t begin = 0;

@@ -13,7 +13,7 @@
 
 namespace wan {
 
-// A part of a model that can be named alone. "transformer" is for models with one expert,
+// A part of a model whose file a setting can name. "transformer" is for models with one expert,
 // "transformer.high" and "transformer.low" are for models with two.
 enum class ModelPart {
   kTransformer,
@@ -39,7 +39,7 @@ struct ModelSource {
   };
   // The folder of a checkpoint, or "synthetic:NAME"; empty if all parts are named.
   std::string base;
-  // The parts that replace those of `base`, in the order of ModelPart.
+  // The parts that replace parts of `base`, in the order of ModelPart.
   std::vector<Part> parts;
 
   // Returns the path of the part; empty if it is not named.

@@ -21,7 +21,7 @@ struct OperatorWork {
 // One operator of a block. Operations and bytes are counted as in OperatorWork; both are 0 for a
 // wait.
 struct BlockOperator {
-  std::string_view name;            // static memory; BlockOperator.name of the contract lists all
+  std::string_view name;            // static memory; the proto's BlockOperator.name lists all names
   std::string_view operator_class;  // static memory; an OperatorWork::name, or "weights"
   double flops = 0;
   double bytes = 0;
@@ -36,7 +36,7 @@ struct TimedOperator {
 struct BlockProfile {
   std::string part;  // name of the forward's SpanPart
   int block = 0;     // index of the block, from 0
-  int texts = 0;     // texts in the forward, all of which the operators' work includes
+  int texts = 0;     // number of texts in the forward; the operators' work is for all of them
   std::vector<TimedOperator> operators;  // in the order in which they ran, without gaps
 };
 

@@ -12,7 +12,7 @@ enum class Quality {
   kExact,
   // Transformer products and self-attention take inputs of 8 bits.
   kHigh,
-  // As kHigh; in addition some steps reuse what an earlier step's blocks have computed.
+  // Computes as kHigh does; in addition some steps reuse the results of an earlier step's blocks.
   kFast,
 };
 

@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// Telemetry is optional. If a sink or probe throws, its data is lost, but the job goes on. The
-// process does not end either if that happens while another exception unwinds the stack.
+// Telemetry is optional. If a sink or probe throws, its data is lost, but the job goes on. This
+// also keeps the process alive if a sink throws while another exception unwinds the stack.
 template <typename Work>
 void IgnoreFailure(const Work& work) {
   try {
@@ -16,7 +16,6 @@ void IgnoreFailure(const Work& work) {
   }
 }
 
-// Calls `what` for each sink.
 template <typename What>
 void Tell(const std::vector<TelemetrySink*>& sinks, const What& what) {
   for (TelemetrySink* const sink : sinks) {
@@ -39,8 +38,8 @@ Span Recorder::StartSpan(Stage stage, std::shared_ptr<const StepFacts> step) {
   }
   std::unique_ptr<ResourceProbe> probe;
   IgnoreFailure([&] { probe = monitor_.StartProbe(); });
-  // Read the clock last. Otherwise the stage would include the time that the sinks take at its
-  // start.
+  // Read the clock last. If the clock were read earlier, the stage would include the time that the
+  // sinks take at its start.
   return Span(this, std::move(record), clock_.MonotonicNanos(), std::move(probe));
 }
 

@@ -92,9 +92,9 @@ class Recorder {
   // with CANCELLED. `step` is set only for the spans of a denoising step.
   [[nodiscard]] Span StartSpan(Stage stage, std::shared_ptr<const StepFacts> step = nullptr);
 
-  // Records a span that began at `start` and ends now, such as kQueueWait. Such a span has no
-  // resource usage. `duration` is a separate argument, because somebody may have set the wall clock
-  // since `start`.
+  // Records a span that began at `start` and ends now, such as kQueueWait. The span has no resource
+  // usage. `duration` is a separate argument, because somebody may have set the wall clock since
+  // `start`.
   void RecordPast(Stage stage, absl::Time start, absl::Duration duration);
 
   // Passes a value to every sink.
@@ -107,7 +107,7 @@ class Recorder {
   Clock& clock_;
   DeviceMonitor& monitor_;
   const std::vector<TelemetrySink*> sinks_;
-  absl::Mutex mutex_;  // held while sinks are called, so that they get one call at a time
+  absl::Mutex mutex_;  // held while sinks are called, so that sinks get one call at a time
 };
 
 // Refers to an open span; can be moved.

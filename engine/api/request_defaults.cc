@@ -10,7 +10,7 @@ void Fill(const std::optional<T>& value, std::optional<T>& field) {
   if (!field.has_value()) field = value;
 }
 
-// Fills texts and lists, which count as unset if they are empty.
+// Fills a text or list; an empty one counts as unset.
 template <typename T>
 void FillEmpty(const T& value, T& field) {
   if (field.empty()) field = value;

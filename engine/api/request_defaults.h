@@ -10,9 +10,9 @@ namespace wan {
 // not chosen the autoencoder's precision, it is kFp32.
 void SetOperatorDefaults(const EngineOptions& options, GenerationRequest& defaults);
 
-// Sets every unset field of `request` from `defaults`, those of a model
-// (ModelDescription::defaults). An empty negative prompt counts as unset. Model, prompt, image and
-// seed have no defaults, so they stay as they are.
+// Sets every unset field of `request` from a model's `defaults` (ModelDescription::defaults). An
+// empty negative prompt counts as unset. Model, prompt, image and seed have no defaults, so they
+// stay as they are.
 void FillUnset(const GenerationRequest& defaults, GenerationRequest& request);
 
 }  // namespace wan

@@ -12,7 +12,7 @@
 namespace wan {
 
 enum class ResidencyPolicy {
-  kAuto,      // the plan of each request picks one of the next four
+  kAuto,      // the plan of each request picks kResident, kHost, kStream or kDisk
   kResident,  // on the device all the time
   kHost,      // in pinned host memory; on the device while the component works
   kStream,    // in pinned host memory; each block is copied while the previous one computes

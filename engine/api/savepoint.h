@@ -17,9 +17,10 @@
 namespace wan {
 
 struct Savepoint {
-  int steps_done = 0;  // 1 to the number of steps; if all, only decoding is left
+  int steps_done = 0;  // from 1 to the number of steps; if all steps are done, only decoding is
+                       // left
   // The state in a format that only the engine knows. The engine notices missing bytes but not
-  // wrong ones, so store a digest of the bytes with them.
+  // wrong bytes, so store a digest with the bytes.
   std::string bytes;
 };
 
@@ -30,23 +31,23 @@ class SavepointKeeper {
   virtual ~SavepointKeeper() = default;
 
   // Returns the latest savepoint of an earlier attempt, if request, model, libraries and kind of
-  // device are the same as now. The engine calls it once, before the first step. After an error the
-  // generation fails with that error.
+  // device are the same as now. The engine calls Load once, before the first step. After an error
+  // the generation fails with that error.
   virtual absl::StatusOr<std::optional<Savepoint>> Load() = 0;
 
-  // Returns whether the engine should make a savepoint now. The engine calls it after every step;
-  // `last_step` means that only decoding is left.
+  // Returns whether the engine should make a savepoint now. The engine calls IsDue after every
+  // step; `last_step` means that only decoding is left.
   virtual bool IsDue(bool last_step) = 0;
 
-  // Returns whether the job will run again. A cancelled job will not. The engine calls it after a
-  // stop request, if a step has ended since the last savepoint.
+  // Returns whether the job will run again. A cancelled job will not. The engine asks after a stop
+  // request, if a step has ended since the last savepoint.
   virtual bool WantsWhenStopped() = 0;
 
   // Stores the savepoint. The new savepoint replaces the earlier one once it is safe on disk.
   virtual void Keep(Savepoint savepoint) = 0;
 
-  // The engine calls it if the savepoint from Load cannot be used, with the reason. After OK the
-  // job starts with its first step; after an error the generation fails with that error.
+  // Reports why the engine cannot use the savepoint from Load. After OK the job starts with its
+  // first step; after an error the generation fails with that error.
   virtual absl::Status Refuse(const std::string& reason) = 0;
 };
 

@@ -18,7 +18,7 @@ enum class StageKind {
   kVaeEncoding,
   kStepLoading,  // this stage occurs once per denoising step
   // Part of kStepLoading: merges the job's LoRAs into weights that are on the device, or removes
-  // those of the previous job.
+  // the previous job's LoRAs.
   kLoraMerging,
   kStepInference,  // this stage occurs once per denoising step
   kVaeDecoding,

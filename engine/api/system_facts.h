@@ -22,7 +22,7 @@ struct GpuFacts {
 
 struct SystemFacts {
   std::string libtorch_version;  // "2.11.0"
-  std::string cuda_version;      // this one and the next are empty on a CPU
+  std::string cuda_version;      // on a CPU both versions are empty
   std::string cudnn_version;
   std::string cpu_name;
   int cpu_cores = 0;                           // logical cores that this process may use

@@ -1,6 +1,6 @@
-// How the timesteps of a schedule are rounded before the model is given them. Distilled models were
-// trained with the rounding of their authors' programs. The solver always computes with the exact
-// noise levels.
+// How the engine rounds the timesteps of a schedule before the model gets them. Distilled models
+// were trained with the rounding of their authors' programs. The solver always computes with the
+// exact noise levels.
 #pragma once
 
 #include <array>

@@ -65,14 +65,14 @@ class Checkpoint {
   // timesteps; nullopt if there is only one expert.
   std::optional<double> expert_boundary() const;
 
-  // Returns the schedule of a distilled checkpoint; nullopt for an ordinary one.
+  // Returns the schedule of a distilled checkpoint; nullopt for an ordinary checkpoint.
   const std::optional<FewStepConfig>& few_step() const;
 
   // Returns the checkpoint's own defaults for requests; nullopt if it has none.
   const std::optional<GenerationDefaults>& generation_defaults() const;
 
-  // Returns the ratios that were measured with this checkpoint (step_ratios.json); nullopt if it
-  // has no such file.
+  // Returns the ratios that were measured with this checkpoint; nullopt if it has no file
+  // step_ratios.json.
   const std::optional<StepRatios>& step_ratios() const;
 
   const TransformerConfig& transformer_config(int expert = 0) const;

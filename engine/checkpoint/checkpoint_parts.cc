@@ -77,8 +77,9 @@ void AddFile(CheckpointParts& parts, std::string_view part, const std::string& p
   parts.files.push_back({std::move(name), path, version, use});
 }
 
-// Records the version of the file. Call it before the file is read, so that a later change of the
-// file is noticed. A missing file is ignored here, because the code that reads it reports it.
+// Records the version of the file. Call NoteFile before the file is read, so that a later change of
+// the file is noticed. NoteFile ignores a missing file, because the code that reads the file
+// reports it.
 void NoteFile(CheckpointParts& parts, const fs::path& path, FileUse use = FileUse::kEveryJob) {
   const absl::StatusOr<FileVersion> version = FileVersion::Of(path.string());
   if (version.ok()) AddFile(parts, "", path.string(), *version, use);
@@ -107,8 +108,8 @@ void CompleteFiles(CheckpointParts& parts) {
             [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });
 }
 
-// Returns the file of a distilled transformer that lies in the folder under its publisher's name;
-// empty if there is none, or if there are several.
+// Returns the path of the folder's file whose name is that of a published distilled transformer;
+// empty if the folder has none, or several.
 std::string DistilledFile(const fs::path& folder) {
   std::vector<std::string> found;
   std::error_code error;
@@ -123,8 +124,8 @@ std::string DistilledFile(const fs::path& folder) {
   return found.size() == 1 ? found.front() : "";
 }
 
-// Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards. Without
-// such a file, reads the one of a distilled transformer, if there is one.
+// Reads the tensors of `stem`.safetensors in a folder, from a single file or from shards. If the
+// folder has no such file, reads its DistilledFile.
 std::pair<std::string, TensorFiles> ReadSafetensorsFolder(CheckpointParts& parts,
                                                           const fs::path& folder,
                                                           std::string_view stem) {
@@ -212,7 +213,8 @@ void ReadOriginal(CheckpointParts& parts) {
   parts.few_step = ReadOriginalFewStep((root / "few_step.json").string(), parts.problems);
 }
 
-// model_index.json lists a component as [library, class]; [null, null] means that there is none.
+// model_index.json lists a component as [library, class]; [null, null] stands for a component that
+// the model does not have.
 bool HasComponent(const nlohmann::json& index, const char* name) {
   const auto found = index.find(name);
   return found != index.end() && found->is_array() && !found->empty() && !found->front().is_null();
@@ -239,7 +241,7 @@ ModelIndex ReadModelIndex(const nlohmann::json& json, JsonFields& fields, Checkp
   const size_t experts = index.two_experts ? 2 : 1;
   std::optional<bool> expands;
   if (fields.Has("expand_timesteps")) expands = fields.Bool("expand_timesteps");
-  // FastWan's programs do not read the entry.
+  // FastWan's programs do not read "expand_timesteps".
   if (pipeline != kFastWanPipeline) expands = expands.value_or(false);
   index.families = FamiliesOfIndex(experts, expands);
   if (index.families.empty()) {
@@ -342,8 +344,8 @@ void ReadSynthetic(CheckpointParts& parts, std::string_view name) {
   fill(parts.vae, "vae", model->vae, model->vae_dtype);
 }
 
-// Returns what the transformers are if they are another kind of model, which may resemble a
-// supported one.
+// Returns UNIMPLEMENTED if a transformer belongs to a known model that the engine does not support.
+// Such a model may resemble a supported one.
 absl::Status CheckNotForeign(const CheckpointParts& parts) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     for (const TensorFile& file : transformer.files.files) {
@@ -356,8 +358,8 @@ absl::Status CheckNotForeign(const CheckpointParts& parts) {
   return absl::OkStatus();
 }
 
-// Removes all problems except this one. A model of another kind contradicts what is expected in
-// many places, which would hide what it is.
+// Removes all problems except `problem`, which names an unsupported kind of model. Such a model
+// also causes many other problems, which would hide the real one.
 void KeepOnly(const absl::Status& problem, CheckpointParts& parts) {
   for (Component<TransformerConfig>& transformer : parts.transformers) {
     transformer.problems.clear();

@@ -42,21 +42,21 @@ struct CheckpointParts {
   std::vector<ModelFile> files;  // all files that were read, sorted by name
   std::vector<Component<TransformerConfig>> transformers;  // one entry for each expert
   Component<TextEncoderConfig> text_encoder;
-  // Its weights include those of the tiny decoder, if the model has one.
+  // The autoencoder. Its weights include the tiny decoder's, if the model has one.
   Component<VaeConfig> vae;
-  Component<TinyDecoderConfig> tiny_decoder;  // without files if the model has none
+  Component<TinyDecoderConfig> tiny_decoder;  // has no files if the model has no tiny decoder
   // Whether the path names the tiny decoder. Problems of one that only lies in the folder are not
   // the checkpoint's, which is used without it.
   bool names_tiny_decoder = false;
-  std::vector<absl::Status> problems;         // problems that concern the checkpoint as a whole
+  std::vector<absl::Status> problems;  // problems that concern the checkpoint as a whole
 };
 
 // Reads all parts of a checkpoint. The function never fails, because problems are part of the
 // result. Thread-safe.
 CheckpointParts ReadCheckpointParts(const std::string& path);
 
-// Returns the problems of the checkpoint as a whole, then those of its components. A tiny decoder
-// that the path does not name has none here.
+// Returns the problems of the checkpoint as a whole, then the problems of its components. A tiny
+// decoder that the path does not name has none here.
 std::vector<absl::Status> AllProblems(const CheckpointParts& parts);
 
 }  // namespace wan

@@ -28,8 +28,8 @@ namespace fs = std::filesystem;
 
 // The end of the name of an index of shards.
 constexpr std::string_view kIndex = ".safetensors.index.json";
-// Prefixes of all tensors in a file with a transformer: ComfyUI's, and that of rCM's archives,
-// which have the transformer in a module "net".
+// Prefixes that all tensors of a transformer's file may have. ComfyUI writes the first two; rCM's
+// archives have the transformer in a module "net".
 constexpr std::string_view kPrefixes[] = {"model.diffusion_model.", "diffusion_model.", "net."};
 
 struct Renamed {
@@ -68,7 +68,7 @@ constexpr Renamed kBlockModules[] = {
     {"ffn_down", "ffn.fc2"},
 };
 
-// Splits a tensor's name into its module and the rest, which begins with the last dot.
+// Splits a tensor's name at its last dot into the module and the ending, which begins with the dot.
 std::pair<std::string_view, std::string_view> SplitModule(std::string_view name) {
   const size_t dot = std::min(name.rfind('.'), name.size());
   return {name.substr(0, dot), name.substr(dot)};
@@ -127,9 +127,8 @@ void RenameInt8(TensorFiles& files) {
   });
 }
 
-// The encoder of the transformers library has two names for the token embedding, and a file may
-// have it under both. Then removes the second one, unless its shape shows that it is another
-// tensor.
+// The transformers library has two names for the token embedding. Then removes the second one,
+// unless its shape shows that it is another tensor.
 void RemoveTied(TensorFiles& files) {
   constexpr std::string_view kTied = "encoder.embed_tokens.";
   std::map<std::string, std::vector<int64_t>> shared;
@@ -155,8 +154,8 @@ TensorFiles OneFile(absl::StatusOr<TensorFile> file) {
   return files;
 }
 
-// Whether the names are those of TAEHV, the layout of TAEW2.1 and TAEW2.2. Those of pictures have
-// no layer that makes several frames of one.
+// Returns whether the names are those of TAEHV, the layout of TAEW2.1 and TAEW2.2. Tiny decoders of
+// still pictures lack the layer that makes several frames of one.
 bool IsTinyDecoder(const std::set<std::string, std::less<>>& names) {
   constexpr std::string_view kLayers[] = {"decoder.3.conv.0.weight", "decoder.7.conv.weight",
                                           "decoder.13.conv.weight", "decoder.22.weight"};
@@ -184,7 +183,8 @@ absl::StatusOr<TensorFile> ReadByContent(const std::string& path) {
   const std::string_view text(reinterpret_cast<const char*>(beginning->data()), beginning->size());
   if (text.starts_with("GGUF")) return ReadGguf(path);
   if (text.starts_with("PK\x03\x04")) return ReadTorchArchive(path);
-  // A damaged archive is still called one; the header of safetensors follows its length.
+  // A damaged torch archive still has the name of one. In a safetensors file, the header follows
+  // its length.
   const bool is_named_torch = path.ends_with(".pth") || path.ends_with(".pt");
   constexpr size_t kHeaderAt = 8;
   const bool has_header = text.size() > kHeaderAt && text[kHeaderAt] == '{';

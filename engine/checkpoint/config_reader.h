@@ -21,7 +21,7 @@
 namespace wan {
 
 // `files` has the component's tensors; messages call the component's file `where`. If the files
-// have problems of their own, missing tensors are not reported again here.
+// have problems of their own, the functions do not report missing tensors.
 std::optional<TransformerConfig> ReadOriginalTransformer(const std::string& config_path,
                                                          const TensorFiles& files,
                                                          const std::string& where,
@@ -33,9 +33,9 @@ std::optional<VaeConfig> ReadOriginalVae(VaeKind kind, const TensorFiles& files,
                                          const std::string& where,
                                          std::vector<absl::Status>& problems);
 
-// Read the dimensions from the shapes of tensors alone, which have the names of either layout.
-// Dimensions that the shapes do not show are those of the published models, or those of `like` if
-// it is set and has the same width. model_type is that of `like`, or empty.
+// Read the dimensions only from the shapes of tensors. The tensors have the names of either layout.
+// Dimensions that the shapes do not show come from `like` if it is set and has the same width, and
+// otherwise from the published models. model_type comes from `like`, or is empty.
 std::optional<TransformerConfig> ReadTransformerShapes(Naming naming, const TensorFiles& files,
                                                        const std::string& where,
                                                        const std::optional<TransformerConfig>& like,

@@ -32,7 +32,7 @@ void CheckClass(JsonFields& fields, std::string_view expected) {
       absl::StrCat("the component is a ", Printable(name), ", expected ", std::string(expected)));
 }
 
-// Checks a field that may be absent, and of which only one value is supported.
+// Checks a field that may be absent, and for which the engine supports only one value.
 void CheckNumber(JsonFields& fields, std::string_view key, double expected) {
   if (!fields.Has(key)) return;
   const double found = fields.Number(key);
@@ -72,7 +72,7 @@ std::optional<TransformerConfig> ReadDiffusersTransformer(const std::string& con
                                        ", expected rms_norm_across_heads"));
           }
         }
-        // These fields belong to the image branch of Wan2.1's image-to-video models.
+        // Refuse the fields of the image branch of Wan2.1's image-to-video models.
         for (const std::string_view key : {"image_dim", "added_kv_proj_dim"}) {
           if (fields.Has(key)) {
             fields.Refuse(

@@ -27,8 +27,8 @@ bool IsRcmName(std::string_view name) {
   return absl::StartsWith(lower, "rcm") || absl::StartsWith(lower, "turbowan");
 }
 
-// The sign of a distillation is a text that names the feature by which a transformer was
-// recognised; it is empty for other transformers.
+// Each ...Sign function returns a text that names the feature by which it recognises a distilled
+// transformer; empty if it does not.
 
 std::string LightX2vSign(const Component<TransformerConfig>& transformer) {
   for (const TensorFile& file : transformer.files.files) {
@@ -68,8 +68,8 @@ FewStepConfig LightX2vSchedule(const ModelFamily& family) {
   return config;
 }
 
-// Its levels are angles of TrigFlow; the first is the arc tangent of the largest sigma. The sigma
-// of a flow follows from an angle by sin / (sin + cos).
+// rCM's noise levels are angles of TrigFlow; the first is the arc tangent of the largest sigma. The
+// sigma of a flow follows from an angle by sin / (sin + cos).
 FewStepConfig RcmSchedule(const ModelFamily& family) {
   const double largest = family.image == ImageRole::kCondition ? 200 : 80;
   FewStepConfig config{.shift = 1, .solver = "lcm", .rounding = TimestepRounding::kBFloat16};
@@ -79,8 +79,8 @@ FewStepConfig RcmSchedule(const ModelFamily& family) {
   return config;
 }
 
-// Returns the distillation's schedule if all experts have its sign. If only some have it, appends a
-// problem.
+// Returns the distillation's schedule if `sign_of` recognises all experts. If it recognises only
+// some of them, appends a problem.
 template <typename SignOf, typename Schedule>
 std::optional<FewStepConfig> Recognise(const char* name, const CheckpointParts& parts,
                                        const SignOf& sign_of, const Schedule& schedule,
@@ -88,7 +88,7 @@ std::optional<FewStepConfig> Recognise(const char* name, const CheckpointParts& 
   std::string sign;
   std::string without;
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
-    if (transformer.files.files.empty()) continue;  // the component has problems of its own
+    if (transformer.files.files.empty()) continue;  // this component's own problems say why
     const std::string found = sign_of(transformer);
     (found.empty() ? without : sign) = found.empty() ? transformer.where : found;
   }

@@ -11,11 +11,12 @@
 
 namespace wan {
 
-// The class in model_index.json that tells FastWan's checkpoints from those of WanPipeline.
+// The pipeline class in model_index.json by which FastWan's checkpoints are recognised; ordinary
+// checkpoints have WanPipeline.
 inline constexpr std::string_view kFastWanPipeline = "WanDMDPipeline";
 
-// Returns whether a file of weights whose name is in neither layout is a transformer that this room
-// recognises.
+// Returns whether `name`, of a weight file that neither layout has, is the name of a distilled
+// transformer that RecogniseDistillation knows.
 bool IsDistilledFileName(std::string_view name);
 
 // Returns the schedule of a recognised distilled checkpoint; nullopt for an ordinary checkpoint or

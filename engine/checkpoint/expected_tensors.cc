@@ -113,7 +113,7 @@ class VaeSpecs {
       // The 2.1 VAE halves the channels when it doubles the resolution.
       width = IsNested() ? out : out / 2;
       Resample(resample, out, width);
-      // The decoder's stages are in the reverse order of the encoder's.
+      // The decoder's stages have the reverse order of the encoder's stages.
       if (config_.temporal_downsample[Stages() - 2 - stage]) {
         TimeConvolution(resample, out, 2 * out);
       }

@@ -20,10 +20,10 @@ struct TensorSpec {
 // the ranges that config_limits.h gives.
 std::vector<TensorSpec> ExpectedTensors(const TransformerConfig& config);
 std::vector<TensorSpec> ExpectedTensors(const TextEncoderConfig& config);
-// Without those of its tiny decoder.
+// The result lacks the tensors of the autoencoder's tiny decoder.
 std::vector<TensorSpec> ExpectedTensors(const VaeConfig& config);
-// The names of the files, "decoder.1.weight", are diffusers_name; the canonical ones have the
-// prefix "tiny_decoder." instead, because autoencoders have a "decoder." as well.
+// diffusers_name is the name in published files, for example "decoder.1.weight". The canonical
+// names begin with "tiny_decoder." instead, because autoencoders also have tensors "decoder.".
 std::vector<TensorSpec> ExpectedTensors(const TinyDecoderConfig& config);
 
 }  // namespace wan

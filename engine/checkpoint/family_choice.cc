@@ -11,8 +11,8 @@
 namespace wan {
 namespace {
 
-// Whether the family needs what diffusers calls "expand_timesteps": only the first frame is clean,
-// so each token has a timestep of its own.
+// Returns whether the family needs diffusers' "expand_timesteps": only the first frame is clean, so
+// each token has a timestep of its own.
 bool ExpandsTimesteps(const ModelFamily& family) { return family.image == ImageRole::kFirstFrame; }
 
 int64_t LatentChannels(const ModelFamily& family) {

@@ -20,8 +20,9 @@ std::optional<FewStepConfig> ReadOriginalFewStep(const std::string& path,
                                                  std::vector<absl::Status>& problems);
 
 // Reads scheduler/scheduler_config.json of diffusers' layout. If the file has no
-// "denoising_step_list", returns nullopt without a problem. If it has that list, the scheduler must
-// be FlowMatchEulerDiscreteScheduler. Reports problems as ReadOriginalFewStep does.
+// "denoising_step_list", returns nullopt without a problem. If the file has "denoising_step_list",
+// the scheduler must be FlowMatchEulerDiscreteScheduler. Reports problems as ReadOriginalFewStep
+// does.
 std::optional<FewStepConfig> ReadDiffusersFewStep(const std::string& path,
                                                   std::vector<absl::Status>& problems);
 

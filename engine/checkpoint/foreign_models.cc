@@ -21,15 +21,15 @@ constexpr std::string_view kWan21Image =
 constexpr std::string_view kTakeImageModel =
     "use I2V-A14B or TI2V-5B of Wan2.2 for videos from images";
 
-// A text that occurs in the name of a tensor of such files, and in none of the supported models.
+// A text that occurs in tensor names of one kind of unsupported file, and in no supported model.
 struct Mark {
   std::string_view text;
   std::string_view what;
   std::string_view help;
 };
 
-// The first mark that is found decides. So a model whose tensors include those of another one comes
-// first in the list.
+// The first mark that is found decides. So if the tensors of one model include the tensors of
+// another, the larger model stands first.
 constexpr Mark kMarks[] = {
     {".lora_down.", "is a LoRA, not a whole model", "register it with --lora"},
     {".lora_A.", "is a LoRA, not a whole model", "register it with --lora"},

@@ -7,9 +7,9 @@
 
 namespace wan {
 
-// Returns what a file with tensors of these names is, and what helps, if it is a known file that
-// the engine cannot run as a component: "is a LoRA; register it with --lora". Returns an empty text
-// for all other files. Thread-safe.
+// Recognises files that the engine cannot run as a component. Returns what the file is and what
+// helps, for example "is a LoRA; register it with --lora". Returns an empty text for all other
+// files. Thread-safe.
 std::string NameForeignModel(const std::set<std::string, std::less<>>& names);
 
 }  // namespace wan

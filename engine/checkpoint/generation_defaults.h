@@ -1,6 +1,6 @@
-// Reads generation_defaults.json from a checkpoint's folder. This project defines that file, and a
-// checkpoint of either layout may have it. The file has the fields of a request
-// (docs/operate/checkpoints.md).
+// Reads generation_defaults.json from a checkpoint's folder. This project defines
+// generation_defaults.json; a checkpoint of either layout may have the file. The file has the
+// fields of a request (docs/operate/checkpoints.md).
 #pragma once
 
 #include <optional>

@@ -17,7 +17,7 @@ namespace wan {
 
 // Reads the file, and returns the config that `read` makes from its fields. If the file or its
 // fields have problems, appends them to `problems` and returns nullopt. `read` returns nullopt
-// without a problem if the file does not hold such a config.
+// without a problem if the file holds no config of this kind.
 template <typename Config>
 std::optional<Config> ReadJsonConfig(
     const std::string& path, std::vector<absl::Status>& problems,

@@ -51,7 +51,7 @@ bool Contains(const std::array<std::string_view, kSize>& names, std::string_view
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-// Kohya's tools write these texts if a value is missing or differs between modules.
+// Kohya's tools write such a text where a value is missing or differs between modules.
 bool IsNoValue(std::string_view text) {
   const std::string small = absl::AsciiStrToLower(absl::string_view(text.data(), text.size()));
   return small == "none" || small == "null" || small == "dynamic";
@@ -150,7 +150,7 @@ class LoraAlpha::Reader {
     return absl::OkStatus();
   }
 
-  // Some trainers store PEFT's settings under another key.
+  // Some trainers store PEFT's settings under a metadata key of their own.
   absl::Status ReadUnknown(const std::string& key, const std::string& text) {
     const absl::StatusOr<json> settings = ParseJson(text, file_.path);
     const bool is_ours =
@@ -181,7 +181,7 @@ class LoraAlpha::Reader {
       return Wrong(absl::StrCat(where, " is \"", Printable(text),
                                 "\"; must be a finite number, for example 16"));
     }
-    // Kohya writes 0 if alpha equals the rank.
+    // Kohya's tools write alpha 0 if alpha equals the rank.
     if (key == kKohyaAlpha && value == 0) return absl::OkStatus();
     (is_alpha ? alphas_ : ranks_).push_back({std::move(where), value});
     return absl::OkStatus();
@@ -209,7 +209,7 @@ class LoraAlpha::Reader {
       stabilised_.push_back(
           {absl::StrCat("use_rslora of ", where), settings["use_rslora"].get<bool>() ? 1.0 : 0.0});
     }
-    // In PEFT's settings of LoHa and LoKr alpha has another name.
+    // PEFT's settings call alpha "lora_alpha" for LoRA, and "alpha" for LoHa and LoKr.
     const char* const alpha = type == "LORA" ? "lora_alpha" : "alpha";
     for (const auto& [key, list] : {std::pair(alpha, &alphas_), std::pair("r", &ranks_)}) {
       if (!IsSet(settings, key)) continue;
@@ -236,7 +236,7 @@ class LoraAlpha::Reader {
       }
       absl::StatusOr<std::string> name = NameInPattern(module, absl::StrCat(where, ": ", key));
       if (!name.ok() && &list == &rank_patterns_) {
-        compares_ranks_ = false;  // skipped, because the tensors show their ranks
+        compares_ranks_ = false;  // skip the rank pattern, because the tensors show their ranks
         return absl::OkStatus();
       }
       if (!name.ok()) return name.status();

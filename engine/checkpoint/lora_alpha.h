@@ -43,13 +43,13 @@ class LoraAlpha {
   // if they do not.
   const std::string& dora_setting() const { return dora_setting_; }
 
-  // Checks the settings against all pairs of the file. DATA_LOSS if no pair at all has the alpha of
-  // the settings, or none has their rank: then the settings belong to another file. Some pairs may
-  // differ, as those of convolutions do.
+  // Checks the settings against all pairs of the file. DATA_LOSS if no pair at all has the alpha,
+  // or no pair the rank, that the settings give: then the settings belong to another file. Some
+  // pairs may differ from the settings, as pairs of convolutions do.
   absl::Status CheckPairs(std::span<const LoraPair> pairs) const;
 
  private:
-  // The value of a setting and where it stands, for example "lora_alpha of its metadata".
+  // The value of a setting, and the place of the setting, for example "lora_alpha of its metadata".
   struct Setting {
     std::string where;
     double value = 0;
@@ -69,7 +69,7 @@ class LoraAlpha {
 
   std::string path_;
   std::string dora_setting_;
-  bool is_lokr_ = false;  // whether PEFT's settings are those of a LoKr
+  bool is_lokr_ = false;  // whether PEFT's settings are for a LoKr
   bool rank_stabilised_ = false;
   // Whether LyCORIS wrote the file; it stores alpha * sqrt(rank) in place of alpha for
   // rank-stabilised modules.

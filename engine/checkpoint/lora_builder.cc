@@ -29,7 +29,7 @@ struct ModuleParts {
     const auto found = parts.find(part);
     return found == parts.end() ? nullptr : found->second;
   }
-  // Returns the first of the parts that the module has, or null.
+  // Returns the tensor of the first part in `wanted` that the module has, or null.
   const StoredTensor* FindAny(std::initializer_list<LoraPart> wanted) const {
     for (const LoraPart part : wanted) {
       if (const StoredTensor* const found = Find(part)) return found;
@@ -365,7 +365,7 @@ class TermBuilder {
                                  int64_t rank) {
     // The pairs keep the module names of the file, because adapter_config.json uses these names.
     const std::string module(LoraKeyReader::SpelledModule(part.name));
-    // Without a rank, LyCORIS and ai-toolkit store any alpha and never use it.
+    // If there is no rank, LyCORIS and ai-toolkit store an arbitrary alpha and never use it.
     if (rank == 0) return Finite(alpha_.FactorWithoutRank(module), part);
     LoraPair& pair = pairs_.emplace_back(LoraPair{module, rank, {}});
     if (alpha != nullptr) {

@@ -10,8 +10,8 @@
 namespace wan {
 
 // Sorts the file's tensors by module and checks them. `alpha` has the file's settings. Sets all
-// members of the result but `files`. Reads the whole file, because all values must be finite. The
-// errors are those of ReadLoraFile.
+// members of the result but `files`. Reads the whole file, because all values must be finite.
+// Returns the errors of ReadLoraFile.
 absl::StatusOr<LoraFile> BuildLora(const TensorFile& file, const TransformerConfig& config,
                                    const LoraAlpha& alpha);
 

@@ -20,7 +20,7 @@ struct LoraMatrix {
   int64_t rows = 0;
   int64_t columns = 0;
   // With a rank above 0 the matrix is up * down, with up [rows, rank] and down [rank, columns].
-  // With rank 0 it is `whole`, whose first dimension is the rows.
+  // With rank 0 the matrix is `whole`, whose first dimension is the rows.
   int64_t rank = 0;
   StoredTensor up;
   StoredTensor down;
@@ -41,15 +41,16 @@ enum class LoraMagnitude {
   kOfColumns,  // the length of the columns of each input, or of each input channel of a convolution
 };
 
-// A change of one tensor. The tensor W is treated as a matrix [rows, columns]: rows is its first
-// dimension, columns the product of the others. W becomes W + factor * D; with a magnitude m it
-// becomes m * V / |V| with V = W + factor * D, where |V| are the lengths of V's rows or columns.
+// A change of one tensor. The tensor W counts as a matrix [rows, columns]: rows is its first
+// dimension, columns the product of its other dimensions. W becomes W + factor * D; with a
+// magnitude m it becomes m * V / |V| with V = W + factor * D, where |V| are the lengths of V's rows
+// or columns.
 struct LoraTerm {
   std::string target;  // the tensor's canonical name, for example "blocks.0.self_attn.q.weight"
   int64_t rows = 0;
   int64_t columns = 1;
   LoraForm form = LoraForm::kOne;
-  LoraMatrix first;   // has the target's size, except in the form kKronecker
+  LoraMatrix first;   // has the target's size unless the form is kKronecker
   LoraMatrix second;  // not used by kOne
   LoraMagnitude magnitude = LoraMagnitude::kNone;
   StoredTensor lengths;  // m: one element for each row, or for each input channel
@@ -71,8 +72,8 @@ struct LoraFile {
   // The tensors that were skipped because they belong to the image branch of Wan2.1's models,
   // sorted by name.
   std::vector<std::string> left_out;
-  // The names of the file: its own (or its folder's, if its own tells nothing), and the titles in
-  // its metadata.
+  // The names of the file: the file name (or the folder's name, if the file name tells nothing),
+  // and the titles in the metadata.
   std::vector<std::string> names;
   int64_t rank = 0;    // largest rank of any term
   uint64_t bytes = 0;  // bytes of all terms together

@@ -147,8 +147,8 @@ std::string_view WithoutPrefixes(std::string_view module) {
   return module;
 }
 
-// A key, split into the module's name and the part; without a known ending the whole key is the
-// name.
+// A key, split into the module's name and the ending. If the ending is not known, the module's name
+// is the whole key.
 struct SplitKey {
   std::string_view module;
   const Ending* ending = nullptr;

@@ -78,8 +78,8 @@ class LoraKeyReader {
   const int64_t num_layers_;
   std::map<std::string, std::vector<int64_t>, std::less<>>
       shapes_;  // each tensor's shape, by its canonical name
-  // The module for each spelling, in which underscores replace dots: trainers write either or mix
-  // them, and no two modules differ only in that.
+  // The module for each spelling. Underscores replace the dots here, because trainers write dots,
+  // underscores or a mix; no two modules differ only in these characters.
   std::map<std::string, std::string, std::less<>> modules_;
 };
 

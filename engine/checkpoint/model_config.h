@@ -21,14 +21,15 @@ struct TransformerConfig {
   int64_t freq_dim = 0;                 // width of the sinusoids of timesteps
   int64_t num_heads = 0;                // must divide dim
   int64_t num_layers = 0;               // number of blocks
-  int64_t in_channels = 0;              // latent channels, plus those of an image condition
+  int64_t in_channels = 0;              // latent channels, plus the channels of an image condition
   int64_t out_channels = 0;             // number of latent channels
   int64_t text_dim = 0;                 // width of the text encoder's hidden states
   int64_t text_len = 0;                 // number of tokens to which text is padded
   std::array<int64_t, 3> patch_size{};  // frames, rows and columns of latents that make a token
   double eps = 0;                       // epsilon of all norms
   std::string model_type;               // as ModelFamily::upstream_type
-  bool cross_attn_norm = true;          // whether the norm before it ("norm3") has weights
+  bool cross_attn_norm = true;          // whether the norm before cross-attention ("norm3") has
+                                        // weights
   bool qk_norm = true;                  // whether queries and keys pass an RMS norm
 
   friend bool operator==(const TransformerConfig&, const TransformerConfig&) = default;
@@ -47,22 +48,22 @@ struct TextEncoderConfig {
   friend bool operator==(const TextEncoderConfig&, const TextEncoderConfig&) = default;
 };
 
-// Dimensions of a tiny decoder (TAEHV), which makes frames of an autoencoder's latents. It has
-// kTinyStages stages; each but the last doubles rows and columns, and the second and third also
-// double the frames.
+// Dimensions of a tiny decoder (TAEHV), which makes frames of an autoencoder's latents. A tiny
+// decoder has kTinyStages stages. Each stage but the last doubles rows and columns; the second and
+// third also double the frames.
 inline constexpr size_t kTinyStages = 4;
 inline constexpr int kTinyBlocks = 3;  // blocks of each stage but the last, which has none
 struct TinyDecoderConfig {
   int64_t z_dim = 0;                          // number of latent channels
   std::array<int64_t, kTinyStages> widths{};  // channels of each stage
   int64_t patch_size = 1;  // side of the patches of pixels that are folded into channels
-  // Whether it takes the VAE's own latents z (LightX2V's "lighttae"), rather than those of the
-  // transformer, (z - mean) / std.
+  // Whether the decoder takes the VAE's own latents z (LightX2V's "lighttae"), rather than the
+  // transformer's latents (z - mean) / std.
   bool denormalises = false;
 
   int64_t stride_spatial() const { return 8 * patch_size; }
   static constexpr int64_t kStrideTemporal = 4;
-  // Returns how many frames stage `stage` makes of each that it gets.
+  // Returns how many frames stage `stage` computes from each input frame.
   static constexpr int64_t Growth(size_t stage) { return stage == 1 || stage == 2 ? 2 : 1; }
 
   friend bool operator==(const TinyDecoderConfig&, const TinyDecoderConfig&) = default;
@@ -100,8 +101,8 @@ struct FewStepConfig {
   std::optional<int> boundary_step_index;
   std::string solver = "euler";                         // "euler" or "lcm"
   TimestepRounding rounding = TimestepRounding::kNone;  // how timesteps are rounded after the shift
-  // The distillation as which the checkpoint was recognised, and by which feature; empty if one of
-  // its configuration files has the schedule.
+  // The name of the recognised distillation, and the feature by which it was recognised; empty if
+  // the schedule is from a configuration file.
   std::string recognised;
 
   friend bool operator==(const FewStepConfig&, const FewStepConfig&) = default;

@@ -258,7 +258,7 @@ std::optional<TinyDecoderConfig> ReadTinyDecoderShapes(const TensorFiles& files,
   const int64_t pixels = shapes.Extent("decoder.22.bias", 1, 0);
   if (!shapes.sufficient()) return std::nullopt;
   config.patch_size = pixels == 12 ? 2 : 1;
-  // The files do not say it; their names do.
+  // Only the file's name shows which latents the decoder takes.
   config.denormalises =
       absl::StrContains(std::filesystem::path(where).filename().string(), "lighttae");
   return Checked(config, where, problems);

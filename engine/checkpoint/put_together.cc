@@ -25,7 +25,7 @@ namespace {
 namespace fs = std::filesystem;
 using Problems = std::vector<absl::Status>;
 
-// The files of one component as they were read once.
+// The files of one component, after they were read.
 struct ReadPart {
   explicit ReadPart(const std::string& of) : path(of), files(ReadComponentFiles(of)) {
     recognised = files.problems.empty() ? RecogniseComponent(path, files)
@@ -89,8 +89,8 @@ Component<TinyDecoderConfig> MakeTinyDecoder(ReadPart part) {
       });
 }
 
-// Returns whether parts are named that go together, and all that are needed. If they do not, adds a
-// problem.
+// Returns whether `source` names all needed parts, and only parts that go together. Otherwise adds
+// a problem.
 bool CheckNamed(const ModelSource& source, CheckpointParts& parts) {
   const auto named = [&](ModelPart part) { return !source.PathOf(part).empty(); };
   const bool experts = named(ModelPart::kHighNoise) || named(ModelPart::kLowNoise);
@@ -145,7 +145,7 @@ void ReplaceTransformers(const ModelSource& source, CheckpointParts& parts) {
     const std::string_view name = NameOf(TransformerComponent(static_cast<int>(i)));
     if (!path.empty()) {
       parts.transformers[i] = MakeTransformer(name, ReadPart(path), like);
-      // The folder's pipeline says how its own transformers were distilled.
+      // The folder's pipeline class says how the folder's transformers were distilled.
       parts.pipeline_class.clear();
     } else if (parts.transformers[i].name.empty()) {
       parts.transformers[i].name = std::string(name);
@@ -205,8 +205,8 @@ void SetFamily(CheckpointParts& parts) {
   parts.family = family->id;
 }
 
-// Returns the path of the tiny decoder that `source` names, or of the one in the model's folder,
-// which has its publisher's name; empty if there is none.
+// Returns the path of the tiny decoder that `source` names, or of a published tiny decoder's file
+// in the model's folder; empty if there is neither.
 std::string TinyDecoderPath(const ModelSource& source, const CheckpointParts& parts) {
   std::string named = source.PathOf(ModelPart::kTinyDecoder);
   if (!named.empty() || parts.folder.empty() || !parts.vae.config.has_value()) return named;

@@ -26,8 +26,8 @@ constexpr std::string_view kWeight = ".weight";
 constexpr size_t kTile = 128;
 // The names of scales: LightX2V's and ComfyUI's newer one, ComfyUI's, TurboDiffusion's.
 constexpr std::string_view kScales[] = {".weight_scale", ".scale_weight", ".scale"};
-// The scales of activations, and a mark that names the form. The engine computes its own scales of
-// activations.
+// Endings of tensors that the engine does not use: scales of activations, and a mark that names the
+// form. The engine computes its own scales of activations.
 constexpr std::string_view kUnused[] = {".scale_input", ".input_scale", ".comfy_quant"};
 
 std::string Join(std::string_view stem, std::string_view suffix) {
@@ -49,8 +49,8 @@ absl::Status Contradiction(const Located& tensor, std::string_view what) {
                  absl::StrCat("tensor ", Printable(tensor.tensor->name), " ", std::string(what)));
 }
 
-// Returns the extent of the part of a matrix [rows, columns] that shares one scale, if the scales
-// have the right shape for it.
+// Returns the rows and columns that share one scale in a matrix [rows, columns]; nullopt if the
+// shape of `scales` does not fit the matrix.
 std::optional<CodeScales> PartsOf(const std::vector<int64_t>& scales, size_t rows, size_t columns) {
   const auto is = [&](size_t first, size_t second) {
     return scales.size() == 2 && static_cast<size_t>(scales[0]) == first &&

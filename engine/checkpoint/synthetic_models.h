@@ -24,8 +24,8 @@ struct SyntheticModel {
 };
 
 // Returns the synthetic model with this name. The name of a family stands for upstream's published
-// dimensions, in bf16 except for the VAE. "ti2v-tiny" stands for the dimensions of the reference
-// data, in fp32. NOT_FOUND, listing the names, for any other name. Thread-safe.
+// dimensions, in bf16 except for the VAE. "ti2v-tiny" stands for the dimensions of the tests'
+// reference data, in fp32. NOT_FOUND, listing the names, for any other name. Thread-safe.
 absl::StatusOr<SyntheticModel> FindSyntheticModel(std::string_view name);
 
 }  // namespace wan

@@ -6,7 +6,7 @@
 namespace wan {
 namespace {
 
-// Number of values that are widened at a time.
+// Number of values that are converted at a time.
 constexpr size_t kWidened = 1 << 14;
 
 absl::Status ReadBytes(const TensorBytes& source, std::span<const std::byte> part, std::byte* out) {
@@ -15,7 +15,7 @@ absl::Status ReadBytes(const TensorBytes& source, std::span<const std::byte> par
   return absl::OkStatus();
 }
 
-// Fills `out` with the widened values from byte `begin` on.
+// Fills `out` with the converted values from byte `begin` on.
 absl::Status ReadWidened(const TensorBytes& source, size_t begin, std::span<std::byte> out) {
   const TensorDecoder& decoder = *source.decoder;
   const size_t in_block = decoder.block_elements();

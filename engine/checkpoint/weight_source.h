@@ -24,19 +24,21 @@ struct TensorInfo {
   std::vector<int64_t> shape;
   uint64_t bytes = 0;  // number of elements times DTypeSize
   std::string file;    // path of the file that has the tensor, for messages
-  // The form in which the file keeps the tensor, for example "BF16", "Q4_K" or "F8_E4M3 scaled". If
-  // it is not the name of `dtype`, the values are widened while they are read.
+  // The format of the tensor in the file, for example "BF16", "Q4_K" or "F8_E4M3 scaled". If
+  // `stored_as` is not the name of `dtype`, TensorBytes::Read converts the values to `dtype`.
   std::string stored_as;
 };
 
 struct TensorBytes {
-  // Contiguous, row-major, little endian, aligned to the dtype; or blocks for `decoder`.
+  // Without `decoder`, the values: contiguous, row-major, little endian, aligned to the dtype. With
+  // `decoder`, the blocks that it decodes.
   std::span<const std::byte> bytes;
   std::shared_ptr<const void> owner;  // keeps the memory of `bytes` valid
   const MappedFile* file = nullptr;   // the file that `bytes` maps; null if `bytes` are a copy
-  // Makes the values of `bytes`; null: the bytes are the values.
+  // Computes the values from `bytes`; null: the bytes are the values.
   std::shared_ptr<const TensorDecoder> decoder = nullptr;
-  // With a decoder: the range of the decoded values that this object stands for, in bytes of bf16.
+  // Only with a decoder: the range of the decoded values, in bytes of bf16, that this object stands
+  // for.
   size_t begin = 0;
   size_t end = 0;
 
@@ -47,7 +49,7 @@ struct TensorBytes {
 
   // Fills `out` with the bytes of the values that begin at `offset`; there must be enough of them.
   // Files are read with MappedFile::Read, whose errors this function returns. Any thread may call
-  // it.
+  // Read.
   absl::Status Read(size_t offset, std::span<std::byte> out) const;
 };
 

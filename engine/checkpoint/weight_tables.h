@@ -15,18 +15,18 @@ namespace wan {
 
 enum class Naming { kUpstream, kDiffusers };
 
-// Makes a source for the tensors of `files`, under their canonical names. Tensors in blocks (GGUF)
-// and codes of 8 bits, with their scales (scaled_weights.h), are widened to BF16 when they are
-// read. Appends a problem for each tensor of `specs` that is missing, has a wrong shape, or has a
-// dtype that is neither F32, F16 or BF16 nor a code. Also appends one for each tensor of the files
-// that neither `specs` lists nor a matrix of codes needs. Messages call the component's file
-// `where`.
+// Makes a source for the tensors of `files`, under their canonical names. Reading converts two
+// kinds of tensors to BF16: blocks (GGUF), and codes of 8 bits with their scales
+// (scaled_weights.h). Appends a problem for each tensor of `specs` that is missing, has a wrong
+// shape, or has a dtype that is neither F32, F16 or BF16 nor a code. Also appends a problem for
+// each tensor of the files that neither `specs` lists nor a matrix of codes needs. Messages call
+// the component's file `where`.
 std::unique_ptr<WeightSource> MakeFileWeights(const TensorFiles& files,
                                               const std::vector<TensorSpec>& specs, Naming naming,
                                               const std::string& where,
                                               std::vector<absl::Status>& problems);
 
-// Makes a source of the tensors of both, whose names must differ.
+// Makes a source with the tensors of `first` and `second`, whose names must differ.
 std::unique_ptr<WeightSource> JoinWeights(std::unique_ptr<WeightSource> first,
                                           std::unique_ptr<WeightSource> second);
 

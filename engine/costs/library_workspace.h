@@ -5,8 +5,8 @@
 
 namespace wan {
 
-// Bytes of the workspace that cuBLAS and cuDNN keep. The first product allocates it, and it is
-// never freed.
+// Bytes of the workspace that cuBLAS and cuDNN keep. The first product allocates the workspace, and
+// nothing frees it.
 inline constexpr uint64_t kLibraryWorkspaceBytes = uint64_t{64} << 20;
 
 }  // namespace wan

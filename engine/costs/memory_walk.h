@@ -19,7 +19,7 @@ namespace wan {
 
 class MemoryWalk {
  public:
-  // A block of memory, held while the object lives, like a tensor's.
+  // A block of memory, held while the object lives, like the memory of a tensor.
   class Block {
    public:
     Block() = default;

@@ -14,8 +14,8 @@ struct Share {
   bool operator==(const Share&) const = default;
 };
 
-// Returns each rank's share of `total` items, in order. Shares differ by at most one item; the
-// larger ones come first. `ranks` must be positive.
+// Returns each rank's share of `total` items, in order. Shares differ by at most one item; larger
+// shares come first. `ranks` must be positive.
 std::vector<Share> SharesOf(int64_t total, int ranks);
 
 }  // namespace wan

@@ -17,7 +17,7 @@ namespace wan {
 enum class WeightDtype {
   kFp32,     // fp32, whatever the compute dtype is
   kCompute,  // the component's compute dtype
-  kRounded,  // a matrix in 8 bits, with scales in memory of their own (engine/ops/rounding.h)
+  kRounded,  // a matrix in 8 bits; its scales have separate memory (engine/ops/rounding.h)
 };
 
 // One block of device memory, with one or several tensors of the checkpoint.
@@ -36,7 +36,7 @@ struct PackedWeight {
 struct WeightFootprint {
   uint64_t bytes = 0;
   // For streamed weights: the bytes of the first group, which stays on the device while the
-  // component works, and those of the largest other group.
+  // component works, and the bytes of the largest other group.
   uint64_t base_bytes = 0;
   uint64_t group_bytes = 0;
 };

@@ -12,7 +12,7 @@
 namespace wan {
 namespace {
 
-// The stream and the memory that all graphs of a GPU use when they are recorded.
+// The stream and the memory with which all graphs of a GPU are recorded.
 struct Recording {
   // All graphs share one stream, because matrix libraries hold a workspace for each stream.
   c10::cuda::CUDAStream stream;
@@ -39,8 +39,7 @@ Recording& RecordingOf(c10::DeviceIndex device) {
   return recordings->emplace(device, Recording{stream}).first->second;
 }
 
-// Ends a recording that failed. If capture_end itself fails, the rest of the recording is ended
-// here.
+// Ends a recording that failed. If capture_end itself fails, also ends the rest of the recording.
 void Abandon(at::cuda::CUDAGraph& graph, c10::DeviceIndex device, at::cuda::MempoolId_t pool) {
   try {
     graph.capture_end();

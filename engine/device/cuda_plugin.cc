@@ -35,13 +35,13 @@ int LimitMemory(int device, size_t bytes) {
 }
 
 // Expandable segments grow and shrink by pages. So a job holds only the memory that it needs, and
-// none is lost in blocks that the next stage cannot use. If the user sets LibTorch's environment
+// wastes none in blocks that its next stage cannot use. If the user sets LibTorch's environment
 // variables for the allocator, they take precedence.
 void PrepareAllocator() {
-  // The memory is not shared with other processes, so any kind of handle is good enough. By
-  // default, the first allocation tries a kind of handle that most drivers refuse, and stores the
-  // result in a global variable. If the threads of two devices do so at the same time, one may fail
-  // with "operation not permitted".
+  // Sets the kind of memory handle. Any kind will do, because the process shares no GPU memory with
+  // others. By default, the first allocation tries a kind of handle that most drivers refuse, and
+  // stores the result in a global variable. If the threads of two devices make their first
+  // allocations at the same time, one may fail with "operation not permitted".
   using c10::cuda::CUDACachingAllocator::CUDAAllocatorConfig;
   using c10::cuda::CUDACachingAllocator::Expandable_Segments_Handle_Type;
   CUDAAllocatorConfig::set_expandable_segments_handle_type(
@@ -90,7 +90,8 @@ int UnlockHost(int device, void* memory) {
 int FindProblem(int device, char* out, int size) {
   cudaError_t error = cudaSetDevice(device);
   if (error == cudaSuccess) {
-    // The first call also returns errors of queued work that do not last.
+    // The first call may return an error of earlier work that does not last, so only the second
+    // call counts.
     cudaDeviceSynchronize();
     cudaGetLastError();
     error = cudaDeviceSynchronize();

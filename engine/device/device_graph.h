@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// A recording of work. The kernels use the addresses of the recording. So destroy the graph before
-// any of that memory moves.
+// Work that was recorded on a device. Replayed kernels use the memory addresses of the recording.
+// So destroy the graph before any of that memory moves.
 class DeviceGraph {
  public:
   virtual ~DeviceGraph() = default;
@@ -19,7 +19,7 @@ class DeviceGraph {
   virtual void Replay() = 0;
 };
 
-// Thread-safe.
+// Records graphs. Thread-safe.
 class DeviceGraphRecorder {
  public:
   virtual ~DeviceGraphRecorder() = default;
@@ -27,9 +27,9 @@ class DeviceGraphRecorder {
   // Calls `work`, and records the work that it queues on the device without executing it. `work`
   // must neither wait for the device nor copy between device and host. Device memory that `work`
   // allocates comes from a pool that all graphs of the device share. Tensors that `work` returns
-  // keep their memory; the graph that is replayed next overwrites everything else. Throws what
-  // `work` throws, and c10::Error if the device cannot record it. In both cases nothing is
-  // recorded, and the device stays usable.
+  // keep their memory. The graph that is replayed next overwrites all other memory of the pool.
+  // Throws what `work` throws, and c10::Error if the device cannot record it. In both cases nothing
+  // is recorded, and the device stays usable.
   virtual std::unique_ptr<DeviceGraph> Record(const std::function<void()>& work) = 0;
 };
 

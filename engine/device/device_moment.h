@@ -16,8 +16,8 @@ class DeviceMoment {
  public:
   explicit DeviceMoment(at::Device device);
 
-  // Returns the seconds from this moment to the other one. On a GPU both moments must have passed,
-  // so the caller must wait for the device first.
+  // Returns the seconds from this moment to the other moment. On a GPU both moments must have
+  // passed, so the caller must wait for the device first.
   double SecondsUntil(const DeviceMoment& later) const;
 
   // Returns whether the device has reached this moment. The call does not wait. If the device is

@@ -18,7 +18,7 @@ class DeviceProbe {
   // has broken the process's context for good.
   virtual std::optional<std::string> FindProblem() = 0;
 
-  // Returns how many allocations LibTorch's allocator has refused so far. Some of these do no harm,
+  // Returns how many allocations LibTorch's allocator has refused so far. Some refusals do no harm,
   // because the library that asked can do without the memory.
   virtual int64_t RefusedAllocations() = 0;
 
@@ -30,11 +30,11 @@ class DeviceProbe {
   virtual std::string DescribeMemory() = 0;
 };
 
-// Returns the probe of the device, or the one that a test has installed.
+// Returns the device's probe, or the probe that a test has installed.
 DeviceProbe& CurrentDeviceProbe();
 
-// Installs `probe` as CurrentDeviceProbe() while this object lives. Only tests use it; at most one
-// object may live at a time.
+// Installs `probe` as CurrentDeviceProbe() while this object lives. Only tests use this class; at
+// most one object may live at a time.
 class ScopedDeviceProbe {
  public:
   explicit ScopedDeviceProbe(DeviceProbe& probe);

@@ -13,9 +13,9 @@
 
 namespace wan {
 
-// Construct it where the wait begins, on the thread that queues the device's work. Call End on that
-// thread when the work that ends the wait is queued. If the meter is null, the object does nothing.
-// If End is not called, nothing is counted.
+// Construct a DeviceWait where the wait begins, on the thread that queues the device's work. Call
+// End on that thread when the work that ends the wait is queued. If the meter is null, the object
+// does nothing. If nobody calls End, the wait is not counted.
 class DeviceWait {
  public:
   DeviceWait(at::Device device, std::shared_ptr<ExchangeMeter> meter)

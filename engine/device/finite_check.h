@@ -10,8 +10,8 @@ namespace wan {
 
 // The object checks one tensor at a time by the sum of its values, which is finite only if every
 // value is. A check costs one kernel and a copy of four bytes. If the sum exceeds fp32's range
-// (about 3e38), the tensor counts as not finite; no model comes near such a sum. Not thread-safe.
-// Exceptions of LibTorch pass through.
+// (about 3e38), the tensor counts as not finite; no model's sums come near this limit. Not
+// thread-safe. Exceptions of LibTorch pass through.
 class FiniteCheck {
  public:
   FiniteCheck() = default;
@@ -22,11 +22,11 @@ class FiniteCheck {
 
   // Queues the sum of `x` (any floating-point dtype) on the current stream of its device, and a
   // copy of the sum to pinned memory. The call does not wait for the device. Work that is queued
-  // later on that stream may change `x`. If Begin is called again, it replaces the tensor.
+  // later on that stream may change `x`. A second call of Begin replaces the tensor.
   void Begin(const at::Tensor& x);
 
   // Returns whether all values of the tensor given to Begin are finite. The call waits for the sum,
-  // so make it after the host has waited for the device anyway.
+  // so call IsFinite when the host has waited for the device anyway.
   bool IsFinite();
 
  private:

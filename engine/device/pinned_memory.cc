@@ -22,14 +22,14 @@ const CudaPlugin* Plugin() {
   return plugin.ok() ? *plugin : nullptr;
 }
 
-// Touches every page, with many threads. Otherwise the kernel would provide the pages one by one
-// when they are pinned.
+// Touches every page, with many threads. Untouched pages would make pinning slow, because the
+// kernel would then provide them one by one.
 void Populate(std::byte* memory, int64_t bytes) {
   constexpr int64_t kPart = int64_t{64} << 20;
   std::atomic<int64_t> next = 0;
   const auto work = [&] {
     for (int64_t first = next.fetch_add(kPart); first < bytes; first = next.fetch_add(kPart)) {
-      // This call is only a hint: if the kernel does not support it, pinning provides the pages.
+      // madvise is only a hint: if the kernel does not support it, pinning provides the pages.
       madvise(memory + first, static_cast<size_t>(std::min(kPart, bytes - first)),
               MADV_POPULATE_WRITE);
     }

@@ -13,9 +13,9 @@ namespace wan {
 
 // Loads the plug-in, registers its kernels with the operators, and sets up LibTorch's allocator.
 // Later calls return the result of the first call, which stays valid until the process ends. The
-// library is looked for in ../lib and lib beside the running program, then on the dynamic loader's
-// own path. UNAVAILABLE says what is missing. Thread-safe, but call it before the first operator on
-// a CUDA device, because the operators' tables have no lock.
+// loader looks for the library in ../lib and lib beside the running program, then on the dynamic
+// loader's path. UNAVAILABLE says what is missing. Thread-safe, but call LoadCudaPlugin before the
+// first operator on a CUDA device, because the operators' tables have no lock.
 absl::StatusOr<const CudaPlugin*> LoadCudaPlugin();
 
 // Returns the table that LoadCudaPlugin loaded; null before that call, and if it failed. The call
@@ -33,7 +33,7 @@ int CudaDeviceCount();
 absl::StatusOr<std::string> CudaPciBusId(int device);
 
 // Returns FAILED_PRECONDITION, naming the card, if the plug-in's kernels were not compiled for this
-// GPU. Call it before the GPU's first operator.
+// GPU. Call CheckGpuIsCompiledFor before the GPU's first operator.
 absl::Status CheckGpuIsCompiledFor(int device);
 
 // Limits LibTorch's allocator on a GPU to `bytes`. INVALID_ARGUMENT if the card has less memory.

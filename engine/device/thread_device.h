@@ -5,10 +5,10 @@
 
 namespace wan {
 
-// Makes `device` the calling thread's GPU; does nothing for a CPU. Call it on every thread, before
-// the thread's first CUDA call. Otherwise the thread uses GPU 0, where CUDA then creates a context
-// of 518 MiB. Even a thread that only switches back to its previous device creates that context.
-// Throws c10::Error if the device does not respond.
+// Makes `device` the calling thread's GPU; does nothing for a CPU. Call UseDeviceInThread on every
+// thread, before the thread's first CUDA call. A thread without this call uses GPU 0, where CUDA
+// then creates a context of 518 MiB. Even a thread that only switches back to its previous device
+// creates that context. Throws c10::Error if the device does not respond.
 void UseDeviceInThread(c10::Device device);
 
 }  // namespace wan

@@ -39,7 +39,7 @@ class StatusException final : public std::exception {
 //   its own status, unchanged           for a StatusException
 //   INTERNAL                            everything else
 //
-// Call it on the thread that computes, because it examines that thread's device.
+// Call CatchTorchErrors on the thread that computes, because it examines that thread's device.
 absl::Status CatchTorchErrors(std::string_view doing, const std::function<absl::Status()>& work);
 
 // Returns unused blocks of LibTorch's allocator to the device, so that the next allocation can have

@@ -16,7 +16,7 @@
 
 namespace wan {
 
-// The queue of the work that a device has to do. Tests replace the queue by one of their own.
+// The queue of the work that a device has to do. Tests replace the queue by a fake.
 class WorkQueue {
  public:
   using Mark = std::shared_ptr<void>;
@@ -32,16 +32,16 @@ class WorkQueue {
 
 // Work that is queued on a GPU cannot be cancelled. So code that queues work calls Pass between two
 // pieces. Pass blocks while more than kMostOutstandingFlops operations are queued and not finished.
-// After a stop request it returns CANCELLED. The device is then free after at most that much work,
-// or after the last piece if that piece is larger.
+// After a stop request it returns CANCELLED. After a stop request the device is free after at most
+// kMostOutstandingFlops operations, or after the last piece if that piece is larger.
 //
 // A gate is a handle: its copies share one count of unfinished work. Threads that queue work of the
 // same job may call Pass, but only one at a time. Any thread may call RequestedStop.
 class WorkGate {
  public:
   // The maximum number of floating-point operations that may be queued and not finished: 0.07 s of
-  // work on an H200, 0.25 s on a card with a quarter of its speed. The host queues that much in
-  // about a millisecond, so the device stays busy.
+  // work on an H200, 0.25 s on a card with a quarter of its speed. The host queues this much work
+  // in about a millisecond, so the device stays busy.
   static constexpr double kMostOutstandingFlops = 4e13;
   // The number of operations between two marks; at this distance, marks cost no measurable time.
   static constexpr double kFlopsBetweenMarks = 1e13;
@@ -52,15 +52,15 @@ class WorkGate {
   // Makes a gate that never waits and never stops.
   WorkGate() = default;
   // Makes a gate that never waits, for work that is done when the call that does it returns, as on
-  // a CPU. The constructor is implicit, because such work needs only a stop token.
+  // a CPU. The constructor is implicit, because work on a CPU needs only a stop token.
   WorkGate(std::stop_token stop);  // NOLINT(google-explicit-constructor)
   // Makes a gate for a GPU and the stream that LibTorch uses there in the calling thread.
   WorkGate(c10::Device device, std::stop_token stop);
   WorkGate(std::shared_ptr<WorkQueue> queue, std::stop_token stop);
 
-  // Call it between two pieces of work; `flops` is the number of operations that were queued since
-  // the last call. The call may wait for the device. Returns CANCELLED after a stop request; then
-  // the caller must queue nothing more and return this status.
+  // Call Pass between two pieces of work; `flops` is the number of operations that were queued
+  // since the last call. The call may wait for the device. Returns CANCELLED after a stop request;
+  // then the caller must queue nothing more and return this status.
   absl::Status Pass(double flops = 0) const;
 
   bool RequestedStop() const { return stop_.stop_requested(); }

@@ -100,7 +100,8 @@ std::span<const ModelFamily> ModelFamilies() {
        .text_ratios = PublishedWan21T2v1bRatios,
        .image_ratios = PublishedWan21T2v1bRatios,
        .published = {.dim = 1536, .ffn_dim = 8960, .num_heads = 12, .num_layers = 30}},
-      // Wan2.1 T2V-14B makes videos from text, with the dimensions of one expert of Wan2.2's.
+      // Wan2.1 T2V-14B makes videos from text, with the dimensions of one expert of Wan2.2
+      // T2V-A14B.
       {.id = FamilyId::kWan21T2v14b,
        .upstream_type = "t2v",
        .diffusers_class = "WanPipeline",

@@ -20,11 +20,11 @@
 
 namespace wan {
 
-// The use that a model makes of a request's image.
+// How a model uses a request's image.
 enum class ImageRole {
   kNone,        // the model takes no image
-  kFirstFrame,  // the video's first frame, kept clean while the others are denoised
-  kCondition,   // channels beside the latents: a mask and the encoded image
+  kFirstFrame,  // the image becomes the first frame, kept clean while the other frames are denoised
+  kCondition,   // the model gets more channels: a mask and the encoded image
 };
 
 // Default values for fields of a request.
@@ -33,7 +33,7 @@ struct SamplingDefaults {
   std::vector<double> guidance_scale;  // one value, or two: for low noise, then for high noise
   double shift = 0;
   std::string_view solver;
-  // An empty negative prompt is replaced by this one.
+  // The negative prompt of requests whose negative prompt is empty.
   std::string_view negative_prompt;
 };
 
@@ -53,7 +53,7 @@ struct ModelFamily {
   std::string_view upstream_type;    // "model_type" in config.json of upstream's layout
   std::string_view diffusers_class;  // "_class_name" in model_index.json of diffusers' layout
   std::span<const ExpertRole> experts = kOneExpert;  // the experts, in the checkpoint's order
-  // If there are two experts, the high-noise one computes timesteps of at least this fraction of
+  // If there are two experts, the high-noise expert computes timesteps of at least this fraction of
   // 1000.
   std::optional<double> expert_boundary;
   VaeKind vae = VaeKind::kWan21;

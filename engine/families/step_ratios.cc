@@ -2,10 +2,10 @@
 
 namespace wan {
 
-// The numbers are measurements that MagCache4Wan2.2/magcache_generate.py of
-// https://github.com/Zehong-Ma/MagCache publishes, at commit df81cb1; those of Wan2.1's models are
-// in MagCache4Wan2.1/magcache_generate.py. It lists both forwards of all steps in turn. The first
-// step of each second expert is left out: its ratio to another expert's step has no meaning here.
+// The ratios were published in https://github.com/Zehong-Ma/MagCache at commit df81cb1: Wan2.2's in
+// MagCache4Wan2.2/magcache_generate.py, Wan2.1's in MagCache4Wan2.1/magcache_generate.py. Those
+// files list, step by step, the ratio with the prompt and the ratio without. The second expert's
+// first step is left out, because its ratio compares it with the first expert's last step.
 
 const StepRatios& PublishedTi2vTextRatios() {
   static const auto* const kRatios = new StepRatios{

@@ -9,13 +9,14 @@
 
 namespace wan {
 
-// The ratios of one expert's steps. Entry i belongs to the expert's step i + 1: the L2 norm of what
-// the blocks add to a token's residual stream in that step, divided by the norm in the step before,
-// as the mean over the tokens.
+// The ratios of one expert's steps. Entry i belongs to the expert's step i + 1. Take the L2 norm of
+// what the blocks add to a token's residual stream in that step, divided by the norm in the
+// previous step. The entry is the mean over all tokens.
 struct PhaseRatios {
   std::vector<double> conditional;    // forwards with the prompt
-  std::vector<double> unconditional;  // forwards without it; empty: measured without guidance
-  // Replaces the entry of ReuseRule::retained_shares.
+  std::vector<double> unconditional;  // forwards without the prompt; empty: measured without
+                                      // guidance
+  // If set, replaces the expert's entry in ReuseRule::retained_shares.
   std::optional<double> retained_share;
 
   friend bool operator==(const PhaseRatios&, const PhaseRatios&) = default;
@@ -28,7 +29,7 @@ struct StepRatios {
   double shift = 0;
   std::vector<double> guidance_scale;  // as GenerationRequest::guidance_scale
   std::vector<PhaseRatios> experts;    // in the checkpoint's order
-  // Replace the members of ReuseRule.
+  // If set, these two replace the members of ReuseRule.
   std::optional<double> threshold;
   std::optional<int> most_in_row;
 
@@ -40,8 +41,8 @@ struct ReuseRule {
   // The estimated error of consecutive reusing steps stays below this.
   double threshold = 0.06;
   int most_in_row = 2;  // maximum number of consecutive reusing steps
-  // For each expert, the share of its steps, counted from its first, that never reuse. An expert
-  // without an entry has 0.2.
+  // For each expert, the share of its steps, counted from the first, that never reuse blocks. An
+  // expert without an entry has 0.2.
   std::vector<double> retained_shares;
 };
 

@@ -12,14 +12,14 @@
 
 namespace wan {
 
-// Returns DATA_LOSS with this message. For content that contradicts itself or its format.
+// Returns DATA_LOSS with this message. Use it for content that contradicts itself or its format.
 absl::Status Damaged(std::string_view file, std::string_view what);
 
-// Returns NOT_FOUND with this message. For a file, or a part of a file, that does not exist.
+// Returns NOT_FOUND with this message. Use it for a file, or a part of a file, that does not exist.
 absl::Status Absent(std::string_view file, std::string_view what);
 
-// Returns UNIMPLEMENTED with this message. For content that seems valid but that the engine does
-// not support.
+// Returns UNIMPLEMENTED with this message. Use it for content that seems valid but that the engine
+// does not support.
 absl::Status Unsupported(std::string_view file, std::string_view what);
 
 // Returns DATA_LOSS if `bytes`, the beginning of a file, look like another kind of file than
@@ -28,8 +28,8 @@ absl::Status Unsupported(std::string_view file, std::string_view what);
 absl::Status CheckNotForeign(std::string_view file, std::span<const std::byte> bytes,
                              FileContent expected);
 
-// Combines `problems`, of which there must be at least one, into one status. The result has the
-// code of the first problem, the messages of the first three, and the number of the others.
+// Combines `problems`, which must not be empty, into one status. The status has the code of the
+// first problem, the messages of the first three, and the number of further problems.
 absl::Status Summarise(std::span<const absl::Status> problems);
 
 // Makes untrusted text suitable for a message: escapes control characters and non-ASCII characters,

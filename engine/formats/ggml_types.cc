@@ -11,7 +11,7 @@
 namespace wan {
 namespace {
 
-// Number of elements in a block of the simple types, and in a "super-block" of the K types.
+// Numbers of elements in a block of the simple types, and in a "super-block" of the K types.
 constexpr size_t kSimple = 32;
 constexpr size_t kSuper = 256;
 

@@ -29,7 +29,7 @@ constexpr uint64_t kLongestKeptText = 4096;
 constexpr uint64_t kLargestAlignment = 1 << 20;
 constexpr std::string_view kOriginalShape = "comfy.gguf.orig_shape.";
 
-// The types of metadata values, and the bytes of those that have a fixed size.
+// The types of metadata values, and the number of bytes for each type of fixed size.
 enum ValueType : uint32_t { kBool = 7, kText = 8, kArray = 9, kValueTypes = 13 };
 constexpr uint64_t kValueBytes[kValueTypes] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
 
@@ -116,7 +116,8 @@ void SkipArray(Cursor& cursor) {
   const auto count = cursor.Read<uint64_t>();
   if (!cursor.status().ok()) return;
   if (type == kText) {
-    // Each text takes eight bytes or more, so a wrong count ends at the end of the file.
+    // Each text takes at least eight bytes, so even with a wrong count the loop ends at the end of
+    // the file.
     for (uint64_t i = 0; i < count && cursor.status().ok(); ++i) {
       cursor.Skip(cursor.Read<uint64_t>());
     }

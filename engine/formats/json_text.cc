@@ -15,7 +15,7 @@ using nlohmann::json;
 
 absl::string_view Absl(std::string_view text) { return {text.data(), text.size()}; }
 
-// Checks the text without building a tree. The library's own tree silently keeps the last of two
+// Checks the text without building a tree. The library's own parser silently keeps the last of two
 // equal keys and, without exceptions, gives no reason for an error.
 class Examiner : public nlohmann::json_sax<json> {
  public:

@@ -18,13 +18,13 @@ namespace wan {
 absl::StatusOr<nlohmann::json> ParseJson(std::string_view text, std::string_view file);
 
 // Reads a file and parses it as ParseJson does. DATA_LOSS also if the root is not an object, or if
-// somebody truncates the file meanwhile. If the file cannot be opened, the errors are those of
+// somebody truncates the file meanwhile. If the file cannot be opened, returns the error of
 // MappedFile::Open.
 absl::StatusOr<nlohmann::json> ReadJsonObject(const std::string& path);
 
 // Reads typed fields of an object and collects all problems, so that one pass over the object finds
-// all of them. A field that is absent, null, of another type or out of range adds a problem. The
-// value of such a field is the zero value of its type. Not thread-safe.
+// all of them. A field that is absent, null, of another type or out of range adds a problem. A
+// field with a problem has the zero value of its type. Not thread-safe.
 class JsonFields {
  public:
   // Messages call the object's file `file`. Both arguments must outlive the reader.

@@ -96,7 +96,8 @@ absl::StatusOr<StoredTensor> FindLatents(std::string_view file) {
 }
 
 absl::StatusOr<StoredTensor> FindLatentsOnce(const std::shared_ptr<const std::string>& file) {
-  // Each device group has an engine of its own, so what one of them found is kept for all.
+  // Each device group has an engine of its own. One table for the process saves the other groups
+  // the reading.
   static auto* const finite = new FiniteFiles();
   if (finite->Contains(file)) return FindTensor(*file);
   absl::StatusOr<StoredTensor> latents = FindLatents(*file);

@@ -1,4 +1,4 @@
-// A file that is mapped into memory. Spans refer to pieces of it, and Read copies them.
+// A file that is mapped into memory. Spans refer to pieces of the file, and Read copies the pieces.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +14,7 @@
 
 namespace wan {
 
-// Copies a piece of an untrusted file; MappedFile::Read is such a function.
+// A function that copies a piece of an untrusted file, as MappedFile::Read does.
 using ReadPiece = std::function<absl::Status(std::span<const std::byte> part, std::byte* out)>;
 
 // Immutable; several threads may use an object at the same time.
@@ -29,15 +29,14 @@ class MappedFile {
   MappedFile& operator=(const MappedFile&) = delete;
 
   const std::string& path() const { return path_; }
-  // The bytes that the file had when it was opened. These spans serve to select pieces for Read. Do
-  // not access them: that raises SIGBUS if somebody has truncated the file since.
+  // The bytes that the file had when it was opened. Use this span only to select pieces for Read.
+  // Do not access the bytes: access raises SIGBUS if somebody has truncated the file since.
   std::span<const std::byte> bytes() const { return bytes_; }
   // Returns the version that the file had when it was opened.
   const FileVersion& version() const { return version_; }
 
-  // Copies `part`, which must lie inside bytes(), to `out` with system calls. No page of the
-  // mapping is touched, which makes it faster for gigabytes. DATA_LOSS if somebody has truncated
-  // the file.
+  // Copies `part`, which must lie inside bytes(), to `out` with system calls. Read touches no page
+  // of the mapping, which is faster for gigabytes. DATA_LOSS if somebody has truncated the file.
   absl::Status Read(std::span<const std::byte> part, std::byte* out) const;
 
   // Returns a copy of `part`, made by Read.

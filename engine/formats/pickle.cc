@@ -164,7 +164,7 @@ class Machine {
     return values;
   }
 
-  // Removes the values above the topmost mark from the stack, and the mark, and returns the values.
+  // Removes the topmost mark and the values above it from the stack, and returns the values.
   absl::StatusOr<Values> PopToMark() {
     const auto mark = std::find(stack_.rbegin(), stack_.rend(), nullptr);
     if (mark == stack_.rend()) return Wrong("there is no mark");
@@ -336,7 +336,7 @@ class Machine {
     return absl::OkStatus();
   }
 
-  // torch gives state dicts an attribute "_metadata" with module versions, which is dropped here.
+  // Drops the attribute "_metadata" with module versions, which torch gives state dicts.
   absl::Status Build() {
     const absl::StatusOr<Values> state = Pop(1);
     if (!state.ok()) return state.status();

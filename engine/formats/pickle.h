@@ -43,8 +43,8 @@ struct PickleValue {
 // Returns the word for the kind in messages: "none", "tuple" and so on. Thread-safe.
 std::string_view PickleKindName(PickleValue::Kind kind);
 
-// The result of ReadPickle. The object owns all values of the pickle. Several values may share one,
-// and a dict may contain itself, as the pickle says.
+// The result of ReadPickle. The object owns all values of the pickle. Several values may contain
+// the same value, and a dict may contain itself, if the pickle says so.
 struct Pickle {
   std::deque<PickleValue> values;
   const PickleValue* root = nullptr;
@@ -54,8 +54,8 @@ struct Pickle {
 // integers of up to 64 bits, floats, strings, tuples, dicts, memo entries and persistent ids. The
 // reader also supports collections.OrderedDict, whose attributes are dropped;
 // torch._utils._rebuild_tensor_v2 and _rebuild_parameter, which become kCall; and torch's storage
-// types, which become kName. DATA_LOSS for anything else; the message names the opcode or the
-// global name, and its position. Messages begin with `where`. Thread-safe.
+// types, which become kName. DATA_LOSS for any other opcode or global name; the message names it
+// and its position. Messages begin with `where`. Thread-safe.
 absl::StatusOr<Pickle> ReadPickle(std::span<const std::byte> bytes, std::string_view where);
 
 }  // namespace wan

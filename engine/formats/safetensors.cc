@@ -31,7 +31,7 @@ absl::Status CheckMetadata(const json& metadata, const std::string& path) {
   return good ? absl::OkStatus() : Damaged(path, "__metadata__ is not an object of strings");
 }
 
-// Returns the array of non-negative integers that `key` has; nullopt if the value is anything else.
+// Returns the value of `key` if it is an array of non-negative integers; otherwise nullopt.
 std::optional<std::vector<int64_t>> Extents(const json& entry, const char* key) {
   const auto found = entry.find(key);
   if (found == entry.end() || !found->is_array()) return std::nullopt;
@@ -127,7 +127,7 @@ absl::StatusOr<size_t> HeaderLength(std::span<const std::byte> beginning, size_t
   const auto length = reader.Read<uint64_t>();
   const bool begins_well = !reader.failed() && length <= kLongestHeader &&
                            beginning.size() > kHeaderAt && beginning[kHeaderAt] == std::byte{'{'};
-  // If the file is of another kind, the length has no meaning.
+  // In a file of another kind, the first 8 bytes are not a length.
   if (!begins_well) {
     absl::Status foreign = CheckNotForeign(path, beginning, FileContent::kSafetensors);
     if (!foreign.ok()) return foreign;

@@ -18,15 +18,15 @@ namespace wan {
 // the message names file and tensor.
 absl::StatusOr<TensorFile> ReadSafetensors(const std::string& path);
 
-// Does the same with a file's content in memory, which must outlive the result. `name` stands in
-// messages for the path. A header of more than `longest_header` bytes is refused before it is
-// parsed, because parsing takes a multiple of its bytes.
+// Checks a file's content in memory as ReadSafetensors does. `bytes` must outlive the result.
+// Messages call the file `name`. The function refuses a header of more than `longest_header` bytes
+// without parsing it, because parsing takes several times the header's memory.
 absl::StatusOr<TensorFile> ReadSafetensorsBytes(std::span<const std::byte> bytes,
                                                 const std::string& name, uint64_t longest_header);
 
 // Reads the shards that an index file ("*.safetensors.index.json") names, from the folder of the
-// index. Index and shards must agree about which shard has which tensor. A problem in one shard
-// does not keep the others from being read.
+// index. Index and shards must agree about which shard has which tensor. If one shard has a
+// problem, the other shards are read nevertheless.
 TensorFiles ReadShardedSafetensors(const std::string& index_path);
 
 }  // namespace wan

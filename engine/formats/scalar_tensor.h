@@ -10,7 +10,7 @@
 namespace wan {
 
 // Returns the only element of a tensor of `file`; nullopt if the tensor has several elements or a
-// dtype of 8 bits, or if the value is not finite. Errors are those of MappedFile::Copy.
+// dtype of 8 bits, or if the value is not finite. Returns the errors of MappedFile::Copy.
 absl::StatusOr<std::optional<double>> ReadScalar(const MappedFile& file,
                                                  const StoredTensor& tensor);
 

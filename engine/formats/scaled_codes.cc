@@ -41,7 +41,7 @@ std::optional<ScaledRows> RowsOf(DType dtype, size_t columns, const CodeScales& 
   return ScaledRows{dtype, scales.values};
 }
 
-// Without scales, a whole row is widened at a time.
+// If there are no scales, the decoder works on a whole row at a time.
 CodeScales WithExtent(CodeScales scales, size_t columns) {
   if (scales.values.empty()) scales.columns = columns;
   return scales;

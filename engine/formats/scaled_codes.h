@@ -19,7 +19,7 @@ struct CodeScales {
   std::vector<float> values;  // row-major
 };
 
-// Returns whether codes of this dtype are widened: F8_E4M3, F8_E5M2 and I8 are.
+// Returns whether this header decodes codes of `dtype`: F8_E4M3, F8_E5M2 or I8.
 bool IsCode(DType dtype);
 
 // Makes the decoder of a tensor of `dtype`, for which IsCode is true; its rows have `columns`

@@ -40,7 +40,7 @@ inline float FromE4M3(uint8_t bits) {
 // Converts the bits of an e5m2 number, which are the upper half of a half-precision number.
 inline float FromE5M2(uint8_t bits) { return FromHalf(static_cast<uint16_t>(bits << 8)); }
 
-// Rounds to the nearest bf16 number; a tie goes to the even one.
+// Rounds to the nearest bf16 number; a tie goes to the even number.
 inline uint16_t ToBFloat16(float value) {
   const auto bits = std::bit_cast<uint32_t>(value);
   if (std::isnan(value)) return static_cast<uint16_t>(bits >> 16 | 0x40U);

@@ -23,19 +23,20 @@ class TensorDecoder {
  public:
   virtual ~TensorDecoder() = default;
 
-  // Returns the name of the form for reports, for example "Q4_K".
+  // Returns the name of the stored format for reports, for example "Q4_K".
   virtual std::string_view name() const = 0;
-  // The number of consecutive elements that are coded together, and the bytes of their code.
+  // Return the number of consecutive elements that are coded together, and the bytes of their code.
   virtual size_t block_elements() const = 0;
   virtual size_t block_bytes() const = 0;
 
-  // Widens some blocks. `first` is the index in the tensor of the first element, a multiple of
+  // Decodes some blocks. `first` is the index in the tensor of the first element, a multiple of
   // block_elements(). `codes` are the blocks' bytes, and `out` has room for their elements. Any
   // bytes are valid codes, because files are not trusted.
   virtual void Decode(size_t first, std::span<const std::byte> codes,
                       std::span<uint16_t> out) const = 0;
 
-  // Returns the form of the codes if products can take them as they are; null otherwise.
+  // Returns the codes' dtype and scales if matrix products can take the codes directly; otherwise
+  // null.
   virtual const ScaledRows* scaled_rows() const { return nullptr; }
 };
 

@@ -22,7 +22,7 @@ struct StoredTensor {
   DType dtype = DType::kFloat32;
   std::vector<int64_t> shape;
   std::span<const std::byte> bytes;  // contiguous; as many bytes as shape and dtype need
-  // Makes the values of `bytes`, which are then blocks; `dtype` is that of the values. Null if the
+  // If set, `bytes` are codes from which the decoder computes values of type `dtype`. Null if the
   // bytes are the values.
   std::shared_ptr<const TensorDecoder> decoder = nullptr;
 };

@@ -128,7 +128,7 @@ class ArchiveReader {
 
   absl::Status CheckByteOrder() const {
     const auto record = records_.find(absl::StrCat(folder_, "/byteorder"));
-    if (record == records_.end()) return absl::OkStatus();  // torch before 2.1 wrote no such record
+    if (record == records_.end()) return absl::OkStatus();  // written before torch 2.1
     const auto bytes = ReadZipRecord("byteorder", record->second, path_, read_);
     if (!bytes.ok()) return bytes.status();
     const std::string_view order{reinterpret_cast<const char*>(bytes->data()), bytes->size()};
@@ -213,7 +213,7 @@ class ArchiveReader {
     return Storage{.dtype = *dtype, .bytes = record->second.bytes};
   }
 
-  // If a storage is not used, some tensor probably refers to the wrong one.
+  // If no tensor uses a storage, some tensor probably refers to a wrong storage.
   absl::Status CheckAllUsed() const {
     const std::string prefix = absl::StrCat(folder_, "/data/");
     for (auto record = records_.lower_bound(prefix);

@@ -28,7 +28,8 @@ constexpr uint64_t kUsualExtraSize = 128;
 constexpr uint16_t kExtra64 = 0x0001;
 constexpr uint16_t kEncrypted = 0x0001;
 constexpr uint16_t kSizesFollow = 0x0008;
-// If a 16-bit or 32-bit field has this value, the zip64 record has the real one.
+// If a 32-bit field has the value kIn64, or a 16-bit field the value kIn64Short, the zip64 record
+// has the real value.
 constexpr uint32_t kIn64 = 0xffffffff;
 constexpr uint16_t kIn64Short = 0xffff;
 

@@ -10,12 +10,12 @@
 
 namespace wan {
 
-// If one rank left a forward alone, the others would wait for it forever in their next exchange. So
-// all ranks ask this object at the same numbered points, and the rank that arrives at a point first
-// decides for all of them. No rank waits for another. Thread-safe.
+// If only one rank left a forward, the other ranks would wait for it forever in their next
+// exchange. So all ranks ask this object at the same numbered points, and the rank that arrives at
+// a point first decides for all of them. No rank waits for another. Thread-safe.
 class Agreement {
  public:
-  // Starts anew: no point is decided, and no failure is known. No rank may be inside a forward
+  // Forgets all decisions and failures, for the next forward. No rank may be inside a forward
   // during the call.
   void Begin(std::stop_token stop);
 

@@ -20,8 +20,8 @@ class PendingExchange {
   virtual ~PendingExchange() = default;
 
   // Work that the rank queues after this call may read `receive` and change `send`. The host waits
-  // only until the peers have made their calls. Call it only once, on the thread of the rank. If
-  // any rank fails, returns that failure.
+  // only until the peers have made their calls. Call Await only once, on the rank's thread. If any
+  // rank fails, returns that failure.
   virtual absl::Status Await() = 0;
 };
 
@@ -37,18 +37,18 @@ class Communicator {
   virtual int size() const = 0;
 
   // Returns OK, CANCELLED or the failure of a rank; the result is the same on all ranks. The call
-  // never waits. Ranks call it before an exchange, so that no rank waits there for one that has
-  // left.
+  // never waits. Ranks call Agree before an exchange, so that no rank waits in the exchange for a
+  // rank that has left the forward.
   virtual absl::Status Agree() = 0;
 
   // For every i, begins to copy send[i] to receive[rank()] of rank i. The copies run in parallel to
   // work that is queued later. Until Await returns, no work may read `receive` or change `send`.
-  // Both have one entry per rank; entries are contiguous and on this rank's device. Sender and
-  // receiver use the same shape and dtype. Entries may be empty, and send[rank()] may be the same
-  // tensor as receive[rank()]. The thread of the host waits until the peers have made their calls,
-  // but no device waits. On a CPU, the call itself makes the copies. Several exchanges may be
-  // pending. All ranks must begin and await them in the same order. If any rank fails, returns that
-  // failure.
+  // `send` and `receive` have one entry per rank; entries are contiguous and on this rank's device.
+  // Sender and receiver use the same shape and dtype. Entries may be empty, and send[rank()] may be
+  // the same tensor as receive[rank()]. The thread of the host waits until the peers have made
+  // their calls, but no device waits. On a CPU, the call itself makes the copies. Several exchanges
+  // may be pending. All ranks must begin and await the pending exchanges in the same order. If any
+  // rank fails, returns that failure.
   virtual absl::StatusOr<std::unique_ptr<PendingExchange>> Start(
       std::span<const at::Tensor> send, std::span<const at::Tensor> receive) = 0;
 
@@ -68,14 +68,14 @@ class CommunicatorGroup {
   // Returns the communicator of a rank, which lives as long as the group.
   virtual Communicator& End(int rank) = 0;
 
-  // From now on `meter` counts the bytes that this rank sends and the time that it waits; null:
-  // nothing is counted. No rank may be inside a forward during the call.
+  // From now on `meter` counts the bytes that rank `rank` sends and the time that it waits; null:
+  // nobody counts them. No rank may be inside a forward during the call.
   virtual void CountIn(int rank, std::shared_ptr<ExchangeMeter> meter) = 0;
 
   // Begins a forward; a stop request on `stop` will end it. No rank may be inside another forward.
   virtual void Begin(std::stop_token stop) = 0;
-  // Makes all ranks leave the forward with the status `failure`. Ranks that wait in an exchange are
-  // woken. Any thread may call it. If there are several failures, the first one counts.
+  // Makes all ranks leave the forward with the status `failure`. Fail wakes ranks that wait in an
+  // exchange. Any thread may call Fail. If Fail is called several times, the first failure counts.
   virtual void Fail(const absl::Status& failure) = 0;
 };
 

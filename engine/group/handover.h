@@ -9,11 +9,11 @@
 
 namespace wan {
 
-// One thread calls Put, another one Take. Any thread may call Close. Thread-safe.
+// One thread calls Put, another thread calls Take. Any thread may call Close. Thread-safe.
 template <typename Thing>
 class Handover {
  public:
-  // Waits until the other thread has taken the previous value, then stores this one. Returns false
+  // Waits until the other thread has taken the previous value, then stores `thing`. Returns false
   // if Close was called.
   bool Put(Thing thing) {
     absl::MutexLock lock(&mutex_);
@@ -37,7 +37,7 @@ class Handover {
     return std::exchange(thing_, std::nullopt);
   }
 
-  // Wakes both threads. The calls of both threads, and all later ones, return false or nullopt.
+  // Wakes both threads. Waiting and later calls of Put return false; those of Take return nullopt.
   void Close() {
     absl::MutexLock lock(&mutex_);
     closed_ = true;

@@ -19,7 +19,8 @@ class RankThreads {
  public:
   // A rank's work. Run calls it with the rank's number, on the rank's thread.
   using Work = std::function<absl::Status(int rank)>;
-  // Run calls it on the thread of a rank that has failed, before Run returns.
+  // The handler of a failure. Run calls it on the thread of a rank that has failed, before Run
+  // returns.
   using OnFailure = std::function<void(const absl::Status&)>;
 
   explicit RankThreads(int ranks);
@@ -30,7 +31,7 @@ class RankThreads {
   int size() const { return static_cast<int>(threads_.size()) + 1; }
 
   // Calls `work` for all ranks at the same time, and returns once all of them have ended. If ranks
-  // have failed, throws the exception, or returns the status, of the one that failed first.
+  // have failed, throws the exception, or returns the status, of the rank that failed first.
   absl::Status Run(const Work& work, const OnFailure& on_failure);
 
  private:

@@ -26,12 +26,12 @@ namespace wan {
 namespace {
 
 // A rank's part in an exchange. The rank's thread sets the marks before peers read them; the
-// counters in Round make sure of that order.
+// counters in Round ensure this order.
 struct Part {
   explicit Part(c10::DeviceType device) : sent(device), received(device) {}
 
-  // The tensors are kept here, because a rank that fails frees its own references while peers still
-  // read the tensors.
+  // Keeps the tensors alive: a rank that fails frees its own references while peers still read the
+  // tensors.
   std::vector<at::Tensor> send;
   c10::Event sent;      // mark after the work that computes the tensors to send
   c10::Event received;  // mark after the copies of the peers' tensors
@@ -46,7 +46,7 @@ struct Round {
 };
 
 // Queues the copies to one rank's device, in the right order with the work around them. Only the
-// thread of that rank calls the functions. On a CPU there is no queue, and Receive copies at once.
+// rank's thread calls the functions. On a CPU there is no queue, and Receive copies at once.
 class RankQueue {
  public:
   RankQueue(size_t rank, const std::vector<c10::Device>& devices) : device_(devices[rank]) {
@@ -188,12 +188,13 @@ class ThreadGroup final : public CommunicatorGroup {
   absl::Status Await(size_t rank, Round& round);
   // Returns exchange `number` of this forward; the rank that enters it first creates it.
   std::shared_ptr<Round> Enter(int64_t number) ABSL_LOCKS_EXCLUDED(mutex_);
-  // Counts this rank, then waits until all ranks are counted or one of them has failed.
+  // Adds this rank to `count`, then waits until `count` includes all ranks or a rank has failed.
   absl::Status MeetAll(size_t& count) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status AwaitAll(const size_t& count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::vector<c10::Device> devices_;
-  std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // each thread uses its own rank's
+  std::vector<std::shared_ptr<ExchangeMeter>> meters_;  // one meter per rank; a rank's thread uses
+                                                        // only the rank's meter
   std::vector<std::unique_ptr<ThreadEnd>> ends_;
   std::vector<std::unique_ptr<RankQueue>> queues_;
   Agreement agreement_;
@@ -212,7 +213,7 @@ absl::StatusOr<std::unique_ptr<PendingExchange>> ThreadGroup::Start(
   own.send.assign(send.begin(), send.end());
   queue.MarkSent(own);
   auto pending = std::make_unique<ThreadExchange>(*this, rank, round);
-  // On a CPU the wait and the copies take place here; on a GPU they are only queued.
+  // On a CPU, Start itself waits and copies; on a GPU, Start only queues the wait and the copies.
   DeviceWait wait(device, device.is_cpu() ? meters_[rank] : nullptr);
   if (absl::Status status = MeetAll(round->begun); !status.ok()) return status;
   {

@@ -18,8 +18,8 @@
 namespace wan {
 namespace {
 
-// This type keeps members in the order in which they were added, so that dimensions appear from the
-// outermost to the innermost.
+// ordered_json keeps members in the order in which they were added, so that dimensions appear from
+// the outermost to the innermost.
 using Json = nlohmann::ordered_json;
 
 Json Dimensions(const TransformerConfig& config) {
@@ -144,7 +144,8 @@ Json Describe(const Component<Config>& component) {
       totals.Add(FormOf(tensor), tensor.shape, tensor.bytes.size());
     }
   }
-  if (component.files.files.empty() && component.weights != nullptr) {  // synthetic component
+  if (component.files.files.empty() && component.weights != nullptr) {  // A synthetic component has
+                                                                        // tensors, but no files.
     for (const TensorInfo& tensor : component.weights->Tensors()) {
       totals.Add(tensor.stored_as, tensor.shape, tensor.bytes);
     }
@@ -253,8 +254,8 @@ Json InspectCheckpoint(const std::string& path) {
   for (const Component<TransformerConfig>& transformer : parts.transformers) {
     report["components"].push_back(Describe(transformer));
   }
-  // If there is no transformer, either the layout is unknown, or an index is missing and nothing
-  // was read, or the path is that of one component.
+  // The report has no transformer if the layout is unknown, if an index is missing so that nothing
+  // was read, or if `path` names a single component.
   const bool whole = !parts.transformers.empty() && !IsTensorFile(path);
   if (whole || !parts.text_encoder.where.empty()) {
     report["components"].push_back(Describe(parts.text_encoder));

@@ -12,7 +12,7 @@ namespace wan {
 // every component becomes one file. Both WanPipeline.from_pretrained and wanserve can load the
 // folder.
 //
-// Errors are those of Checkpoint::Open and of writing; ALREADY_EXISTS if `to` is not empty;
+// Returns the errors of Checkpoint::Open and of writing; ALREADY_EXISTS if `to` is not empty;
 // FAILED_PRECONDITION for a synthetic model, which has no weights.
 absl::Status WriteDiffusersLayout(const std::string& from, const std::string& to);
 

@@ -24,7 +24,7 @@ struct MemoryQuestion {
   std::vector<ComponentResidency> residency;  // components not listed are kAuto
   EightBitWeights eight_bit_weights;
   std::vector<VideoShape> shapes;  // empty: the model's default shape
-  // Whether videos start from an image, if the model can also start without one.
+  // Whether videos start from an image, for models that can also make videos without an image.
   bool image = false;
   std::optional<Quality> quality;  // unset: DefaultQuality
   // The report assumes bf16, texts of the maximum length, and the model's default number of steps.

@@ -25,7 +25,7 @@ struct ImageFormat {
                                         const std::stop_token& stop) = nullptr;
 };
 
-// Formats that cannot be decoded are listed as well, so that messages can name them.
+// The list includes formats that cannot be decoded, so that messages can name them.
 constexpr ImageFormat kFormats[] = {
     {"PNG", "\x89PNG\r\n\x1a\n"sv, 0, MeasurePng, CheckPng, DecodePng},
     {"JPEG", "\xff\xd8\xff"sv, 0, MeasureJpeg, CheckJpeg, DecodeJpeg},

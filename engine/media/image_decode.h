@@ -42,8 +42,8 @@ struct MeasuredImage {
 absl::StatusOr<MeasuredImage> MeasureImage(std::string_view bytes, const ImageLimits& limits = {});
 
 // Decodes as DecodeImage does, with the same facts and errors, but keeps no pixels. For the largest
-// pictures this takes about a second. Such a check takes less than 1 MiB of memory for most
-// pictures, and never more than the decoder itself needs (docs/operate/limits.md).
+// pictures this takes about a second. The check takes less than 1 MiB of memory for most pictures,
+// and never more than the decoder itself needs (docs/operate/limits.md).
 absl::StatusOr<InputImage> CheckImage(std::string_view bytes, const Color& background = {},
                                       const ImageLimits& limits = {});
 
@@ -52,8 +52,8 @@ struct DecodedImage {
   InputImage facts;  // properties of the file, and what was done to its pixels
 };
 
-// Decodes a PNG, JPEG or WebP file. INVALID_ARGUMENT, with the reason, if the format is another
-// one, a WebP file is animated, or the file is broken, truncated or beyond the limits. After a stop
+// Decodes a PNG, JPEG or WebP file. INVALID_ARGUMENT, with the reason, if the file has another
+// format, is an animated WebP file, or is broken, truncated or beyond the limits. After a stop
 // request, returns CANCELLED soon.
 absl::StatusOr<DecodedImage> DecodeImage(std::string_view bytes, const Color& background = {},
                                          const ImageLimits& limits = {},

@@ -17,7 +17,7 @@
 namespace wan {
 
 // Uses libpng, which verifies every chunk's checksum; bytes after the end chunk are ignored.
-// Measure reads the chunks after the pixels as well, because the orientation may come there.
+// Measure also reads the chunks after the pixels, because one of them may have the orientation.
 absl::StatusOr<StoredHeader> MeasurePng(std::string_view bytes);
 absl::StatusOr<bool> CheckPng(std::string_view bytes);
 absl::StatusOr<StoredImage> DecodePng(std::string_view bytes, const std::stop_token& stop);

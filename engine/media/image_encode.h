@@ -1,5 +1,6 @@
 // Encodes pixels as picture files in memory. `rgb24` has the rows from top to bottom, width * 3
-// bytes each. INVALID_ARGUMENT if CheckPixels refuses it. All functions are thread-safe.
+// bytes each. The functions return INVALID_ARGUMENT if CheckPixels refuses `rgb24`. All functions
+// are thread-safe.
 #pragma once
 
 #include <cstdint>

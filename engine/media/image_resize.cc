@@ -174,8 +174,8 @@ ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple) {
 }
 
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple) {
-  // Before they were rounded down, the sides had the image's ratio, and each was longer by less
-  // than `multiple`.
+  // FloorOutputSize rounds down two sides that have the image's ratio. So before rounding each side
+  // was longer by less than `multiple`.
   const auto least_height = int64_t{size.width} * image.height;
   const auto most_height = (int64_t{size.width} + multiple) * image.height;
   return int64_t{size.height} * image.width <= most_height &&

@@ -9,21 +9,21 @@
 
 namespace wan {
 
-// Returns the size of the video that TI2V-5B makes of an image of `width` x `height`. The sides of
-// the video are multiples of `multiple`, its area is at most `area` pixels, and its aspect ratio is
-// near the image's. There are two candidates: in one the width is rounded down first, in the other
-// the height. The one whose ratio is nearer wins; on a tie, the second one wins. Returns {0, 0} if
-// a side would be shorter than `multiple`. All arguments must be above 0.
+// Returns the size of the video that TI2V-5B makes from an image of `width` x `height`. The sides
+// of the video are multiples of `multiple`, its area is at most `area` pixels, and its aspect ratio
+// is near the image's. The function compares two candidates: one rounds the width down first, the
+// other the height. The candidate with the nearer ratio wins; on a tie, the second candidate wins.
+// Returns {0, 0} if a side would be shorter than `multiple`. All arguments must be above 0.
 ImageSize BestOutputSize(int width, int height, int64_t area, int multiple);
 
-// Returns the size of the video that I2V-A14B makes of the image: the sides of a rectangle with the
-// given area and the image's ratio, each rounded down to a multiple of `multiple`. Arguments and
-// the result {0, 0} are as for BestOutputSize.
+// Returns the size of the video that I2V-A14B makes from an image: the sides of a rectangle with
+// the given area and the image's ratio, each side rounded down to a multiple of `multiple`. Takes
+// the arguments of BestOutputSize, and returns {0, 0} in the same case.
 ImageSize FloorOutputSize(int width, int height, int64_t area, int multiple);
 
 // Returns whether there is an area for which FloorOutputSize gives `size` for an image of size
-// `image`. If there is one, the result is always true. Because of rounding, it may also be true for
-// a size that FloorOutputSize just misses.
+// `image`. If such an area exists, the result is always true. Because of rounding, the result may
+// also be true for a size that FloorOutputSize just misses.
 bool IsFloorOutputSize(ImageSize image, ImageSize size, int multiple);
 
 // Returns the largest part of the image that has the ratio of `size`, to within a pixel, cut out of
@@ -40,7 +40,7 @@ inline constexpr int64_t kMostCoveringPixels = 64'000'000;
 
 // Scales the image with ResizeLanczos by the smallest factor with which it covers `size`, then cuts
 // out the middle. If the scaled image would have more than kMostCoveringPixels pixels or a side
-// above 65500, the function cuts first. Errors are those of ResizeLanczos.
+// above 65500, the function cuts first. Returns the errors of ResizeLanczos.
 absl::StatusOr<RgbImage> CoverAndCrop(const RgbImage& image, ImageSize size);
 
 }  // namespace wan

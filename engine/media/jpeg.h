@@ -1,4 +1,4 @@
-// Turns libjpeg's errors into statuses. Only the JPEG files of this directory include it.
+// Turns libjpeg's errors into statuses. Only the JPEG files of this directory include this header.
 //
 // libjpeg reports a fatal error to a handler, which must not return. So every function that calls
 // libjpeg first calls setjmp. No function that longjmp leaves may have an object with a destructor.

@@ -42,22 +42,23 @@ class JpegReader {
     jpeg_mem_src(&cinfo_, reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
     jpeg_set_marker_processor(&cinfo_, JPEG_APP0 + 1, OnApp1);
     jpeg_read_header(&cinfo_, TRUE);
-    // libjpeg cannot convert the four inks of CMYK to RGB, so that is done afterwards.
+    // libjpeg cannot convert the four inks of CMYK to RGB, so the caller converts the inks
+    // afterwards.
     const bool inks = cinfo_.jpeg_color_space == JCS_CMYK || cinfo_.jpeg_color_space == JCS_YCCK;
     cinfo_.out_color_space = inks ? JCS_CMYK : JCS_RGB;
     return true;
   }
 
-  // Call it before StartPixels to decode at an eighth of the size: then all data are read, but few
-  // are transformed.
+  // Selects decoding at an eighth of the size: libjpeg then reads all data, but transforms few.
+  // Call it before StartPixels.
   void ChooseEighth() {
     cinfo_.scale_num = 1;
     cinfo_.scale_denom = 8;
     cinfo_.do_block_smoothing = FALSE;
   }
 
-  // `row` must have room for output_width() * 3 bytes, or * 4 for inks. Call it once for each row,
-  // from top to bottom.
+  // `row` must have room for output_width() * 3 bytes, or * 4 for inks. Call ReadRow once for each
+  // row, from top to bottom.
   bool StartPixels() {
     if (setjmp(errors_.escape) != 0) return false;
     jpeg_start_decompress(&cinfo_);
@@ -78,7 +79,7 @@ class JpegReader {
   int height() const { return static_cast<int>(cinfo_.image_height); }
   bool is_cmyk() const { return cinfo_.out_color_space == JCS_CMYK; }
   bool is_grey() const { return cinfo_.jpeg_color_space == JCS_GRAYSCALE; }
-  // Call it only after StartPixels.
+  // Call output_width and output_height only after StartPixels.
   int output_width() const { return static_cast<int>(cinfo_.output_width); }
   int output_height() const { return static_cast<int>(cinfo_.output_height); }
   // Returns the first EXIF segment before the first scan; empty if there is none.

@@ -7,7 +7,7 @@
 namespace wan {
 namespace {
 
-// Encodes with libjpeg. The destructor frees its memory, including that of the result.
+// Encodes with libjpeg. The destructor frees all memory, including the result's.
 class JpegWriter {
  public:
   JpegWriter() { cinfo_.err = errors_.Install(); }

@@ -1,5 +1,5 @@
 // Pointers that own FFmpeg's objects, and statuses for FFmpeg's errors. Only the files of this
-// directory include it.
+// directory include this header.
 #pragma once
 
 extern "C" {
@@ -28,8 +28,8 @@ using PacketPtr = std::unique_ptr<AVPacket, LibavDeleter>;
 using SwsContextPtr = std::unique_ptr<SwsContext, LibavDeleter>;
 
 // Collects the errors that FFmpeg's libraries log on this thread, for as long as the object lives.
-// Without such an object they are dropped; they are never printed. A thread may have only one
-// object at a time.
+// Without a LibavLog object the errors are dropped; they are never printed. A thread may have only
+// one object at a time.
 class LibavLog {
  public:
   LibavLog();

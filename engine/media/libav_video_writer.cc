@@ -27,7 +27,8 @@ class Options {
 
   AVDictionary** get() { return &options_; }
 
-  // INTERNAL if an option is left, because the file would be a different one without it.
+  // Returns INTERNAL if FFmpeg did not know an option: without the option the file would be
+  // different.
   absl::Status AllTaken() const {
     const AVDictionaryEntry* entry = av_dict_get(options_, "", nullptr, AV_DICT_IGNORE_SUFFIX);
     if (entry == nullptr) return absl::OkStatus();
@@ -39,10 +40,10 @@ class Options {
 };
 
 // Repeatedly asks the system to begin writing a growing file, so that the fsync at its end finds
-// little left to do. Nothing is durable before that fsync, which also reports disk errors.
+// little left to do. The file is durable only after that fsync, which also reports disk errors.
 class WriteBack {
  public:
-  // Opens `path` again with its own descriptor. If that fails, the object does nothing.
+  // Opens `path` again with its own descriptor. If the open fails, the object does nothing.
   explicit WriteBack(const std::string& path) : fd_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {}
   WriteBack(const WriteBack&) = delete;
   WriteBack& operator=(const WriteBack&) = delete;
@@ -50,8 +51,8 @@ class WriteBack {
     if (fd_ >= 0) close(fd_);
   }
 
-  // Call it whenever the file has grown to `bytes`. The final fsync writes bytes that change later,
-  // such as an MP4's index. Does not wait for the disk unless the request queue is full.
+  // Call UpTo when the file has grown to `bytes`. The final fsync writes bytes that change later,
+  // such as an MP4's index. UpTo waits for the disk only if the request queue is full.
   void UpTo(int64_t bytes) {
     if (fd_ < 0 || bytes - begun_ < kPieceBytes) return;
     sync_file_range(fd_, begun_, bytes - begun_, SYNC_FILE_RANGE_WRITE);
@@ -96,7 +97,7 @@ class LibavVideoWriter final : public VideoWriter {
   FramePtr frame_;
   PacketPtr packet_;
   std::optional<WriteBack> write_back_;
-  std::unique_ptr<LiveMp4> live_;  // null: nobody watches the video while it is made
+  std::unique_ptr<LiveMp4> live_;  // null: the job has no live stream
   int64_t frames_ = 0;
 };
 
@@ -223,7 +224,7 @@ absl::Status LibavVideoWriter::Finish() {
   if (live_ != nullptr) {
     if (absl::Status status = live_->Finish(log); !status.ok()) return status;
   }
-  // Writing is buffered, so the status for the trailer includes failures of earlier writes.
+  // Writes are buffered, so av_write_trailer may also report failures of earlier writes.
   if (const int code = av_write_trailer(muxer_); code < 0) return Error(code, "finish", log);
   const int code = avio_closep(&muxer_->pb);
   return code < 0 ? Error(code, "close", log) : absl::OkStatus();

@@ -38,8 +38,8 @@ class FrameConverter {
   virtual void Convert(std::span<const uint8_t> rgb24, AVFrame& frame) = 0;
 };
 
-// Opens a writer for a file of this kind. `format` must be within the limits of OpenVideoWriter;
-// errors are those of OpenVideoWriter.
+// Opens a writer for a file of this kind. `format` must be within the limits of OpenVideoWriter.
+// Returns the errors of OpenVideoWriter.
 absl::StatusOr<std::unique_ptr<VideoWriter>> OpenLibavVideoWriter(
     const LibavVideoKind& kind, std::unique_ptr<FrameConverter> converter, const std::string& path,
     const VideoFormat& format);

@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kBufferBytes = 32 << 10;
 
-// empty_moov: the header has no frames. delay_moov: it is written when the first packet is known,
-// whose times its edit list needs so that the first frame is shown at time 0. skip_trailer: no
-// index of the fragments follows the last one.
+// empty_moov: the header has no frames. delay_moov: the muxer writes the header after the first
+// packet, because the header's edit list needs the packet's times to show the first frame at time
+// 0. skip_trailer: no index of the fragments follows the last one.
 constexpr char kFlags[] = "+empty_moov+delay_moov+default_base_moof+frag_custom+skip_trailer";
 
 // Returns the name of H.264 with the profile, the constraints and the level that the encoder's
@@ -92,7 +92,7 @@ absl::Status LiveMp4::Add(const AVPacket& packet, const LibavLog& log) {
 }
 
 absl::Status LiveMp4::Flush(const LibavLog& log) {
-  if (codec_.empty()) frames_ = 0;  // otherwise the muxer writes the header, and keeps the frame
+  if (codec_.empty()) frames_ = 0;  // while codec_ is set, Flush writes only the header
   const int code = av_write_frame(muxer_, nullptr);
   if (code < 0) return Error(code, log);
   avio_flush(muxer_->pb);

@@ -42,9 +42,9 @@ SwsContextPtr MakeScaler(const VideoFormat& format) {
 
 // The index is written at the front of the file, so that players can start before they have the
 // whole file. The content of the index is known only at the end. If the number of frames is given,
-// space for the index is reserved: for each frame 8 bytes for its time, 4 for its size, 4 if it is
-// a keyframe, and 12 and 8 if it is a chunk of its own. Otherwise the muxer moves all pictures at
-// the end.
+// the muxer reserves space for the index. A frame takes 8 bytes for its time, 4 for its size, 4 if
+// it is a keyframe, and 12 and 8 if it is a chunk of its own. Otherwise the muxer moves all frames
+// at the end to make room.
 std::pair<const char*, std::string> IndexOption(const VideoFormat& format) {
   constexpr int64_t kIndexBytes = 2048;
   constexpr int64_t kFrameIndexBytes = 36;
@@ -77,9 +77,9 @@ absl::StatusOr<std::unique_ptr<VideoWriter>> OpenMp4Writer(const std::string& pa
       .color_range = AVCOL_RANGE_MPEG,
       .seconds_per_keyframe = 2,
       // With cpu-independent, x264 takes only those routines that give the same result on every
-      // processor. It also leaves out the macroblock tree of AVX-512, which reads uninitialised
-      // memory after rows whose number of macroblocks is not a multiple of eight: equal frames then
-      // gave different files.
+      // processor. The option also turns off x264's macroblock tree for AVX-512. That code reads
+      // uninitialised memory after rows whose number of macroblocks is not a multiple of eight, so
+      // that equal frames gave different files.
       .encoder_options = {{"crf", std::to_string(format.h264.crf)},
                           {"preset", format.h264.preset},
                           {"x264-params", "cpu-independent=1"}},

@@ -13,7 +13,8 @@ namespace wan {
 namespace {
 
 // Returns the content of the first eXIf chunk, which may stand after the pixels; empty if there is
-// none. The content is returned even if the chunk is damaged; decoding refuses such a file.
+// none. The function returns the content even if the chunk is damaged, because decoding refuses a
+// file with a damaged chunk.
 std::string_view FindExif(std::string_view file) {
   constexpr size_t kSignatureBytes = 8;
   constexpr size_t kChunkBytes = 12;  // bytes of length, name and checksum
@@ -44,11 +45,10 @@ class PngReader {
   // Reads the file up to its pixels. If the function returns false, message() has the reason.
   bool ReadHeader();
 
-  // Sets the form of the output: samples of 8 bits; red, green, blue and, if the file has it,
-  // opacity.
+  // Chooses the output: 8-bit samples of red, green, blue and, if the file has opacity, opacity.
   bool ChooseOutput();
 
-  // `rows` has room for all rows, without padding. Call it only after ChooseOutput.
+  // `rows` has room for all rows, without padding. Call ReadPixels only after ChooseOutput.
   bool ReadPixels(uint8_t* rows, const std::stop_token& stop);
 
   // Reads all pixels, and keeps none of them. If the file has no opacity, `row` is not used.
@@ -57,7 +57,7 @@ class PngReader {
   // opaque.
   bool DropPixels(uint8_t* row, bool* transparent);
 
-  // The sides, which fit into 31 bits.
+  // The size in pixels; each side fits into 31 bits.
   int width() const { return static_cast<int>(png_get_image_width(png_, info_)); }
   int height() const { return static_cast<int>(png_get_image_height(png_, info_)); }
   // The following functions describe the file. Call these functions before ChooseOutput.
@@ -77,7 +77,7 @@ class PngReader {
  private:
   // Sets all transformations of ChooseOutput except the order of interlaced rows.
   void ChooseSamples();
-  // Does for one row what DropPixels does for all.
+  // Reads one row for DropPixels.
   void DropRow(uint8_t* row, png_uint_32 width, bool* transparent);
   bool is_palette() const { return png_get_color_type(png_, info_) == PNG_COLOR_TYPE_PALETTE; }
 
@@ -111,7 +111,7 @@ bool PngReader::ReadHeader() {
   if (info_ == nullptr) return false;
   if (setjmp(png_jmpbuf(png_)) != 0) return false;
   png_set_read_fn(png_, &source_, OnRead);
-  // CheckImageSize checks the size instead, because its message is ours.
+  // Lifts libpng's limits: CheckImageSize checks the size, with a message of our own.
   png_set_user_limits(png_, PNG_UINT_31_MAX, PNG_UINT_31_MAX);
   // Skip texts and profiles: no pixel depends on them, and decompressed they may be a thousand
   // times as large.

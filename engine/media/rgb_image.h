@@ -1,4 +1,4 @@
-// A picture in memory, in the form in which functions of media/ take and return it.
+// The picture type that the functions of media/ take and return.
 #pragma once
 
 #include <cstdint>

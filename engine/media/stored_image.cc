@@ -7,7 +7,7 @@
 namespace wan {
 namespace {
 
-// Halves do not occur in the rounding, because 255 is odd.
+// Rounds to nearest. Ties cannot occur, because 255 is odd.
 uint8_t Mix(int color, int background, int opacity) {
   return static_cast<uint8_t>((color * opacity + background * (kOpaque - opacity) + kOpaque / 2) /
                               kOpaque);

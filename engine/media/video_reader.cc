@@ -24,7 +24,7 @@ struct InputDeleter {
   }
 };
 
-// Lets FFmpeg read the bytes of a file. The functions of FFmpeg's form get the object as `opaque`.
+// Lets FFmpeg read the bytes of a file. FFmpeg's callbacks get the object as `opaque`.
 class BytesInput {
  public:
   explicit BytesInput(FileBytes file) : file_(std::move(file)) {}
@@ -101,9 +101,9 @@ class LibavVideoReader final : public VideoReader {
     if (input_.has_value() && !input_->error().ok()) return input_->error();
     return absl::DataLossError(LibavError(code, absl::StrCat(what, " ", path_), log).message());
   }
-  // Decodes the next frame into `frame_`; returns false after the last one.
+  // Decodes the next frame into `frame_`; returns false after the last frame.
   absl::StatusOr<bool> Decode(const LibavLog& log);
-  // Sends the next packet of the video to the decoder; after the last one, sends the end of the
+  // Sends the next packet of the video to the decoder; after the last packet, sends the end of the
   // stream.
   absl::Status SendPacket(const LibavLog& log);
   absl::Status OpenScaler(const LibavLog& log);

@@ -26,18 +26,18 @@ class VideoReader {
   // has another size.
   virtual absl::StatusOr<bool> Read(std::vector<uint8_t>& rgb24) = 0;
 
-  // Does the same, but drops the frame, which saves its conversion.
+  // Skips the next frame: decodes it as Read does, but does not convert it.
   virtual absl::StatusOr<bool> Skip() = 0;
 };
 
 // Opens the first video stream of a file that FFmpeg's libraries know. Frames of the server's
-// lossless files are exact; YUV is converted by the matrix that the file names. DATA_LOSS, naming
-// the path and the library's message, if the file cannot be opened or has no video. Damage within a
-// frame may go unnoticed; the checksum of a download rules it out.
+// lossless files are exact. The reader converts YUV with the matrix that the file names. DATA_LOSS,
+// naming the path and the library's message, if the file cannot be opened or has no video. Damage
+// within a frame may go unnoticed; compare the checksum of a download to rule out damage.
 absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(const std::string& path);
 
-// The same for the bytes of a file, which errors call "the video". An error of `file.read` is
-// returned as it is.
+// Opens the bytes of a video file; errors call the file "the video". Returns errors of `file.read`
+// unchanged.
 absl::StatusOr<std::unique_ptr<VideoReader>> OpenVideoReader(FileBytes file);
 
 // All frames of a video.
@@ -48,7 +48,7 @@ struct VideoClip {
   int width = 0;
 };
 
-// Reads a whole file. The errors are those of OpenVideoReader and Read, and DATA_LOSS for a file
+// Reads a whole file. Returns the errors of OpenVideoReader and Read, and DATA_LOSS for a file
 // without frames.
 absl::StatusOr<VideoClip> ReadVideo(const std::string& path);
 

@@ -14,7 +14,8 @@
 
 namespace wan {
 
-// Receives the parts of a video while it is made. Called on the thread that uses the writer.
+// Receives the parts of a video while it is made. The writer calls it on the thread that uses the
+// writer.
 using OnVideoPart = std::function<void(const VideoPart&)>;
 
 struct VideoFormat {
@@ -25,9 +26,9 @@ struct VideoFormat {
   // Maximum number of frames that will be added; 0: unknown. If this number is given, a kMp4 file
   // needs no second pass that makes room for the index at its front.
   int frames = 0;
-  // If it is not null, it receives the packets of a kMp4 file in fragments as well, for players
-  // that show the video while it is made. The last part comes in Finish. The file has the same
-  // bytes either way. Other kinds ignore it.
+  // If not null, also receives the packets of a kMp4 file as a fragmented MP4, for players that
+  // show the video while it is made. Finish delivers the last part. The file has the same bytes
+  // either way. Files of other kinds ignore on_part.
   OnVideoPart on_part = nullptr;
 };
 

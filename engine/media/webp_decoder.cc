@@ -134,7 +134,7 @@ absl::StatusOr<bool> CheckWebp(std::string_view bytes) {
     config.options.scaled_width = (file->width() + kEighth - 1) / kEighth;
     config.options.scaled_height = (file->height() + kEighth - 1) / kEighth;
   } else {
-    // Of the output formats with opacity, this one needs the least memory.
+    // MODE_YUVA needs the least memory of the output formats with opacity.
     config.output.colorspace = MODE_YUVA;
   }
   const absl::Cleanup free_output = [&] { WebPFreeDecBuffer(&config.output); };

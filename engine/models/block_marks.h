@@ -15,8 +15,9 @@
 
 namespace wan {
 
-// A transformer calls Begin and End while it queues a block's work; neither waits. Whoever called
-// VideoTransformer::MarkBlock reads the times once the device has done that work. Not thread-safe.
+// A transformer calls Begin and End while it queues a block's work; neither function waits. The
+// caller of VideoTransformer::MarkBlock reads the times once the device has done that work. Not
+// thread-safe.
 class BlockMarks {
  public:
   // Marks the start of the block's first operator, which begins after the work that is queued now.
@@ -25,7 +26,7 @@ class BlockMarks {
   void Begin(const c10::Device& device, int block, int texts, std::vector<BlockOperator> operators);
 
   // Marks the end of operator `index`, which ends with the work that is queued now. Operator
-  // `index` began where the previous one ended.
+  // `index` began where the previous operator ended.
   void End(size_t index);
 
   // Returns the operators' times, or null if no block was marked. On a GPU the caller must first

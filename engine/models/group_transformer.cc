@@ -161,8 +161,8 @@ absl::StatusOr<at::Tensor> GroupTransformer::Forward(const at::Tensor& latents,
     }
   }
 
-  // Queue all copies here, before any forward. A copy that a rank's own thread queued would wait
-  // for the forwards that the first device has queued by then.
+  // Queue all copies here, before any forward. If a rank's own thread queued its copy, the copy
+  // would wait for the forward that the first device has queued meanwhile.
   std::vector<at::Tensor> inputs;
   for (size_t rank = 0; rank < ranks_.size(); ++rank) {
     const int64_t half = division.HalfOf(static_cast<int>(rank));

@@ -18,7 +18,7 @@ namespace wan {
 struct GroupRank {
   at::Device device = at::kCPU;
   std::unique_ptr<RankTransformer> transformer;
-  // Counts the rank's exchanges with other ranks; null: not counted.
+  // Counts the rank's exchanges with other ranks; null: nobody counts them.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
@@ -30,15 +30,15 @@ using CommunicatorFactory =
 // latents on any device and returns the flow on that device. The calling thread serves the first
 // rank; each other rank has a thread of its own.
 //
-// With an even number of ranks, a batch of two (with and without the prompt) is divided between two
-// halves of the ranks. The halves exchange nothing while they compute, and the flows are bit-equal
-// to those of two forwards of one video each. Within a half, and with a batch of one, the ranks
+// If the number of ranks is even, each half of the ranks computes one video of a batch of two (with
+// and without the prompt). The halves exchange nothing while they compute, and the flows have the
+// same bits as two forwards of one video each. Within a half, and with a batch of one, the ranks
 // divide tokens and heads (RankTransformer::ShareTokens); at most one rank per token takes part.
 //
 // If one rank fails, the call ends on all ranks. The call then returns the failed rank's status
 // (from CatchTorchErrors if LibTorch threw), after all devices have stopped computing. After a stop
-// request either all ranks stop or none. `make_communicators` is called when a half, or the whole
-// group, first needs communicators.
+// request either all ranks stop or none. The transformer calls `make_communicators` when a half, or
+// the whole group, first needs communicators.
 std::unique_ptr<VideoTransformer> MakeGroupTransformer(std::vector<GroupRank> ranks,
                                                        CommunicatorFactory make_communicators);
 

@@ -27,10 +27,10 @@ class TextEncoder {
 
   // Returns the hidden states [ids.size(), dim] in the model's dtype on its device. `ids` are the
   // tokens of one text, including the end mark but no padding. Upstream pads to 512 tokens, masks
-  // the padding and drops its rows; the remaining rows are the same as here.
+  // the padding and drops its rows; the remaining rows are equal to this function's result.
   //
-  // INVALID_ARGUMENT if there are no ids, or one is outside [0, vocab_size). CANCELLED after a stop
-  // request, because every layer passes `gate`.
+  // INVALID_ARGUMENT if there are no ids, or if an id is outside [0, vocab_size). CANCELLED after a
+  // stop request, because every layer passes `gate`.
   virtual absl::StatusOr<at::Tensor> Encode(std::span<const int64_t> ids,
                                             const WorkGate& gate = {}) = 0;
 

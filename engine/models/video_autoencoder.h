@@ -39,7 +39,7 @@ struct VaeOptions {
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // Counts exchanges with devices that decode together with this one; null: not counted.
+  // Counts exchanges with devices that decode together with `device`; null: nobody counts them.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
@@ -59,12 +59,12 @@ struct VaePass {
   VaePrecision precision = VaePrecision::kFp32;
   // The network that decodes; encoding ignores it.
   Decoder decoder = Decoder::kFull;
-  // If set, called when values exceeded the range of precision `from`; decoding then goes on in
-  // precision `to`.
+  // If set, Decode calls it when values exceeded the range of precision `from`; decoding then goes
+  // on in precision `to`.
   std::function<void(VaePrecision from, VaePrecision to)> on_fallback = {};
 };
 
-// Thread-safe: immutable after loading; each call has its own memory.
+// Thread-safe: the object is immutable after loading, and each call allocates its own memory.
 class VideoAutoencoder {
  public:
   virtual ~VideoAutoencoder() = default;
@@ -78,7 +78,7 @@ class VideoAutoencoder {
   //
   // INVALID_ARGUMENT if the shape or dtype is wrong. CANCELLED after a stop request, because every
   // chunk and every layer passes `gate`. The caller must check whether the result is finite. Encode
-  // does not, because the check would wait for the device.
+  // does not check, because the check would wait for the device.
   virtual absl::StatusOr<at::Tensor> Encode(const at::Tensor& video, const VaePass& pass) const = 0;
 
   // Receives frames [3, n, H, W] in [-1, 1], fp32, contiguous, on the model's device. The sink may

@@ -38,20 +38,20 @@ class TextConditioning {
   // Returns the device memory of the texts, in bytes.
   virtual int64_t Bytes() const = 0;
 
-  // Call it after every forward of one text with BlockUse::kComputeAndKeep. Returns how much the
-  // blocks' contribution has changed since the previous call: its L2 norm for each token, divided
-  // by the previous norm, as the mean over all tokens. Waits for the device. Nullopt at the first
-  // call, and if the text does not measure changes.
+  // Call ChangeRatio after every forward of one text with BlockUse::kComputeAndKeep. Returns how
+  // much the blocks' contribution to the residual stream has changed since the previous call: the
+  // mean over all tokens of the contribution's L2 norm, divided by the previous norm. Waits for the
+  // device. Returns nullopt at the first call, and if the text does not measure changes.
   virtual std::optional<double> ChangeRatio() const { return std::nullopt; }
 };
 
-// The use that Forward() makes of the transformer's blocks.
+// How Forward() uses the transformer's blocks.
 enum class BlockUse {
   kCompute,
-  // Computes the blocks and keeps in the text, until its next forward, what they have added to the
-  // residual stream.
+  // Computes the blocks, and stores in the text what they added to the residual stream. The text
+  // keeps this until its next forward.
   kComputeAndKeep,
-  // Computes no block; adds what the last kComputeAndKeep of the same text has kept.
+  // Computes no block; adds what the last kComputeAndKeep stored in the text.
   kReuse,
 };
 
@@ -59,7 +59,7 @@ struct ForwardPolicy {
   // Products of the blocks and self-attention take inputs of 8 bits (engine/ops/rounding.h,
   // rounded_attention.h).
   bool eight_bits = false;
-  // The blocks, rising, that do not.
+  // The indices, in rising order, of the blocks that take exact inputs even if `eight_bits` is set.
   std::vector<int> exact_blocks = {};
   BlockUse blocks = BlockUse::kCompute;
 
@@ -89,16 +89,17 @@ class VideoTransformer {
 
   // Returns the flow of `latents`: fp32 [B, out_channels, F, H, W] on the model's device. `latents`
   // is fp32 [B, in_channels, F, H, W] on any device, with F, H and W multiples of patch_size. If
-  // the model has an image condition, its channels must be appended to those of the latents.
+  // the model has an image condition, the caller must append the condition's channels to the
+  // latents' channels.
   //
   // `timestep` is a CPU tensor, floating point or int64, with values in [0, 1000]: [B], or [B,
   // tokens] with the tokens in the order frame, row, column. Modulation vectors are computed once
   // per distinct timestep.
   //
   // `text` must hold B texts. INVALID_ARGUMENT if a shape, a dtype or the batch is wrong, if
-  // another transformer made `text`, or if `policy` reuses a contribution that was not kept, or
-  // needs unrounded weights that are kept in 8 bits. CANCELLED after a stop request: blocks pass
-  // `gate`, and so do long parts of a block.
+  // another transformer made `text`, if `policy` reuses a contribution that was not stored, or if
+  // `policy` needs exact weights that the transformer has only in 8 bits. CANCELLED after a stop
+  // request: blocks pass `gate`, and so do long parts of a block.
   virtual absl::StatusOr<at::Tensor> Forward(const at::Tensor& latents, const at::Tensor& timestep,
                                              const TextConditioning& text,
                                              const WorkGate& gate = {},
@@ -120,7 +121,8 @@ class VideoTransformer {
   virtual int64_t RecordedBytes() const { return 0; }
 };
 
-// A transformer that can share a forward with others like it; each of them is one rank.
+// A transformer that can compute one forward together with other RankTransformers; each of them is
+// one rank.
 class RankTransformer : public VideoTransformer {
  public:
   // Makes later forwards a joint computation with other ranks, which hold the same weights and get

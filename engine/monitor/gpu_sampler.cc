@@ -11,14 +11,14 @@ constexpr int64_t kGpmShortestNanos = 100'000'000;
 // A thread that ticks 20 times a second is never exactly on time, so intervals may be shorter by
 // this much.
 constexpr int64_t kTickTolerance = 10'000'000;
-// The processes are counted seldom, because that costs more than reading a counter, and their
+// The sampler counts processes seldom, because counting costs more than reading a counter, and the
 // number rarely changes.
 constexpr int64_t kTicksPerCount = 20;
 // The energy is read seldom, because reading takes the driver milliseconds, and other calls may
 // wait meanwhile.
 constexpr int64_t kTicksPerEnergy = 10;
 constexpr int64_t kWindowNanos = 1'000'000'000;
-// A mean is reported only if the figure is known for at least this share of the interval.
+// The sampler reports a mean only if it knows the figure for at least this share of the interval.
 constexpr double kLeastCoverage = 0.5;
 
 double Seconds(int64_t nanos) { return static_cast<double>(nanos) * 1e-9; }
@@ -117,8 +117,8 @@ GpuUsage GpuIntegrals::Over(double seconds, bool has_gpm) const {
   const std::optional<double> told_power = power_.MeanOver(seconds);
   if (told_power.has_value()) usage.power_peak_watts = power_peak_;
   // Prefer the energy counter. The driver's power is a mean over the last second, so in the first
-  // second of work it is half the real power (tests/engine/monitor/data). The part of the interval
-  // that no slice covers yet is assumed to have used as much as the rest.
+  // second of work it is half the real power (tests/engine/monitor/data). The code assumes that the
+  // part of the interval that no slice covers yet had the mean power of the rest.
   const std::optional<double> drawn_power = energy_.MeanOver(seconds);
   usage.power_watts = drawn_power.has_value() ? drawn_power : told_power;
   if (usage.power_watts.has_value()) usage.energy_joules = *usage.power_watts * seconds;
@@ -265,7 +265,7 @@ GpuUsage GpuSampler::LastSecond() const {
   if (now - newest_nanos_ > kStaleNanos) return {};
   GpuIntegrals integrals;
   int64_t begin = now - kWindowNanos;
-  // Shortly after the start there is less than a second of readings.
+  // Shortly after the start, the readings cover less than a second.
   if (!slices_.empty()) begin = std::max(begin, slices_.front().from_nanos);
   for (const GpuIntegrals::Slice& slice : slices_) integrals.Add(slice, begin);
   for (const GpuIntegrals::EnergySlice& slice : energy_slices_) integrals.Add(slice, begin);

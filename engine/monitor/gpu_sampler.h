@@ -23,12 +23,11 @@
 
 namespace wan {
 
-// The sums (integrals over time) of an interval's figures, from which GpuUsage is computed. Figures
-// are added as slices of time in which they are constant. No clock is read.
+// The sums (integrals over time) of an interval's figures, from which GpuUsage is computed. Callers
+// add slices of time in which all figures are constant. No clock is read.
 class GpuIntegrals {
  public:
-  // A slice of time with figures from the driver's counters, or from GPM. Figures that are absent
-  // are skipped.
+  // A slice of time with figures from the driver's counters, or from GPM. Add skips absent figures.
   struct Slice {
     int64_t from_nanos = 0;
     int64_t to_nanos = 0;
@@ -46,12 +45,13 @@ class GpuIntegrals {
     GpmMetrics metrics;
   };
 
-  // Each function adds the part of the slice that comes after `begin_nanos`.
+  // Each Add function counts only the part of the slice after `begin_nanos`.
   void Add(const Slice& slice, int64_t begin_nanos);
   void Add(const EnergySlice& slice, int64_t begin_nanos);
   void Add(const GpmSlice& slice, int64_t begin_nanos);
 
-  // Returns the figures of an interval of `seconds`. The slices must cover most of it.
+  // Returns the figures of an interval of `seconds`. The added slices must cover most of the
+  // interval.
   GpuUsage Over(double seconds, bool has_gpm) const;
 
  private:
@@ -71,20 +71,20 @@ class GpuIntegrals {
   std::set<std::string> reasons_;
 };
 
-// Thread-safe. Only Tick() calls the driver, and it holds no lock meanwhile. So if the driver
+// Thread-safe. Only Tick() calls the driver, and Tick() holds no lock meanwhile. So if the driver
 // blocks, readers do not wait but get absent figures.
 class GpuSampler {
  public:
-  // Readings that are older than this do not count as current. If the driver is stuck, there are no
-  // new ones.
+  // Readings that are older than kStaleNanos do not count as current. If the driver hangs, no new
+  // readings arrive.
   static constexpr int64_t kStaleNanos = 2'000'000'000;
 
   // A span of time that begins with Open(). The sampler must outlive all intervals.
   class Interval {
    public:
     ~Interval();
-    // Returns the usage since Open() or, if it was called, since the last Restart(). The function
-    // may be called often.
+    // Returns the usage since the last Restart(), or since Open() if nobody called Restart(). The
+    // function may be called often.
     GpuUsage Usage() const;
     void Restart();
 

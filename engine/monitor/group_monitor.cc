@@ -5,8 +5,8 @@
 namespace wan {
 namespace {
 
-// Appends the samples of one device: that of the CPU (which all devices share) if `all` is empty,
-// then that of the GPU, if the device is one.
+// Appends the samples of one device to `all`. The first sample, the CPU's, is appended only if
+// `all` is empty, because all devices share the CPU.
 void Append(std::vector<DeviceSample> samples, std::vector<DeviceSample>& all) {
   for (size_t i = all.empty() ? 0 : 1; i < samples.size(); ++i) {
     all.push_back(std::move(samples[i]));

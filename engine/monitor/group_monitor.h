@@ -1,5 +1,5 @@
 // The DeviceMonitor for a group of devices. Samples cover every device. Single probes and timelines
-// cover only the first one.
+// cover only the first device.
 #pragma once
 
 #include <memory>
@@ -24,7 +24,7 @@ class GroupMonitor final : public DeviceMonitor {
   // stands for the CPU, on which several ranks may compute.
   explicit GroupMonitor(std::vector<MonitoredDevice> devices);
 
-  // Probes and timelines cover the first device, because that one computes in every stage.
+  // Probes and timelines cover the first device, because it computes in every stage.
   std::unique_ptr<ResourceProbe> StartProbe() override;
   std::unique_ptr<DeviceTimeline> StartTimeline() override;
 

@@ -13,11 +13,11 @@ constexpr absl::Duration kTickInterval = absl::Milliseconds(50);
 // Readings of /proc that are at most this old count as current. The kernel counts CPU time in steps
 // of this length.
 constexpr int64_t kReadingsFreshNanos = 10'000'000;
-// Means in the results of Sample() cover this time. /proc is read only at every fifth tick, because
-// that costs more than everything else, mainly for the memory of the control group.
+// Means in the results of Sample() cover the last kWindowNanos. Only every fifth tick reads /proc:
+// this costs more than all other readings, mainly for the memory of the control group.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// A timeline accepts readings of this age: its intervals are about as long, so that it causes no
+// A timeline accepts readings of this age. Its intervals are about as long, so a timeline causes no
 // additional readings.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
@@ -58,15 +58,15 @@ struct MachineMonitor::State {
   // The readings of the last second, oldest first. The list always has at least one reading.
   std::deque<Readings> window ABSL_GUARDED_BY(mutex);
 
-  // Held while timelines are updated, so that none is destroyed meanwhile.
+  // Held while timelines are updated, so that no timeline is destroyed meanwhile.
   absl::Mutex timelines_mutex ABSL_ACQUIRED_BEFORE(mutex);
   std::set<Timeline*> timelines ABSL_GUARDED_BY(timelines_mutex);
 
   void Tick();
 
-  // Returns the last readings if they are recent enough; otherwise takes new ones. New readings
-  // cost reading four files of the kernel, and the stages of small videos begin and end hundreds of
-  // times a second.
+  // Returns the last readings if they are younger than `fresh_nanos`; otherwise takes new readings.
+  // New readings read four files of the kernel, which is costly because the stages of small videos
+  // begin and end hundreds of times a second.
   const Readings& ReadingsNow(int64_t fresh_nanos = kReadingsFreshNanos)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex) {
     const int64_t now = clock.MonotonicNanos();
@@ -83,7 +83,7 @@ struct MachineMonitor::State {
   std::optional<AllocatorBytes> ReadAllocator() const;
 
   DeviceSample CpuSample(const Readings& now, const std::optional<CpuTicks>& since) const;
-  // `usage` covers the interval of the reader that asks.
+  // `usage` is the GPU's usage in the interval of the reader that asks.
   DeviceSample GpuSample(const GpuUsage& usage) const;
 };
 
@@ -136,9 +136,9 @@ class MachineMonitor::Probe final : public ResourceProbe {
     return usage;
   }
 
-  // Adds a reading of the memory to this probe. The kernel's peak is that of the process's whole
-  // life. The kernel's peak must not be reset, because others read it. If the peak has grown, it
-  // did so during this probe, and is exact.
+  // Adds a reading of the memory to this probe. The kernel reports only the peak of the process's
+  // whole life. The monitor must not reset the kernel's peak, because other programs read it. If
+  // the kernel's peak has grown since the probe began, it is also the probe's exact peak.
   void Fold(const ProcessMemory& memory) {
     uint64_t most = memory.resident_bytes;
     if (memory.peak_resident_bytes > life_peak_before_) most = memory.peak_resident_bytes;

@@ -55,7 +55,7 @@ class MachineMonitor final : public DeviceMonitor {
   // is read only when a probe starts and ends. Call the function only once.
   void StartSampling();
 
-  // Takes one sample. The thread calls it; tests may call it instead.
+  // Takes one sample. The sampling thread calls Tick; tests may call Tick instead.
   void Tick();
 
   // Returns the driver's description of the GPU; nullopt without NVML.

@@ -11,8 +11,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 
-// nvmlDeviceGetTemperature is deprecated. Its successor needs a newer driver than the oldest one
-// that we support.
+// nvmlDeviceGetTemperature is deprecated. The successor of that function needs a newer driver than
+// the oldest driver that we support.
 #pragma GCC diagnostic ignored "-Wdeprecated-declarations"
 
 namespace wan {
@@ -37,7 +37,7 @@ struct NvmlApi {
   decltype(&nvmlDeviceGetEnforcedPowerLimit) power_limit = nullptr;
   decltype(&nvmlDeviceGetTotalEnergyConsumption) energy = nullptr;
   decltype(&nvmlDeviceGetComputeRunningProcesses_v3) processes = nullptr;
-  // Driver 535 gave this function a new name, but newer drivers still have the old one,
+  // Driver 535 gave this function a new name, but newer drivers still have the old name,
   // ...ThrottleReasons.
   decltype(&nvmlDeviceGetCurrentClocksEventReasons) clock_reasons = nullptr;
   // GPM exists since driver 520.

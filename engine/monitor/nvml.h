@@ -26,12 +26,11 @@ struct GpuCounters {
 };
 
 // Returns the names of those bits of NVML's "clocks event reasons" that reduce clocks, for example
-// "power cap". An idle GPU, and clocks that an operator has set, are left out. The name of an
-// unknown bit is "reason 0x..".
+// "power cap". The function leaves out the bits for an idle GPU and for clocks that an operator has
+// set. The name of an unknown bit is "reason 0x..".
 std::vector<std::string> ThrottleReasonNames(uint64_t reasons);
 
-// The driver's GPM counters at one moment. Two such samples give the metrics of the time between
-// them.
+// The driver's GPM counters at one moment. Two samples give the metrics of the time between them.
 class GpmSample {
  public:
   virtual ~GpmSample() = default;
@@ -46,7 +45,7 @@ struct GpmMetrics {
 };
 
 // A GPU, as NVML sees it. Thread-safe. Every call may block in the driver, for example after a card
-// was lost. So do not call these functions on a thread for which others wait.
+// was lost. So do not call these functions on a thread for which other threads wait.
 class NvmlDevice {
  public:
   virtual ~NvmlDevice() = default;

@@ -11,7 +11,7 @@
 namespace wan {
 
 // As long as the object lives, its thread calls `work` at every interval. Calls never overlap: if a
-// call takes long, those that would overlap with it are skipped.
+// call takes long, the calls that would overlap with it are skipped.
 //
 // `work` may hang, for example in a driver that has lost its card. In that case the destructor
 // waits for `patience` (of real time) and abandons the thread. So `work` must own everything that

@@ -9,16 +9,17 @@
 
 namespace wan {
 
-// Makes a point from the samples of the CPU and the devices: the last one (the computing device)
-// with the CPU and process figures of the first one. Names, sizes and sums are left out, because a
-// timeline does not repeat them.
+// Makes a point from the samples of the CPU and the devices. The point has the figures of the last
+// sample, the computing device, and the CPU and process figures of the first sample. The point
+// lacks names, sizes and sums, because a timeline does not repeat them.
 DeviceSample WithoutConstants(const std::vector<DeviceSample>& samples);
 
 // Not thread-safe.
 class TimelinePoints {
  public:
   // Returns the least duration of the next point, at first 250 ms. When there are
-  // DeviceTimeline::kMostPoints points, every two are merged, and the duration doubles.
+  // DeviceTimeline::kMostPoints points, Add merges each pair of neighbours, and the duration
+  // doubles.
   absl::Duration interval() const { return interval_; }
   void Add(TimelinePoint point);
   const std::vector<TimelinePoint>& points() const { return points_; }

@@ -19,7 +19,7 @@ namespace {
 constexpr int64_t kLargestCudnnHead = 128;
 constexpr int64_t kCudnnHeadMultiple = 8;
 
-// The Hopper kernel supports only heads of kHopperHead channels. The kernel was measured to be
+// The Hopper kernel supports only heads of kHopperHead channels. By measurement, the kernel is
 // faster than cuDNN from kFewestHopperKeys keys on.
 constexpr int kHopperCapability = 90;
 constexpr int64_t kHopperHead = 128;

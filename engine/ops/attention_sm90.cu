@@ -9,8 +9,8 @@ namespace wan {
 namespace sm90 {
 namespace {
 
-// kStepsAhead products with the values are issued before the wait for the scores. kStepsLeft of
-// them remain when the other warp group may begin.
+// A warp group issues kStepsAhead products with the values before it waits for the scores. When
+// kStepsLeft of these products remain, the other warp group may begin.
 constexpr int kStepsAhead = 2;
 constexpr int kStepsLeft = 4;
 
@@ -22,7 +22,7 @@ struct Bf16Form : AttentionLayout<kTileKeys, /*kBoxesOfRow=*/2, 2 * kBoxOfTile, 
                   ScoreTile<kTileKeys> {
   static constexpr uint32_t kTileBox = kBoxOfTile;
   static constexpr int kSteps = kKeys / 16;  // products with the values
-  // The search for the maximum runs between the products that are left after kStepsAhead.
+  // The search for the maximum runs between the products after the first kStepsAhead products.
   static constexpr int kSearchSlots = kSteps - kStepsAhead;
 
   // Load this block's half of a tile of keys or values, 64 columns, for the whole cluster. `to` is
@@ -54,7 +54,8 @@ __device__ __forceinline__ void Bf16Form::Compute(const Problem& problem,
   const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
   const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
   const uint64_t value_matrix = MatrixAt(shared.Values(), Form::kTileBox);
-  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
+  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at the barrier of
+  // block 1.
   const uint32_t barriers = shared.Barrier(0, 0);
   const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
   const auto release = [&](uint32_t empty) {
@@ -91,7 +92,7 @@ __device__ __forceinline__ void Bf16Form::Compute(const Problem& problem,
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // Begin with the last tile of keys, because only that one may be incomplete.
+    // Begin with the last tile of keys, because only the last tile may be incomplete.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();

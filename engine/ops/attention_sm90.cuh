@@ -1,12 +1,13 @@
-// The frame of the kernels of attention (attention.h, rounded_attention.h) for heads of 128
-// channels on compute capability 9.0. A form says what the tiles consist of and how a warp group
-// computes them: in bf16 (attention_sm90.cu) or in 8-bit integers (rounded_attention_sm90.cu).
+// The code that the kernels of attention (attention.h, rounded_attention.h) share, for heads of 128
+// channels on compute capability 9.0. Each kernel has a form, a type that defines the tiles and how
+// a warp group computes them: in bf16 (attention_sm90.cu) or in 8-bit integers
+// (rounded_attention_sm90.cu).
 //
 // A cluster of two blocks works on 256 queries of one head and passes over all keys and values, a
-// tile at a time, keeping a running softmax. Each of the two blocks loads half of every tile for
-// both of them: one thread loads by TMA, and two warp groups of 64 queries each compute. The warp
+// tile at a time, keeping a running softmax. Each block loads half of every tile for both blocks.
+// In a block one thread loads by TMA, and two warp groups of 64 queries each compute. The warp
 // groups take turns: while one uses the tensor cores, the other computes exponentials. In its turn
-// a group computes the scores of one tile and the outputs of the previous one. Blocks are
+// a group computes the scores of one tile and the outputs of the previous tile. Blocks are
 // persistent. Neighbouring clusters work on the same head, so they find its keys and values in the
 // L2 cache.
 #pragma once
@@ -32,7 +33,7 @@ namespace wan::sm90 {
 constexpr int kHeadDim = 128;
 constexpr int kClusterBlocks = 2;
 constexpr int kWarpGroup = 128;
-constexpr uint16_t kAllBlocks = (1 << kClusterBlocks) - 1;  // of a cluster, as bits
+constexpr uint16_t kAllBlocks = (1 << kClusterBlocks) - 1;  // one bit for each block of a cluster
 constexpr int kGroups = 2;                                  // warp groups that compute
 constexpr int kGroupRows = 64;
 constexpr int kBlockRows = kGroups * kGroupRows;
@@ -53,15 +54,16 @@ struct Barriers {
 };
 
 // The layout of a form's shared memory: queries, keys, values and barriers. kBoxes: boxes in a row
-// of queries. kStages: tiles of keys in shared memory, and as many of values. A form derives from
-// it and adds LoadKeys, LoadValues and Compute (see attention_sm90.cu).
+// of queries. kStages: tiles of keys in shared memory, and also the tiles of values. A form derives
+// from AttentionLayout and adds LoadKeys, LoadValues and Compute (see attention_sm90.cu).
 template <int kKeysOfTile, int kBoxesOfRow, uint32_t kBytesOfKeys, uint32_t kBytesOfValues,
           int kStagesOfTiles>
 struct AttentionLayout {
   static constexpr int kKeys = kKeysOfTile;
   static constexpr int kBoxes = kBoxesOfRow;
   static constexpr int kStages = kStagesOfTiles;
-  static constexpr uint32_t kQueryBytes = kBoxes * kQueryBox;  // of a group's queries
+  static constexpr uint32_t kQueryBytes = kBoxes * kQueryBox;  // bytes of the queries of one warp
+                                                               // group
   static constexpr uint32_t kKeyBytes = kBytesOfKeys;
   static constexpr uint32_t kValueBytes = kBytesOfValues;
   static constexpr uint32_t kKeysAt = kGroups * kQueryBytes;
@@ -85,13 +87,13 @@ struct Problem {
   int tiles;      // number of tiles over all heads and batch entries
   int key_tiles;
   float scale;  // what scores are multiplied by, times log2(e)
-  // With integers only: [batch, head, query], [batch, head, tile of keys] and twice [batch, head,
-  // channel].
+  // Used only by the kernel in integers. The shapes are [batch, head, query], [batch, head, tile of
+  // keys], and twice [batch, head, channel].
   const float* query_scales;
   const float* key_scales;
   const float* value_scales;
   const float* value_means;
-  int64_t query_scale_stride;  // between heads
+  int64_t query_scale_stride;  // elements between two heads
 };
 
 struct Tile {
@@ -296,7 +298,7 @@ inline bool DescribeTensor(const at::Tensor& tensor, int box_rows, CUtensorMap& 
                 CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE) == CUDA_SUCCESS;
 }
 
-// Whether TMA can read a tensor [batch, rows, heads, 128] of this dtype.
+// Returns whether TMA can read a tensor [batch, rows, heads, 128] of this dtype.
 inline bool HasRowsOfHeads(const at::Tensor& tensor, at::ScalarType dtype) {
   const int64_t alignment = 16 / tensor.element_size();
   if (tensor.dim() != 4 || !tensor.is_cuda() || tensor.scalar_type() != dtype ||

@@ -45,7 +45,6 @@ CausalConv3d::CausalConv3d(const at::Tensor& weight, at::Tensor bias, int64_t ti
   if (time_stride != 1 || !weight.is_cuda()) return;
   const int64_t chunk = kFusedChannelBytes / weight.element_size();
   const int64_t whole_chunks = (channels_ + chunk - 1) / chunk * chunk;
-  // With few result channels padding costs more than the fused kernel gains.
   if (whole_chunks != channels_ && weight.size(0) < kLeastFilledUpTo) return;
   fused_ = HasFusedConvolution(WithChannels(weight, whole_chunks), Spread::kNone, allow_tf32);
   if (fused_) channels_ = whole_chunks;

@@ -1,9 +1,10 @@
 // A convolution over frames, rows and columns that reads no later frames and processes a video in
 // chunks.
 //
-// The result equals that of the whole video at once: a history keeps the last frames of a chunk's
-// input and precedes the frames of the next chunk. Zeros precede the first chunk. The preceding
-// operator writes directly into the window that the convolution reads, which saves a copy:
+// The result equals a convolution of the whole video at once: a history keeps the last frames of a
+// chunk's input and precedes the frames of the next chunk. Zeros precede the first chunk. The
+// preceding operator writes directly into the window that the convolution reads, which saves a
+// copy:
 //
 //   CausalWindow window = conv.OpenWindow(history, frames, height, width);
 //   window.Fill([&](int64_t first, const at::Tensor& frames) {
@@ -53,13 +54,14 @@ class CausalConv3d {
   // The number of earlier frames that the convolution reads: kt - time_stride.
   int64_t history_frames() const { return history_frames_; }
 
-  // Returns a window for a chunk that follows `history`; if that is undefined, zeros precede the
-  // chunk.
+  // Returns a window for a chunk that follows `history`. If `history` is undefined, zeros precede
+  // the chunk.
   CausalWindow OpenWindow(const at::Tensor& history, int64_t frames, int64_t height,
                           int64_t width) const;
 
-  // Returns [1, out, frames / time_stride, height, width], plus `addend` of the same shape if it is
-  // defined. Sets `history` to the window's last frames and frees the window.
+  // Returns the convolution of the window, [1, out, frames / time_stride, height, width]. Adds
+  // `addend`, which has this shape, if it is defined. Sets `history` to the window's last frames
+  // and frees the window.
   at::Tensor Run(CausalWindow window, at::Tensor& history, const at::Tensor& addend = {}) const;
 
   // Opens, fills and runs a window for an input x [1, in, frames, height, width] that exists
@@ -67,7 +69,7 @@ class CausalConv3d {
   at::Tensor operator()(const at::Tensor& x, at::Tensor& history) const;
 
   // Opens, fills and runs a window for x with Spread::kFrames (fused_convolution.h); the result is
-  // [1, out / 2, 2 * frames, height, width]. Call it only if SpreadsFrames() is true.
+  // [1, out / 2, 2 * frames, height, width]. Call SpreadFrames only if SpreadsFrames() is true.
   bool SpreadsFrames() const { return spreads_frames_; }
   at::Tensor SpreadFrames(const at::Tensor& x, at::Tensor& history) const;
 
@@ -83,7 +85,8 @@ class CausalConv3d {
   Convolution convolution_;
   int64_t history_frames_;
   // The number of channels of a window. The fused kernel (fused_convolution.h) needs whole chunks
-  // of channels, so a window may have more channels than the weights; the additional ones are zero.
+  // of channels, so a window may have more channels than the weights; the additional channels are
+  // zero.
   int64_t channels_;
   bool fused_;
   bool spreads_frames_ = false;

@@ -14,8 +14,8 @@ at::Tensor ChannelRmsNorm(const at::Tensor& x, const at::Tensor& gamma);
 // overlap it. `out` may be strided, and may be fp16 if x is fp32.
 void ChannelRmsNormSilu(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
-// An implementation in plain ATen, for any device and layout. ChannelRmsNormSilu uses it on a CPU,
-// and tests compare the kernel with it.
+// An implementation in plain ATen, for any device and layout. ChannelRmsNormSilu uses this
+// implementation on a CPU, and tests compare the kernel with it.
 void ChannelRmsNormSiluReference(const at::Tensor& x, const at::Tensor& gamma, at::Tensor out);
 
 }  // namespace wan

@@ -123,8 +123,8 @@ bool StartsAtVector(const at::Tensor& x) {
   return reinterpret_cast<uintptr_t>(x.const_data_ptr()) % 16 == 0;
 }
 
-// Whether x consists of consecutive pixels with channels innermost: [1, C, T, H, W] in
-// channels-last order, or consecutive frames of one.
+// Returns whether x consists of consecutive pixels with channels innermost: a tensor [1, C, T, H,
+// W] in channels-last order, or consecutive frames of such a tensor.
 bool IsPixelRows(const at::Tensor& x) {
   if (x.dim() != 5 || x.size(0) != 1 || x.stride(1) != 1) return false;
   int64_t expected = x.size(1);

@@ -74,8 +74,8 @@ at::Tensor Convolution::InPieces(const at::Tensor& x, int64_t max_elements) cons
               "pieces are of one video, whose border in time is in the input");
   const int64_t in_frame = x.numel() / x.size(frame_dim);
   const int64_t out_frame = y.numel() / y.size(frame_dim);
-  // The first of n output frames reads one window of input frames; each further one needs `stride`
-  // more.
+  // The first of n output frames reads one window of input frames; each further output frame needs
+  // `stride` more input frames.
   const auto fits = [&](int64_t n) {
     return ((n - 1) * stride + kernel) * in_frame <= max_elements && n * out_frame <= max_elements;
   };
@@ -138,7 +138,7 @@ void Convolution::WholeInto(const at::Tensor& x, at::Tensor& y) const {
 at::Tensor Convolution::Whole(const at::Tensor& x) const {
   const at::Context& context = at::globalContext();
   if (x.is_cuda()) {
-    // This function takes TF32 as an argument.
+    // Call cudnn_convolution directly, because it takes TF32 as an argument.
     at::Tensor y =
         at::cudnn_convolution(x, weight_, padding_, stride_, dilation_, /*groups=*/1,
                               context.benchmarkCuDNN(), context.deterministicCuDNN(), allow_tf32_);

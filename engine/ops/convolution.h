@@ -10,9 +10,9 @@
 namespace wan {
 
 // The memory format, on every device, of kernels and activations with `dim` dimensions (4 or 5):
-// channels are innermost. The fast kernels of cuDNN and oneDNN need this format; they transpose any
-// other. With a batch of one, frames are outermost, so consecutive frames are contiguous and form a
-// batch of images.
+// channels are innermost. The fast kernels of cuDNN and oneDNN need this format; they transpose
+// tensors in any other format. With a batch of one, frames are outermost, so consecutive frames are
+// contiguous and form a batch of images.
 inline constexpr at::MemoryFormat ConvolutionLayout(int64_t dim) {
   return dim == 4 ? at::MemoryFormat::ChannelsLast : at::MemoryFormat::ChannelsLast3d;
 }
@@ -37,8 +37,8 @@ class Convolution {
 
   // Computes the same as operator() in pieces that read at most `max_elements` of the input:
   // consecutive frames (images in 2D), or rows if one frame is too large. A piece of rows is copied
-  // together with the rows around it, which takes memory. Only tests and operator() call it. Throws
-  // c10::Error if a single row is too large.
+  // together with the rows around it, which takes memory. Only tests and operator() call InPieces.
+  // Throws c10::Error if a single row is too large.
   at::Tensor InPieces(const at::Tensor& x, int64_t max_elements) const;
 
   // Computes y += convolution(x); y is dense in ConvolutionLayout.

@@ -26,7 +26,7 @@ constexpr int kFewChannels = 16;
 CUtensorMapDataType MapType(at::ScalarType dtype) {
   if (dtype == at::kBFloat16) return CU_TENSOR_MAP_DATA_TYPE_BFLOAT16;
   if (dtype == at::kHalf) return CU_TENSOR_MAP_DATA_TYPE_FLOAT16;
-  // With this type TMA rounds during the copy; otherwise the tensor cores would truncate.
+  // With this type, TMA rounds to TF32 during the copy; with fp32, the tensor cores would truncate.
   return CU_TENSOR_MAP_DATA_TYPE_TFLOAT32;
 }
 

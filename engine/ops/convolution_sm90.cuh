@@ -27,12 +27,12 @@ constexpr int kPatchRows = 8;
 constexpr int kPatchColumns = 16;
 constexpr int kMostRuns = 3;  // maximum number of runs of input frames
 
-// Bytes of channels that a stage holds per pixel and per weight. With twice as many there would be
-// room for only two stages, which is 20 % slower.
+// Bytes of channels that a stage holds per pixel and per weight. With twice as many bytes, shared
+// memory would have room for only two stages, which is 20 % slower.
 constexpr int kRow = kFusedChannelBytes;
 
 struct ConvolutionProblem {
-  CUtensorMap runs[kMostRuns];  // the input's runs of frames; unused ones are never read
+  CUtensorMap runs[kMostRuns];  // the input's runs of frames; the kernel never reads unused runs
   CUtensorMap weight;
   int run_ends[kMostRuns];  // index of the first frame after each run
   const void* bias;
@@ -206,8 +206,8 @@ __device__ __forceinline__ Vector AddendAt(const ConvolutionProblem& p, const Co
                                            int channel) {
   const T* addend = static_cast<const T*>(p.addend);
   if (p.pixel_spread == 1) return LoadVector(addend + at);
-  // The order is that of AddDuplicateUp3d: frame, row and column within a cell; if `addend` has too
-  // few channels, each is repeated.
+  // The order is frame, row and column within a cell, as in AddDuplicateUp3d. If `addend` has too
+  // few channels, each channel is repeated.
   const int in_cell =
       frame % p.addend_made + p.addend_time_factor - p.addend_made;  // position in the cell; if
                                                                      // addend_made is less than the
@@ -254,7 +254,7 @@ __device__ __forceinline__ void StorePatch(const ConvolutionProblem& p, const Co
       const int64_t pixel =
           out_row * p.width * p.pixel_spread + column * p.pixel_spread + tile.Column(p);
       if constexpr (kN < 32) {
-        // This path is for few result channels, such as RGB.
+        // Writes results with few channels, such as RGB.
 #pragma unroll
         for (int j = 0; j < kN / 4; ++j) {
           const int channel = first_channel + j / 2 * 8 + 2 * quad + j % 2;

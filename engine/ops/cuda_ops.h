@@ -25,8 +25,8 @@ struct CudaOps {
   bool (*gate_residual_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                              const at::Tensor& scale, const at::Tensor& shift,
                              const at::Tensor& index, double eps, at::Tensor& out) = nullptr;
-  // Does the same with a rounded result (gate_residual_norm.h); `y` undefined: nothing is added to
-  // x before the norm.
+  // The kernel of both operators with a rounded result (gate_residual_norm.h,
+  // layer_norm_modulate.h). If `y` is undefined, adds nothing to x before the norm.
   bool (*rounded_norm)(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                        const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                        double eps, const RoundedRows& out) = nullptr;
@@ -34,14 +34,14 @@ struct CudaOps {
   bool (*rms_norm_rope)(at::Tensor& x, const at::Tensor& weight, double eps,
                         const at::Tensor& rotary) = nullptr;
 
-  // rounding.h
+  // The contract is in rounding.h.
   bool (*round_rows)(const at::Tensor& x, const RoundedRows& out) = nullptr;
-  // rounded_linear.h. Needs compute capability 9.0.
+  // The contract is in rounded_linear.h. Needs compute capability 9.0.
   bool (*rounded_linear)(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                          Activation activation, at::Tensor& out) = nullptr;
-  // rounded_attention.h, for heads for which RoundsAttention is true. The rounding has no other
-  // version on a GPU and always succeeds. `averaged` are the keys, or values, whose mean is
-  // subtracted.
+  // The four kernels of rounded_attention.h, only for heads for which RoundsAttention is true. The
+  // rounding kernels always succeed, because a GPU has no other implementation. `averaged` has the
+  // keys or values whose mean the kernel subtracts.
   void (*round_queries)(const at::Tensor& query, const RoundedHeads& out) = nullptr;
   void (*round_keys)(const at::Tensor& key, const at::Tensor& averaged,
                      const RoundedHeads& out) = nullptr;

@@ -6,8 +6,8 @@
 namespace wan {
 namespace {
 
-// The division of x's channels between the frames, rows and columns of a cell: for each axis its
-// factor, or 1 if values are repeated along it.
+// Returns how x's channels are divided between the frames, rows and columns of a cell: for each
+// axis its factor, or 1 if values are repeated along the axis.
 std::optional<std::array<int64_t, 3>> SplitOfChannels(int64_t in_channels, int64_t out_channels,
                                                       int64_t time_factor, int64_t space_factor) {
   std::array<int64_t, 3> split{time_factor, space_factor, space_factor};
@@ -40,8 +40,7 @@ void AddDuplicateUp3d(at::Tensor& y, const at::Tensor& x, int64_t time_factor,
       SplitOfChannels(x.size(1), channels, time_factor, space_factor).value();
   at::Tensor source = x.view({channels, split[0], split[1], split[2], frames, height, width})
                           .permute({0, 4, 1, 5, 2, 6, 3});
-  // The number of frames of y that each frame of x makes; 1 if y begins with the last frame of a
-  // cell.
+  // The number of frames of y for each frame of x; 1 if y has only the last frame of a cell.
   const int64_t made = y.size(2) / frames;
   if (split[0] > made) source = source.narrow(2, split[0] - made, made);
   // A broadcast repeats the values, so no temporary tensor of y's size is made.

@@ -10,8 +10,8 @@ namespace wan {
 
 // Returns whether AddDuplicateUp3d supports these channel counts. A cell of the result needs
 // out_channels * time_factor * space_factor^2 values. The in_channels values, each repeated r
-// times, must be exactly as many, where r is 1 or the product of the last one, two or three of
-// these factors (time, space, space).
+// times, must give exactly this number. r is 1, or the product of the last one, two or three of the
+// factors time, space, space.
 bool SupportsDuplicateUp3d(int64_t in_channels, int64_t out_channels, int64_t time_factor,
                            int64_t space_factor);
 

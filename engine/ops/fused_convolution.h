@@ -1,7 +1,7 @@
 // A convolution fused with its neighbours in the autoencoders. The convolution's input may be in
 // several pieces. Bias and an addend are added before the only rounding. The result may be spread
-// over neighbouring frames or pixels. Without the Hopper kernel, each of these would be a separate
-// pass over memory.
+// over neighbouring frames or pixels. Without the Hopper kernel, joining the pieces, adding and
+// spreading would each be a pass over memory.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,9 +18,9 @@ enum class Spread {
   // Two frames: for i = 0 and 1, channels from i * C to (i + 1) * C - 1 belong to result frame
   // 2 t + i.
   kFrames,
-  // A cell of 2 x 2 pixels: for i = 0 to 3, channels from i * C to (i + 1) * C - 1 belong to row
-  // i / 2 and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, it
-  // reads the input starting at row y - 1 + r and column x - 1 + c.
+  // A cell of 2 x 2 pixels: for i = 0 to 3, channels from i * C to (i + 1) * C - 1 belong to row i
+  // / 2 and column i % 2 of the cell. The kernel is 2 x 2. For row r and column c of the cell, the
+  // kernel reads the input starting at row y - 1 + r and column x - 1 + c.
   kPixels,
 };
 
@@ -37,8 +37,8 @@ struct FusedConvolution {
   int64_t leading_zeros = 0;
   Spread spread = Spread::kNone;
   // If defined, it is added to the result. The addend has the result's shape and may be the result
-  // itself. With Spread::kPixels it is instead the input of AddDuplicateUp3d (duplicate_up_3d.h),
-  // with this time factor.
+  // itself. With Spread::kPixels the addend is instead the input of AddDuplicateUp3d
+  // (duplicate_up_3d.h), with the time factor `addend_time_factor`.
   at::Tensor addend;
   int64_t addend_time_factor = 1;
 };

@@ -10,14 +10,15 @@
 
 namespace wan {
 
-// y is [rows, dim] in fp32 or bf16; x is [rows, dim] in fp32 and is updated in place; gate is [n,
-// dim] in fp32, or undefined, which stands for a gate of 1. The other arguments are as in
+// y is [rows, dim] in fp32 or bf16. x is [rows, dim] in fp32, and is updated in place. gate is [n,
+// dim] in fp32; an undefined gate stands for 1. The other arguments are as in
 // layer_norm_modulate.h. `out` may be y itself. Sums and the norm are computed in fp32.
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, at::Tensor& out);
 
-// Does the same and rounds the norm to `out` (rounding.h), which may be RoundedIn(y, dim).
+// Computes as above, and rounds the norm to 8 bits in `out` (rounding.h), which may be RoundedIn(y,
+// dim).
 void GateResidualNorm(const at::Tensor& y, const at::Tensor& gate, at::Tensor& x,
                       const at::Tensor& scale, const at::Tensor& shift, const at::Tensor& index,
                       double eps, const RoundedRows& out);

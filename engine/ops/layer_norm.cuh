@@ -106,7 +106,7 @@ inline bool SupportsLayerNorm(const at::Tensor& x, const at::Tensor& scale, cons
          out.sizes() == x.sizes();
 }
 
-// Whether `y` and `gate`, which may be undefined, can be added to x.
+// Returns whether the kernel can add `y`, multiplied by `gate`, to x; `gate` may be undefined.
 inline bool SupportsResidual(const at::Tensor& x, const at::Tensor& y, const at::Tensor& gate,
                              const at::Tensor& index) {
   return HasVectorRows(y) && y.sizes() == x.sizes() &&

@@ -24,8 +24,8 @@ class OnlineSoftmax {
                                            float (&out)[kOutputs], float scale)
       : scores_(scores), probabilities_(probabilities), out_(out), scale_(scale) {}
 
-  // Computes the probabilities of the first tile, when there is no output to rescale yet. Only its
-  // first `valid` keys count.
+  // Computes the probabilities of the first tile, when there is no output to rescale yet. Only the
+  // first `valid` keys of the tile count.
   __device__ __forceinline__ void First(int valid) {
     MaskBeyond(scores_, valid, -INFINITY);
     float low[2] = {scores_[0], scores_[2]};
@@ -46,8 +46,8 @@ class OnlineSoftmax {
     Exponentials</*kFirst=*/true>();
   }
 
-  // Does part `slot` of kSlots of the search for the maximum of a later tile. Call the parts in
-  // order, between products.
+  // Searches a later tile for its maximum: part `slot` of kSlots. Call the parts in order, between
+  // products.
   template <int kSlots, int slot>
   __device__ __forceinline__ void SearchMaximum() {
     SearchLargest<kSlots, slot>(scores_, largest_);
@@ -59,8 +59,8 @@ class OnlineSoftmax {
     SchedulingBarrier();
   }
 
-  // Call it after the last part of the search. Updates the rows' maxima, and the factor by which
-  // earlier sums are multiplied.
+  // Call UpdateMaximum after the last part of the search. Updates the rows' maxima, and the factor
+  // by which earlier sums are multiplied.
   __device__ __forceinline__ void UpdateMaximum() {
     int largest[2];
     LargestOfRows(largest_, largest);
@@ -89,7 +89,7 @@ class OnlineSoftmax {
   // product may be using probabilities or outputs at that time.
   __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
 
-  // Returns 1 / the sum of a row's exponentials. Call it after the last tile.
+  // Returns 1 / the sum of a row's exponentials. Call Inverse after the last tile.
   __device__ __forceinline__ float Inverse(int row) const { return 1.f / RowSum(sum_[row]); }
 
  private:

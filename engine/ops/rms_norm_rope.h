@@ -12,8 +12,8 @@ namespace wan {
 // `parts` vectors of `dim` values side by side, for example queries and keys from a packed
 // projection. weight is [parts, dim] in fp32.
 //
-// rotary is [tokens, head_dim] in fp32, made by RotaryTable (rotary_table.h); row r of x uses its
-// row r mod tokens. If rotary is undefined, only the norm is applied.
+// rotary is [tokens, head_dim] in fp32, made by RotaryTable (rotary_table.h). Row r of x uses row r
+// mod tokens of rotary. If rotary is undefined, only the norm is applied.
 void RmsNormRope(at::Tensor& x, const at::Tensor& weight, double eps, const at::Tensor& rotary);
 
 // An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel

@@ -28,16 +28,16 @@ constexpr int kCodeOfMean = static_cast<int>(kMeanValueCode);
 constexpr int kTile = static_cast<int>(kRoundedKeyTile);
 constexpr int kWarpRows = kTile / kRoundingWarps;  // rows of a tile that one warp rounds
 
-// Rows [batch, row, head, 128] of bf16. The codes of queries and keys take the place of their first
-// 128 bytes.
+// Rows [batch, row, head, 128] of bf16. The codes of queries and keys replace the first 128 bytes
+// of each row.
 struct Heads {
   __nv_bfloat16* data;
-  int64_t batch_stride, row_stride, head_stride;  // in elements
+  int64_t batch_stride, row_stride, head_stride;  // strides in elements
   int rows, heads;
 };
 
 // The mean of each channel over `rows`, [batch, head, 128]: one block per head and batch entry. The
-// order of the sum depends on nothing but the number of rows.
+// order of the sum depends only on the number of rows.
 __global__ void __launch_bounds__(1024) MeanKernel(Heads rows, float* mean) {
   constexpr int kParts = 1024 / kHeadDim;
   __shared__ float sums[kParts][kHeadDim];
@@ -124,15 +124,15 @@ __device__ __forceinline__ void StoreCodes(const Row& row, float inverse, void* 
   static_cast<char4*>(to)[threadIdx.x % kWarpSize] = codes;
 }
 
-// Codes cannot be NaN or infinite, but scales can: the scale of rows that have a value which is not
-// finite is NaN, and so are all scores that are computed with them.
+// Codes cannot be NaN or infinite, but scales can. If a row has a value that is not finite, its
+// scale is NaN, and so are all its scores.
 __device__ __forceinline__ float ScaleOf(float largest, bool finite, float factor) {
   return finite ? largest * factor : NAN;
 }
 
-// A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the rows lose `mean` and
-// share a scale, [batch, head, tile]. Otherwise each row has a scale of its own, [batch, head,
-// row]. A scale is the largest magnitude times `factor`.
+// A block rounds a tile of kRoundedKeyTile rows of one head. With kByTile the kernel subtracts
+// `mean` from the rows, which share a scale, [batch, head, tile]. Without kByTile each row has a
+// scale of its own, [batch, head, row]. A scale is the largest magnitude times `factor`.
 template <bool kByTile>
 __global__ void __launch_bounds__(kRoundingThreads)
     RoundHeadsKernel(Heads heads, const float* mean, float factor, float* scales) {
@@ -160,7 +160,8 @@ __global__ void __launch_bounds__(kRoundingThreads)
     if (row >= heads.rows) continue;
     rows[r] = LoadRow(data + row * heads.row_stride, subtracted);
     Rotate(rows[r]);
-    // The rotation gives every value of a row a part of what is not finite.
+    // The rotation spreads NaN and infinity to every value of a row, so checking one value is
+    // enough.
     const bool row_is_finite = isfinite(rows[r].values[0]);
     if (kByTile) {
       largest = fmaxf(largest, LargestOf(rows[r]));
@@ -188,9 +189,9 @@ __global__ void __launch_bounds__(kRoundingThreads)
   }
 }
 
-// The largest magnitude of each channel of the values less their mean, as the bits of a float,
-// whose order is that of the floats: NaN is the largest. A block looks at kTile rows of one head.
-// `largest`, [batch, head, 128], is 0 before.
+// Finds each channel's largest magnitude of values minus their mean. `largest` has the bits of
+// floats, which compare as integers in the order of the floats; NaN is the largest. A block looks
+// at kTile rows of one head. `largest`, [batch, head, 128], must be 0 before the launch.
 __global__ void __launch_bounds__(kRoundingThreads)
     LargestValueKernel(Heads values, const float* mean, unsigned* largest) {
   __shared__ unsigned shared[kHeadDim];
@@ -226,10 +227,10 @@ __global__ void __launch_bounds__(kRoundingThreads)
 }
 
 // A block writes the codes of a tile of one head's values: [batch, head, 128, padded keys], the
-// keys in the order of rounded_attention.h. Lanes take four keys that follow one another in that
-// order, so that they write four codes at once. It also adds what the rounding took from the tile's
-// values, in units of scale / kResidualUnits, to `residuals` [batch, head, 128]: as integers, whose
-// sum does not depend on the order.
+// keys in the order of rounded_attention.h. Each lane takes four keys that are neighbours in this
+// order, and writes their four codes at once. The block also adds the rounding errors of the tile's
+// values, in units of scale / kResidualUnits, to `residuals` [batch, head, 128]. They are integers,
+// so that the order of the sum does not matter.
 __global__ void __launch_bounds__(kRoundingThreads)
     RoundValuesKernel(Heads values, const float* mean, const unsigned* largest, uint8_t* codes,
                       float* scales, unsigned long long* residuals) {
@@ -292,7 +293,7 @@ __global__ void __launch_bounds__(kRoundingThreads)
   }
 }
 
-// Adds to each of `channels` means what the rounding took from the channel's values on average.
+// Adds the mean rounding error of each channel's values to the channel's mean.
 __global__ void CorrectMeansKernel(const unsigned long long* residuals, const float* scales,
                                    int keys, int channels, float* means) {
   const int channel = blockIdx.x * static_cast<int>(blockDim.x) + threadIdx.x;

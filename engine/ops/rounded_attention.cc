@@ -50,7 +50,7 @@ at::Tensor Codes(const at::Tensor& x, const at::Tensor& largest) {
   return (x * inverse.unsqueeze(-1)).round();
 }
 
-// The keys, or their values, whose mean is subtracted.
+// Returns the keys or values whose mean is subtracted.
 at::Tensor Averaged(const at::Tensor& rows) {
   const int64_t step = (rows.size(1) + kMostAveragedKeys - 1) / kMostAveragedKeys;
   return rows.slice(1, 0, rows.size(1), step);
@@ -58,8 +58,8 @@ at::Tensor Averaged(const at::Tensor& rows) {
 
 int64_t Tiles(int64_t keys) { return (keys + kRoundedKeyTile - 1) / kRoundedKeyTile; }
 
-// Puts the last dimension, a multiple of 16, into the order of RoundedValues: of 16 keys the pairs
-// (0, 1) to (6, 7) and (8, 9) to (14, 15) take turns.
+// Puts the last dimension, a multiple of 16, into the order of RoundedValues: 0 1 8 9 2 3 10 11 4 5
+// 12 13 6 7 14 15.
 at::Tensor InOrderOfProduct(const at::Tensor& codes) {
   return codes.unflatten(-1, {-1, 2, 4, 2}).transpose(-3, -2).flatten(-4);
 }

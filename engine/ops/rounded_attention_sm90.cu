@@ -13,15 +13,16 @@ namespace sm90 {
 namespace {
 
 constexpr int kTileKeys = static_cast<int>(kRoundedKeyTile);
-// Values stand in boxes of 64 channels and 64 keys, whose rows of 64 bytes are swizzled.
+// A TMA box of values has 64 channels and 64 keys; its rows of 64 bytes are swizzled.
 constexpr int kValueBoxKeys = 64;
-constexpr uint32_t kValueBoxBytes = kHeadDim * kValueBoxKeys;  // of both blocks' channels
+constexpr uint32_t kValueBoxBytes = kHeadDim * kValueBoxKeys;  // bytes of one box for the channels
+                                                               // of both blocks
 
 struct IntegerForm : AttentionLayout<kTileKeys, /*kBoxesOfRow=*/1, kTileKeys * kHeadDim,
                                      kTileKeys * kHeadDim, /*kStagesOfTiles=*/4>,
                      ScoreTile<kTileKeys> {
   static constexpr int kSteps = kKeys / 32;  // products with the values
-  // The search for the maximum runs between the products that are left after the first.
+  // The search for the maximum runs between the products after the first product.
   static constexpr int kSearchSlots = kSteps - 1;
 
   // Load this block's half of a tile for the whole cluster: half of the keys, or half of the
@@ -43,7 +44,7 @@ struct IntegerForm : AttentionLayout<kTileKeys, /*kBoxesOfRow=*/1, kTileKeys * k
                        at.batch, kAllBlocks);
     }
   }
-  // As Bf16Form::Compute of attention_sm90.cu.
+  // Does the work of Bf16Form::Compute (attention_sm90.cu) in integers.
   static __device__ __forceinline__ void Compute(const Problem& problem,
                                                  const SharedMemory<IntegerForm>& shared, int rank,
                                                  int first, int step, int group);
@@ -57,7 +58,7 @@ __device__ __forceinline__ uint64_t ValueMatrixAt(uint32_t address) {
   return kSwizzle64 | (kRowsApart >> 4 << 32) | ((address & 0x3FFFF) >> 4);
 }
 
-// The scales of a thread's two rows, and of the keys that they meet.
+// The scales of a thread's two rows of queries, and of the tile's keys.
 class RowScales {
  public:
   __device__ __forceinline__ RowScales(const Problem& problem, const Tile& at, int group) {
@@ -78,7 +79,7 @@ class RowScales {
   const float* keys_;
 };
 
-// Makes values of mean codes.
+// Converts mean codes to values.
 __device__ __forceinline__ void ToValues(const Problem& problem, const Tile& at,
                                          float (&out)[kOutputs]) {
   const int64_t head = static_cast<int64_t>(at.batch) * problem.heads + at.head;
@@ -105,7 +106,8 @@ __device__ __forceinline__ void IntegerForm::Compute(const Problem& problem,
   const uint64_t query_matrix = MatrixAt(shared.Queries(group), 0);
   const uint64_t key_matrix = MatrixAt(shared.Keys(), 0);
   const uint64_t value_matrix = ValueMatrixAt(shared.Values());
-  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at that of block 1.
+  // Lane 0 of a warp arrives at the barrier of the cluster's block 0, lane 1 at the barrier of
+  // block 1.
   const uint32_t barriers = shared.Barrier(0, 0);
   const uint32_t to_block = ClusterAddress(barriers, lane % kClusterBlocks) - barriers;
   const auto release = [&](uint32_t empty) {
@@ -144,7 +146,7 @@ __device__ __forceinline__ void IntegerForm::Compute(const Problem& problem,
     BarrierWait(WAN_BARRIER(query_full, group), query_parity);
     query_parity ^= 1;
 
-    // Begin with the last tile of keys, because only that one may be incomplete.
+    // Begin with the last tile of keys, because only the last tile may be incomplete.
     take_turn();
     BarrierWait(WAN_BARRIER(key_full, key.stage), key.parity);
     ProductFence();

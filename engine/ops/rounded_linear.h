@@ -10,15 +10,17 @@ namespace wan {
 
 enum class Activation { kNone, kGeluTanh };
 
-// x [rows, in], weight [out, in] with a scale per output channel, bias [out] in any dtype, out
-// [rows, out] fp32 or bf16. Sums are fp32. `out` does not overlap x.
+// x is [rows, in]; weight is [out, in] with a scale per output channel; bias is [out] in any dtype;
+// out is [rows, out] in fp32 or bf16. Sums are fp32. `out` does not overlap x.
 //
-// On compute capability 9.0 our kernel (rounded_linear_sm90.cu) computes it in bf16; on 8.9 and
-// above LibTorch's; elsewhere the values are multiplied in fp32.
+// On compute capability 9.0 our kernel (rounded_linear_sm90.cu) computes results in bf16. On 8.9
+// and above LibTorch's kernel computes all other results. Other devices multiply the values in
+// fp32.
 void RoundedLinear(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                    Activation activation, at::Tensor& out);
 
-// An implementation in plain ATen. It runs on a CPU, and tests compare the kernel with it.
+// An implementation in plain ATen. This implementation runs on a CPU, and tests compare the kernel
+// with it.
 void RoundedLinearReference(const RoundedRows& x, const RoundedRows& weight, const at::Tensor& bias,
                             Activation activation, at::Tensor& out);
 

@@ -290,7 +290,7 @@ __global__ void __launch_bounds__(kThreads, 1) __cluster_dims__(kClusterBlocks, 
     asm volatile("setmaxnreg.inc.sync.aligned.u32 " WAN_GROUP_REGISTERS ";");
     MultiplyTiles<kActivation>(problem, shared, rank, first, step, group - 1);
   }
-  // The other block may still write to this one's shared memory and arrive at its barriers.
+  // Wait: the other block may still write to this block's shared memory and arrive at its barriers.
   ClusterSync();
 #endif
 }

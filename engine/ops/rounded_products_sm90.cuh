@@ -1,5 +1,5 @@
-// The sm_90a instructions of the kernels that multiply 8-bit inputs, beyond those of sm90.cuh:
-// products, and copies of matrices in both directions. Device code only.
+// Wrappers for more sm_90a instructions, used by the kernels that multiply 8-bit inputs: products,
+// and copies of matrices to and from shared memory. Device code only.
 #pragma once
 
 #include <cuda.h>
@@ -8,7 +8,7 @@
 
 namespace wan::sm90 {
 
-// Copies the box at these coordinates of a matrix to shared memory and counts its bytes at the
+// Copies the box at coordinates (c0, c1) of a matrix to shared memory, and counts its bytes at the
 // barrier.
 __device__ __forceinline__ void LoadBox2(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                          int c0, int c1) {
@@ -19,8 +19,8 @@ __device__ __forceinline__ void LoadBox2(uint32_t to, const CUtensorMap* map, ui
       : "memory");
 }
 
-// Does the same for every block of the cluster whose bit in `blocks` is set, with each block's own
-// `to` and `barrier`.
+// Copies as LoadBox2 does, to every block of the cluster whose bit in `blocks` is set: to the
+// address `to` and the barrier `barrier` of each block.
 __device__ __forceinline__ void LoadBox2InCluster(uint32_t to, const CUtensorMap* map,
                                                   uint32_t barrier, int c0, int c1,
                                                   uint16_t blocks) {
@@ -42,7 +42,7 @@ __device__ __forceinline__ void LoadBytes(uint32_t to, const void* from, uint32_
       : "memory");
 }
 
-// Writes a box from shared memory to a matrix; the part beyond the matrix is left out.
+// Writes a box from shared memory to a matrix, except the part of the box beyond the matrix.
 __device__ __forceinline__ void StoreBox2(const CUtensorMap* map, uint32_t from, int c0, int c1) {
   asm volatile(
       "cp.async.bulk.tensor.2d.global.shared::cta.bulk_group [%0, {%2, %3}], [%1];" ::"l"(map),
@@ -102,7 +102,7 @@ __device__ __forceinline__ void Product64x128(float (&d)[64], uint64_t a, uint64
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// The same in signed integers.
+// Computes the product above in signed 8-bit integers.
 __device__ __forceinline__ void Product64x128(int (&d)[64], uint64_t a, uint64_t b,
                                               int accumulate) {
   asm volatile(
@@ -116,8 +116,9 @@ __device__ __forceinline__ void Product64x128(int (&d)[64], uint64_t a, uint64_t
       : "l"(a), "l"(b), "r"(accumulate));
 }
 
-// The same in unsigned integers with `a` in registers. Of every 16 columns of `a`, a thread holds
-// in one register those of two pairs that it has of d.
+// Computes the product above in unsigned 8-bit integers, with `a` in registers. Of every 16 columns
+// of `a`, a thread's register holds the two pairs of columns whose columns of d the thread also
+// holds.
 __device__ __forceinline__ void Product64x128(int (&d)[64], const uint32_t (&a)[4], uint64_t b,
                                               int accumulate) {
   asm volatile(

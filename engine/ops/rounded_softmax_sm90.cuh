@@ -1,11 +1,11 @@
 // The softmax of rounded_attention_sm90.cu: scores and probabilities in integers.
 //
-// A row's probabilities of a tile are rounded to 0..255 with a unit of their own, so that a tile
-// loses nothing because another has larger scores. The product with the values is therefore made
-// for each tile alone, and added to the outputs so far in fp32. Both factors are unsigned integers
-// of 8 bits, so the sums are integers from 0 to 2^23 - 1. The bits of such an integer are also
-// those of the float that is 2^-149 times as large, because floats below 2^-126 have no exponent:
-// outputs are kept in units of 2^-149 and need no conversion.
+// For each row and tile, the class rounds the probabilities to 0..255 in a unit of their own, so
+// that a tile with small scores loses no precision. So each tile has its own product with the
+// values, which is added to the outputs so far in fp32. Both factors are unsigned integers of 8
+// bits, so the sums are integers from 0 to 2^23 - 1. An integer in this range has the same bits as
+// the float that is 2^-149 times as large, because floats below 2^-126 have no exponent. So outputs
+// are kept in units of 2^-149, and sums need no conversion.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,8 @@ class RoundedSoftmax {
   static constexpr int kScores = Tile::kScores;
   static constexpr int kFours = Tile::kFours;
   static constexpr int kSteps = Tile::kSteps;
-  // Groups of four of the outputs are added beside groups of four exponentials.
+  // Each group of four outputs is added next to one group of four exponentials, so their numbers
+  // must be equal.
   static_assert(4 * kFours == kOutputs);
 
   __device__ __forceinline__ RoundedSoftmax(int (&scores)[kScores],
@@ -33,7 +34,7 @@ class RoundedSoftmax {
                                             int (&sums)[kOutputs], float (&out)[kOutputs])
       : scores_(scores), probabilities_(probabilities), sums_(sums), out_(out) {}
 
-  // Sets what the next tile's scores are multiplied by, which includes log2(e).
+  // Sets the factors, which include log2(e), of the next tile's scores.
   __device__ __forceinline__ void SetScale(float upper, float lower) {
     scale_[0] = upper;
     scale_[1] = lower;
@@ -53,8 +54,8 @@ class RoundedSoftmax {
     Exponentials</*kFirst=*/true>();
   }
 
-  // Does part `slot` of kSlots of the search for the maximum of a later tile. Call the parts in
-  // order, between products.
+  // Searches a later tile for its maximum: part `slot` of kSlots. Call the parts in order, between
+  // products.
   template <int kSlots, int slot>
   __device__ __forceinline__ void SearchMaximum() {
     SearchLargest<kSlots, slot>(scores_, largest_);
@@ -66,14 +67,15 @@ class RoundedSoftmax {
     SchedulingBarrier();
   }
 
-  // Call it after the last part of the search. Decides the unit of the tile's probabilities.
+  // Call UpdateMaximum after the last part of the search. Decides the unit of the tile's
+  // probabilities.
   __device__ __forceinline__ void UpdateMaximum() { Update</*kFirst=*/false>(); }
 
-  // Computes the tile's probabilities and adds the sums of the tile before to the outputs. No
-  // product may be using probabilities or sums at that time.
+  // Computes the tile's probabilities, and adds the previous tile's sums to the outputs. No product
+  // may be using probabilities or sums at that time.
   __device__ __forceinline__ void Next() { Exponentials</*kFirst=*/false>(); }
 
-  // Adds the sums of the last tile, and makes of the outputs the rows' mean codes of the values.
+  // Adds the last tile's sums, and turns the outputs into mean codes of the values for each row.
   __device__ __forceinline__ void Finish() {
 #pragma unroll
     for (int i = 0; i < kOutputs; ++i) {
@@ -85,7 +87,7 @@ class RoundedSoftmax {
   }
 
  private:
-  // 1.5 * 2^23: the bits of a float near it are the integer that it holds, plus constant bits.
+  // 1.5 * 2^23: adding an integer to this float changes its bits by the same integer.
   static constexpr float kMagic = 12582912.f;
   static constexpr int kMagicBits = 0x4B400000;
   // A score below all others that is still exact when it is added to kMagicBits.
@@ -100,8 +102,8 @@ class RoundedSoftmax {
     for (int row = 0; row < 2; ++row) {
       const float of_tile = __int2float_rn(largest[row]) * scale_[row];
       maximum_[row] = kFirst ? of_tile : fmaxf(maximum_[row], of_tile);
-      // A tile far below the row's maximum counts for nothing; its unit must not make the factor
-      // overflow. NaN must not get lost, as it would in fmaxf.
+      // The limit keeps a tile far below the row's maximum, which hardly counts, from making the
+      // factor overflow. max.NaN keeps NaN, which fmaxf would drop.
       float unit;
       asm("max.NaN.f32 %0, %1, %2;"
           : "=f"(unit)
@@ -151,14 +153,14 @@ class RoundedSoftmax {
     for (int k = 0; k < 4; ++k) {
       const float score = __int_as_float(scores_[4 * i + k] + kMagicBits);
       const float argument = fmaf(score, scale_[k / 2], -offset_[k / 2]);
-      // A row's scale may be so small that kLowest is not low enough.
+      // Mask again: a row's scale may be so small that kLowest is not low enough.
       const bool counts = !kFirst || 8 * i + k % 2 < first_valid_;
       scores_[4 * i + k] = __float_as_int(counts ? argument : -INFINITY);
     }
   }
 
-  // Rounds the exponentials and packs those of two groups of four for the product, whose order of
-  // keys the values have.
+  // Rounds the exponentials, and packs two groups of four for the product. The values have the same
+  // order of keys.
   __device__ __forceinline__ void Use(int i) {
     if (i % 2 == 1) {
 #pragma unroll
@@ -200,8 +202,8 @@ class RoundedSoftmax {
   float (&out_)[kOutputs];
   float scale_[2];
   int first_valid_;
-  // Maxima of the row and units of its probabilities, as powers of two. before_ is the factor by
-  // which the tile before the last changed the unit.
+  // For each row: the maximum, the unit of the probabilities as a power of two, and the factors by
+  // which the latest tile (factor_) and the tile before (before_) changed the unit.
   float maximum_[2], unit_[2], factor_[2], before_[2];
   float sum_[2], offset_[2];
   uint32_t total_[2];

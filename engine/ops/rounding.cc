@@ -70,7 +70,7 @@ void RoundRowsReference(const at::Tensor& x, const RoundedRows& out) {
   // Values beyond the range of e4m3 would become NaN.
   at::Tensor scaled = (wide * inverse.unsqueeze(1)).clamp(-most, most);
   if (whole) scaled.round_();
-  // The codes may overwrite x, so they are complete before they are copied.
+  // Computes all codes before copying them, because `out` may overwrite x.
   scaled = scaled.to(out.codes.scalar_type());
   out.scales.copy_(largest / most);
   out.codes.copy_(scaled);

@@ -31,8 +31,8 @@ __device__ inline void StoreE4m3(__nv_fp8_e4m3* to, const Vector& v, float inver
 }
 
 // Rounds the block's row: thread t holds vectors t, t + threads and so on of `dim` values, and
-// zeros beyond. All threads of the block call it. `row` may be the memory from which the row was
-// read.
+// zeros beyond. All threads of the block must call StoreRounded. `row` may be the memory from which
+// the row was read.
 template <int kVectors>
 __device__ inline void StoreRounded(const Vector (&v)[kVectors], int dim, float* shared,
                                     __nv_fp8_e4m3* row, float* scale) {

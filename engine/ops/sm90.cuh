@@ -78,8 +78,8 @@ __device__ __forceinline__ void NamedArrive(int number) {
   asm volatile("bar.arrive %0, %1;" ::"r"(number), "n"(kThreads) : "memory");
 }
 
-// Copies the box at these coordinates of a 4D tensor to shared memory and counts its bytes at the
-// barrier.
+// Copies the box at coordinates (c0, c1, c2, c3) of a 4D tensor to shared memory, and counts its
+// bytes at the barrier.
 __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uint32_t barrier,
                                         int c0, int c1, int c2, int c3) {
   asm volatile(
@@ -89,8 +89,8 @@ __device__ __forceinline__ void LoadBox(uint32_t to, const CUtensorMap* map, uin
       : "memory");
 }
 
-// Copies the box to every block of the cluster whose bit in `blocks` is set; it arrives at `to` and
-// `barrier` of each of these blocks.
+// Copies the box to every block of the cluster whose bit in `blocks` is set: to the address `to`
+// and the barrier `barrier` of each block.
 __device__ __forceinline__ void LoadBoxInCluster(uint32_t to, const CUtensorMap* map,
                                                  uint32_t barrier, int c0, int c1, int c2, int c3,
                                                  uint16_t blocks) {
@@ -111,10 +111,10 @@ __device__ __forceinline__ uint64_t MatrixAt(uint32_t address, uint32_t columns_
          ((address & 0x3FFFF) >> 4);
 }
 
-// The number to add to such a descriptor to advance it by `bytes`.
+// Returns the number to add to a descriptor from MatrixAt to advance it by `bytes`.
 __device__ __forceinline__ constexpr uint64_t MatrixStep(uint32_t bytes) { return bytes >> 4; }
 
-// Call it before the first product that uses registers written by other instructions.
+// Call ProductFence before the first product that uses registers written by other instructions.
 __device__ __forceinline__ void ProductFence() {
   asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
 }

@@ -1,12 +1,12 @@
-// The pieces of the softmax of attention (online_softmax_sm90.cuh, rounded_softmax_sm90.cuh). It
-// works on 64 rows of scores in a warp group's registers, one tile of keys at a time.
+// The pieces of the softmax of attention (online_softmax_sm90.cuh, rounded_softmax_sm90.cuh). The
+// softmax works on 64 rows of scores in a warp group's registers, one tile of keys at a time.
 //
 // The tensor cores wait for this code, and each of a GPU's warp schedulers has only one warp that
-// runs it. So the code must have few instructions, and none that depends on the one directly before
-// it. The result of an exponential is ready after about 30 cycles, but the next exponential can
-// start after 8. So a result is used only some exponentials later. The compiler would move the use
-// closer again, but it moves nothing across a `pmevent`, an instruction that otherwise only raises
-// a profiler event.
+// runs it. So the code must have few instructions, and no instruction may depend on the previous
+// one. The result of an exponential is ready after about 30 cycles, but the next exponential can
+// start after 8 cycles. So a result is used only some exponentials later. The compiler would move
+// the use closer again, so a `pmevent` separates the two: the compiler moves nothing across this
+// instruction, which otherwise only raises a profiler event.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,7 +22,7 @@ constexpr int kLag = 3;       // groups of four between an exponential and its u
 // A tile of scores as a warp group holds it.
 template <int kKeysOfTile>
 struct ScoreTile {
-  static constexpr int kScores = kKeysOfTile / 2;  // per thread
+  static constexpr int kScores = kKeysOfTile / 2;  // scores per thread
   // Groups of four scores: two neighbours in each of a thread's two rows.
   static constexpr int kFours = kScores / 4;
 };

@@ -1,5 +1,6 @@
 // Finds the driver function that makes TMA descriptors. The plug-in is not linked with the driver,
-// so it looks the function up at run time. Only kernels for compute capability 9.0 need it.
+// so FindEncodeTensorMap looks the function up at run time. Only kernels for compute capability 9.0
+// need this function.
 #pragma once
 
 #include <c10/cuda/CUDAException.h>
@@ -14,8 +15,8 @@ using EncodeTensorMap = CUresult (*)(CUtensorMap*, CUtensorMapDataType, cuuint32
                                      const cuuint32_t*, CUtensorMapInterleave, CUtensorMapSwizzle,
                                      CUtensorMapL2promotion, CUtensorMapFloatOOBfill);
 
-// Returns the function, or null if the driver does not have it. Throws c10::Error if the lookup
-// fails. Any thread may call it.
+// Returns the driver's function, or null if the driver does not have it. Throws c10::Error if the
+// lookup fails. Any thread may call it.
 inline EncodeTensorMap FindEncodeTensorMap() {
   void* function = nullptr;
   cudaDriverEntryPointQueryResult result;

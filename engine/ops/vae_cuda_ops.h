@@ -14,8 +14,8 @@ struct VaeCudaOps {
   bool (*channel_rms_norm_silu)(const at::Tensor& x, const at::Tensor& gamma,
                                 const at::Tensor& out) = nullptr;
   // The kernels of HasFusedConvolution and ConvolveFused (fused_convolution.h). Both kernels need
-  // compute capability 9.0. If fused_convolution does not support its arguments, it returns false
-  // and writes nothing.
+  // compute capability 9.0. If the kernel fused_convolution does not support its arguments, it
+  // returns false and writes nothing.
   bool (*supports_fused_convolution)(const at::Tensor& weight, Spread spread,
                                      bool allow_tf32) = nullptr;
   bool (*fused_convolution)(const FusedConvolution& convolution, at::Tensor& out) = nullptr;

@@ -23,19 +23,19 @@ absl::Status StoppedStatus(int step, size_t total) {
                               std::to_string(total));
 }
 
-// Measures how long the parts of one step take. On a GPU the ends of parts are marks in its queue,
-// and nothing waits for them before the step has ended.
+// Measures how long the parts of one step take. On a GPU the ends of parts are marks in the GPU's
+// queue, and nothing waits for the marks before the step has ended.
 class StepParts {
  public:
   explicit StepParts(const at::Device& device) : device_(device), start_(device) {}
 
-  // Ends a part, which began where the previous one ended.
+  // Ends a part, which began where the previous part ended.
   void End(std::string name, std::optional<double> flops = std::nullopt,
            std::optional<double> change_ratio = std::nullopt) {
     ends_.push_back({std::move(name), flops, change_ratio, DeviceMoment(device_)});
   }
 
-  // Adds the parts to the step's span. Call it once the device has done all parts.
+  // Adds the parts to the step's span. Call AddTo once the device has done all parts.
   void AddTo(Span& span) const {
     const DeviceMoment* before = &start_;
     for (const Ended& part : ends_) {
@@ -61,8 +61,8 @@ class StepParts {
   std::vector<Ended> ends_;
 };
 
-// Returns the step in which a block is profiled: the first one whose expert is warm, otherwise the
-// last; -1 if the job has no profile.
+// Returns the step in which a block is profiled: the first step whose expert is warm, or else the
+// last step; -1 if the job has no profile.
 int ProfiledStep(const GenerationPlan& plan, int start) {
   if (!plan.request.profile) return -1;
   const int total = static_cast<int>(plan.steps.size());
@@ -81,7 +81,7 @@ BlockUse UseOfBlocks(const GenerationPlan& plan, size_t step) {
   return next_reuses || plan.request.calibrate ? BlockUse::kComputeAndKeep : BlockUse::kCompute;
 }
 
-// Name of a forward as a part of a step.
+// Returns the name that a forward has as a part of a step.
 std::string ForwardName(BlockUse blocks, int64_t batch, bool is_first) {
   const std::string name = blocks == BlockUse::kReuse ? "reuse" : "forward";
   if (batch > 1) return name;
@@ -95,8 +95,8 @@ class GuidedFlow {
  public:
   GuidedFlow(const DenoiseInputs& inputs, const WorkGate& gate) : inputs_(inputs), gate_(gate) {}
 
-  // Makes `expert` the one that computes this step. If the expert or the guidance differs from the
-  // previous step's, the expert first projects the texts.
+  // Makes `expert` compute this step. If the expert or the guidance differs from the previous
+  // step's, the expert first projects the texts.
   absl::Status Use(VideoTransformer& expert, const StepPlan& step, StepParts& parts) {
     const bool guided = inputs_.plan.guided && step.guidance_scale != 1;
     if (&expert == expert_ && guided == guided_) return absl::OkStatus();
@@ -146,7 +146,7 @@ class GuidedFlow {
     return flows[1] + (flows[0] - flows[1]) * step.guidance_scale;
   }
 
-  // The name of this step's first forward, which computes its blocks.
+  // Returns the name of the step's first forward, if that forward computes its blocks.
   std::string first_forward() const {
     return ForwardName(BlockUse::kCompute, texts_.front()->batch(), true);
   }
@@ -173,7 +173,8 @@ class GuidedFlow {
   const WorkGate& gate_;
   VideoTransformer* expert_ = nullptr;
   bool guided_ = false;
-  // The projected texts: both as one batch, or two batches of one, or only the prompt.
+  // The projected texts: prompt and negative prompt as one batch, each as a batch of one, or only
+  // the prompt.
   std::vector<std::shared_ptr<const TextConditioning>> texts_;
 };
 

@@ -46,16 +46,17 @@ using ExpertSource = std::function<absl::StatusOr<VideoTransformer*>(int step)>;
 
 // Runs the remaining steps after `start`, and returns the final latents. If no step is finished
 // yet, `start` holds the noise. `solver` must be at the same step as `start`. Each step opens the
-// spans Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop. In
-// the first step that an expert computes, it projects the texts. The parts of Step_N_Inference are
-// "text_projection" (in such a first step), then "forward" (both texts in one batch) or
+// spans Step_N_Loading and Step_N_Inference and then calls `on_step`, whose error ends the loop.
+// Each expert projects the texts in the first step that it computes. The parts of Step_N_Inference
+// are "text_projection" (in an expert's first step), then "forward" (both texts in one batch) or
 // "forward_conditional" and "forward_unconditional", then "solver" (everything after the forwards).
 // With a guidance scale of exactly 1 only the prompt's forward runs. If the request sets `profile`,
 // the first step whose expert is warm reports a block_profile. Returns CANCELLED after a stop
 // request, because every forward passes `gate`.
 //
 // `finite` checks the latents of each step. If the latents are not finite, the step fails with the
-// verdict of `finite`, which may concern an earlier check, and `on_step` is not called.
+// verdict of `finite`, and the loop does not call `on_step`. The verdict may concern an earlier
+// check.
 absl::StatusOr<at::Tensor> DenoiseLoop(
     const DenoiseInputs& inputs, const DenoiseProgress& start, const ExpertSource& expert_for,
     FlowSolver& solver, Recorder& recorder, const WorkGate& gate, FiniteWatch& finite,

@@ -24,7 +24,7 @@ struct DenoiseProgress {
 };
 
 // Returns whether a run can begin after this many steps of the plan. A step that reuses blocks
-// cannot be the first of a run, because it needs what the step before it has kept.
+// cannot be the first step of a run, because it needs the blocks' sum that the previous step kept.
 bool CanBeginAt(const GenerationPlan& plan, int steps_done);
 
 // Returns the progress as a savepoint: a line of JSON, then the tensors' bytes. Waits until the
@@ -33,8 +33,8 @@ bool CanBeginAt(const GenerationPlan& plan, int steps_done);
 Savepoint ToSavepoint(const DenoiseProgress& progress, const GenerationPlan& plan);
 
 // Returns the progress that a savepoint holds, with tensors in host memory. DATA_LOSS, with the
-// reason: if the latents' shape or the steps differ from those of `plan`, if the bytes do not match
-// the first line, or if a value is not finite.
+// reason, if the latents' shape or the steps do not match `plan`, if the bytes do not match the
+// first line, or if a value is not finite.
 absl::StatusOr<DenoiseProgress> FromSavepoint(const Savepoint& savepoint,
                                               const GenerationPlan& plan);
 

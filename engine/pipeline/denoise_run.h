@@ -19,7 +19,7 @@
 
 namespace wan {
 
-// Objects that the steps use besides their inputs; all must outlive the run.
+// Objects that the steps use in addition to their inputs; all must outlive the run.
 struct DenoiseRun {
   ExpertSwitch& experts;
   Recorder& recorder;
@@ -30,14 +30,14 @@ struct DenoiseRun {
   std::function<absl::Status(const DenoiseState&)> on_step;
 };
 
-// Runs the remaining steps after `start` and returns the latents, which are finite. Errors are
-// those of DenoiseLoop.
+// Runs the remaining steps after `start` and returns the latents, which are finite. Returns the
+// errors of DenoiseLoop.
 //
-// After each step whose latents are finite, asks the keeper of savepoints whether it wants one.
-// After a stop request, offers it the finished steps. If memory runs out in a step, frees unused
-// memory and repeats the step with the same bits. The cause may be another process that held the
-// memory for a while. Gives up if no step has succeeded since the start or since the last
-// repetition.
+// After each step whose latents are finite, asks the keeper of savepoints whether a savepoint is
+// due. After a stop request, offers the keeper a savepoint of the finished steps. If memory runs
+// out in a step, frees unused memory and repeats the step with the same bits. The cause may be
+// another process that held the memory for a while. Gives up if no step has succeeded since the
+// start or since the last repetition.
 absl::StatusOr<at::Tensor> RunDenoising(const DenoiseInputs& inputs, const DenoiseProgress& start,
                                         const DenoiseRun& run);
 

@@ -26,8 +26,8 @@ struct Expert {
   std::shared_ptr<VideoTransformer> transformer;
   std::shared_ptr<ComponentWeights> weights;
   std::shared_ptr<LoraLibrary> loras = nullptr;  // null: there are no LoRAs
-  // The device of `weights`. This is the model's device, unless a group gives its experts different
-  // ones.
+  // The device of `weights`. This is the model's device, unless a group puts its two experts on
+  // different devices.
   c10::Device device = c10::kCPU;
   // One replica for each other device on which `transformer` computes.
   std::vector<ExpertReplica> replicas = {};

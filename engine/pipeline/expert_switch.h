@@ -23,18 +23,18 @@ class ExpertSwitch {
   ExpertSwitch(const GenerationPlan& plan, const PipelineModel& model, Recorder& recorder,
                WorkGate gate = {});
 
-  // Returns the expert for step `step` (from 0) of the plan. Call it for all steps in order. If the
-  // plan prefetches and the next step has another expert, this call queues copies of that expert's
-  // weights, which run while this step computes.
+  // Returns the expert for step `step` (from 0) of the plan. Call Take for all steps in order. If
+  // the plan prefetches and the next step has another expert, this call queues copies of that
+  // expert's weights, which run while this step computes.
   //
   // Merges the job's LoRAs into weights that are already on the device, in the span LoRA_Merging.
-  // Weights that are not there yet are merged group by group at their first use. CANCELLED if a
-  // stop is requested during the merging.
+  // Weights that are not on the device yet are merged group by group at their first use. CANCELLED
+  // if a stop is requested during the merging.
   absl::StatusOr<VideoTransformer*> Take(int step);
 
-  // Frees the device memory that the plan's policies do not keep, and that of recorded forwards.
-  // Call it when memory ran out, before the step is repeated. The destructor does the same, but
-  // keeps recorded forwards for the next job.
+  // Frees the device memory of recorded forwards, and of weights that the plan's policies do not
+  // keep on the device. Call Finish when memory ran out, before the step is repeated. The
+  // destructor frees the weights too, but keeps recorded forwards for the next job.
   void Finish();
 
  private:

@@ -1,7 +1,8 @@
 // Detects NaN and infinity in a job's values, and names possible causes.
 //
-// Such values spread: a single weight that is not finite spoils all latents within a step, and the
-// video becomes black. No library reports that as an error, so the pipeline checks for it.
+// NaN and infinity spread: a single weight that is not finite spoils all latents within a step, and
+// the video becomes black. No library reports these values as an error, so the pipeline checks for
+// them.
 #pragma once
 
 #include <ATen/core/Tensor.h>

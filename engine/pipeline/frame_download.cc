@@ -100,7 +100,7 @@ absl::Status FrameDownload::Add(const at::Tensor& frames) {
   const at::Tensor bytes = ToBytes(frames);
   const auto size = static_cast<int64_t>(bytes.nbytes());
   if (!buffer.memory.defined()) {
-    // Allocate memory for a full chunk even if the first one is smaller, because pinning more
+    // Allocate memory for a full chunk even if the first chunk is smaller, because pinning more
     // memory later takes time.
     buffer.memory = AllocateHostMemory(size / bytes.size(0) * most_frames_, queue_->device());
   }

@@ -14,7 +14,7 @@
 namespace wan {
 
 // Hands the frames of a decoder's chunks to a sink, one chunk late: while the device decodes a
-// chunk, the previous one is copied to the host and handed on. Frames [3, n, H, W] become n
+// chunk, the previous chunk is copied to the host and handed on. Frames [3, n, H, W] become n
 // pictures in RGB24. Upstream's rule is (x + 1) / 2 * 255, truncated, not rounded. Not thread-safe.
 // Exceptions of LibTorch pass through.
 class FrameDownload {
@@ -35,7 +35,8 @@ class FrameDownload {
   // chunk.
   absl::Status Add(const at::Tensor& frames);
 
-  // Hands on the frames of the last chunk. Call it at the end of a video; another video may follow.
+  // Hands on the frames of the last chunk. Call Finish at the end of a video; another video may
+  // follow.
   absl::Status Finish();
 
  private:

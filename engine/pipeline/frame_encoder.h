@@ -21,7 +21,7 @@ namespace wan {
 class FrameEncoder {
  public:
   // `writers` must be open already. At most `queue_frames` frames (at least 1) wait while another
-  // one is being written. `recorder` must outlive this object.
+  // frame is being written. `recorder` must outlive this object.
   FrameEncoder(std::vector<std::unique_ptr<VideoWriter>> writers, int queue_frames,
                Recorder& recorder);
   // The destructor calls Abandon() if Finish was not called.

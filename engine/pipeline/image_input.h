@@ -18,13 +18,13 @@ namespace wan {
 struct EncodedImage {
   at::Tensor first_frame_latents;  // set for ImageRole::kFirstFrame
   // Set for ImageRole::kCondition: [stride_temporal + z_dim, T, H, W]. The first channels are a
-  // mask that is 1 in the first latent frame. The others are the latents of a video that begins
-  // with the image and goes on with grey frames (zeros in [-1, 1]).
+  // mask that is 1 in the first latent frame. The other channels are the latents of a video that
+  // begins with the image and goes on with grey frames (zeros in [-1, 1]).
   at::Tensor condition;
 };
 
-// Returns the image in the form that the VAE takes: [3, 1, H, W], fp32, on the CPU. `shape` is that
-// of the plan; its sides are multiples of `multiple`. The image is fitted by upstream's rule for
+// Returns the image in the form that the VAE takes: [3, 1, H, W], fp32, on the CPU. `shape` is the
+// plan's shape; its sides are multiples of `multiple`. The image is fitted by upstream's rule for
 // the role:
 //   kFirstFrame  covers the size with Pillow's LANCZOS on 8 bits and cuts the middle; in [-1, 1]
 //   kCondition   maps to [-1, 1], then scales straight to the size, bicubic, without antialiasing;
@@ -34,8 +34,8 @@ struct EncodedImage {
 absl::StatusOr<at::Tensor> PrepareImage(const RgbImage& image, ImageRole role,
                                         const VideoShape& shape, int multiple);
 
-// Encodes an image that PrepareImage returned, for a video of `num_frames` frames. Errors are those
-// of VideoAutoencoder::Encode.
+// Encodes an image that PrepareImage returned, for a video of `num_frames` frames. Returns the
+// errors of VideoAutoencoder::Encode.
 absl::StatusOr<EncodedImage> EncodeImage(const at::Tensor& image, ImageRole role,
                                          int64_t num_frames, const VideoAutoencoder& vae,
                                          const VaePass& pass);

@@ -33,8 +33,8 @@ std::optional<int64_t> ReadText(const char* field, std::string_view text, const 
   return prepared.uncut_length;
 }
 
-// Finds the latents in a file of the request (null: none) and returns their shape. If there are
-// none, or if the file is wrong, which adds a violation of `field`, returns nullopt.
+// Finds the latents in a file of the request (null: none) and returns their shape. Returns nullopt
+// if the file is null or wrong; a wrong file also adds a violation of `field`.
 std::optional<std::vector<int64_t>> ReadLatents(const char* field,
                                                 const std::shared_ptr<const std::string>& file,
                                                 std::optional<StoredTensor>& prepared,

@@ -15,8 +15,8 @@
 namespace wan {
 
 // Cleans a text and splits it into token ids. `tokenizer` is null for a synthetic checkpoint, which
-// has no vocabulary. Then the ids are the text's bytes + 3, so that different prompts still give
-// different videos. INVALID_ARGUMENT if the text is not UTF-8.
+// has no vocabulary. Without a tokenizer the ids are the text's bytes + 3, so that different
+// prompts still give different videos. INVALID_ARGUMENT if the text is not UTF-8.
 absl::StatusOr<PromptTokens> TokenizePrompt(const Tokenizer* tokenizer, std::string_view text,
                                             int64_t max_tokens);
 

@@ -28,7 +28,7 @@ absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
   if (gate_.RequestedStop()) return gate_.Pass();
   if (IsDeviceLost(status)) return status;
   if (IsNotFinite(status)) {
-    // The same autoencoder would decode the video, so fail now.
+    // Decoding the video would fail in the same way, with the same autoencoder, so fail now.
     return NotFiniteIn(
         plan_, StageKind::kVaeDecoding,
         absl::StrCat("for the preview after step ", state.step, ", ", status.message()));

@@ -15,9 +15,9 @@
 
 namespace wan {
 
-// Sends the previews of one job. Previews are optional: if one fails, for example because memory
-// runs out, the observer is told and no more are made. A preview that is not finite ends the job,
-// because the model's weights are the cause.
+// Sends the previews of one job. Previews are optional: if a preview fails, for example because
+// memory runs out, the sender tells the observer and makes no more previews. A preview that is not
+// finite ends the job, because the model's weights are the cause.
 class PreviewSender {
  public:
   // All arguments must outlive the object.

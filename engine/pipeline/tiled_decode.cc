@@ -11,7 +11,8 @@ namespace wan {
 namespace {
 
 // Returns the weights of a tile's pixels along one axis. The weights rise over the overlap with the
-// previous tile and fall over the overlap with the next, so that those of all tiles add up to 1.
+// previous tile and fall over the overlap with the next tile, so that the weights of all tiles add
+// up to 1.
 at::Tensor Fade(const std::vector<TileSpan>& tiles, size_t index, int64_t scale) {
   const TileSpan& tile = tiles[index];
   at::Tensor weights = at::ones({tile.size * scale}, at::kFloat);
@@ -36,7 +37,7 @@ std::vector<TileSpan> CutIntoTiles(int64_t whole, int count) {
   const int64_t size = TileOf({1, whole, 1}, {count, 1}).height;
   std::vector<TileSpan> tiles;
   for (int i = 0; i < count; ++i) {
-    // Spread the tiles evenly, so that the last one ends where the latents end.
+    // Spread the tiles evenly, so that the last tile ends where the latents end.
     const int64_t begin = count == 1 ? 0 : i * (whole - size) / (count - 1);
     tiles.push_back({begin, size});
   }

@@ -23,13 +23,13 @@ struct TileSpan {
 // at least kTileOverlap latents.
 std::vector<TileSpan> CutIntoTiles(int64_t whole, int count);
 
-// Does the same as VideoAutoencoder::Decode, but tile by tile, and blends the tiles where they
-// overlap. If the grid has one tile, it calls Decode itself. With more tiles, each is decoded from
-// the first to the last frame before the sink gets any frame. Until the sink gets frames, the video
-// is in host memory and takes 12 bytes per pixel.
+// Decodes as VideoAutoencoder::Decode does, but tile by tile, and blends the tiles where they
+// overlap. If the grid has one tile, calls VideoAutoencoder::Decode. With more tiles, decodes every
+// tile from the first to the last frame before the sink gets any frame. Until the sink gets frames,
+// the video is in host memory and takes 12 bytes per pixel.
 //
-// The result differs slightly from that of whole frames, because the decoder's receptive field is
-// larger than the overlap.
+// The frames differ slightly from frames that are decoded whole, because the decoder's receptive
+// field is larger than the overlap.
 absl::Status DecodeTiled(const VideoAutoencoder& vae, const at::Tensor& latents,
                          const TileGrid& grid, const VideoAutoencoder::FrameSink& sink,
                          const VaePass& pass);

@@ -14,7 +14,7 @@
 
 namespace wan {
 
-// Objects that decoding uses besides the latents; all must outlive it.
+// Objects that decoding uses in addition to the latents; all must outlive the call.
 struct VideoDecode {
   const GenerationPlan& plan;
   const PipelineModel& model;

@@ -67,8 +67,8 @@ class VideoJob {
   absl::Status Preprocess();
   absl::Status EncodeTexts();
   absl::Status EncodeImage();
-  // Runs all steps from the noise or the request's latents, or the remaining ones after an earlier
-  // attempt's savepoint. Then frees the memory that only the steps need.
+  // Runs all steps, starting from the noise or the request's latents; after a savepoint, runs only
+  // the remaining steps. Then frees the memory that only the steps need.
   absl::Status Denoise();
   absl::Status WriteLatents() { return files_.WriteLatents(latents_); }
   // Decodes the video into its files, if the job wants any.
@@ -84,7 +84,7 @@ class VideoJob {
   absl::StatusOr<EncodedImage> EncodedInput() const;
   at::Tensor Noise() const;
   DenoiseProgress Start() const;
-  // Returns whether the last step is finished, or there are none.
+  // Returns whether the final latents exist: all steps are finished, or the job has no steps.
   bool denoised() const { return latents_.defined(); }
 
   const GenerationPlan& plan_;
@@ -116,7 +116,7 @@ VideoJob::VideoJob(const GenerationPlan& plan, const PipelineModel& model, const
     earlier_.reset();
     return;
   }
-  // Create the experts first, because that queues copies which run while the texts are encoded.
+  // Create the experts first: this queues copies, which run while the texts are encoded.
   experts_.emplace(plan, model, caller.recorder, gate_);
   inputs_.emplace(DenoiseInputs{.plan = plan});
 }
@@ -140,8 +140,8 @@ absl::Status VideoJob::Preprocess() {
   });
 }
 
-// Returns the image in the form that the VAE takes. The image is decoded here (the plan only
-// measured it), and the decoded picture is freed on return.
+// Returns the image in the form that the VAE takes. Decodes the image, which the plan has only
+// measured, and frees the decoded picture before it returns.
 absl::StatusOr<at::Tensor> VideoJob::PreparedImage() const {
   const GenerationRequest& request = plan_.request;
   const absl::StatusOr<DecodedImage> decoded =
@@ -209,14 +209,15 @@ absl::StatusOr<EncodedImage> VideoJob::EncodedInput() const {
   absl::StatusOr<EncodedImage> encoded =
       wan::EncodeImage(image_, model_.planned.family->image, plan_.shape.num_frames, *model_.vae,
                        MakeVaePass(gate_, plan_.request, &caller_.recorder));
-  // Another device may have encoded it.
+  // The encoder may have run on another device.
   if (encoded.ok() && encoded->condition.defined()) {
     encoded->condition = encoded->condition.to(model_.device);
   }
   return encoded;
 }
 
-// Returns the noise with which the first step begins, or which is mixed with the latents.
+// Returns the noise with which the first step begins, or with which the request's latents are
+// mixed.
 at::Tensor VideoJob::Noise() const {
   const std::optional<StoredTensor>& given = plan_.prepared->initial_latents;
   if (given.has_value()) return ToLatents(*given, model_.device);

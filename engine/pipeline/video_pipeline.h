@@ -27,7 +27,7 @@ struct PipelineTaps {
   std::function<void(const at::Tensor& frames)> frames;  // [3, n, H, W] in [-1, 1]
 };
 
-// Carries out a plan that Engine::Plan made. Statuses are those of Engine::Generate. LibTorch's
+// Carries out a plan that Engine::Plan made. Returns the statuses of Engine::Generate. LibTorch's
 // exceptions pass through to Engine, except that if memory runs out in decoding, the same latents
 // are decoded again in smaller tiles.
 absl::Status RunVideoPipeline(const GenerationPlan& plan, const PipelineModel& model,

@@ -27,8 +27,8 @@ struct DeviceBudget {
 absl::StatusOr<DeviceBudget> ShareDeviceMemory(uint64_t free_bytes, uint64_t limit);
 
 // Returns the bytes of a GPU that jobs may use now, never 0. `free_bytes` is the driver's free
-// memory; `reserved_bytes` is the memory that the process's allocator holds. Nothing is set aside
-// for kernels, because the loaded ones already reduce `free_bytes`.
+// memory; `reserved_bytes` is the memory that the process's allocator holds. The function sets
+// nothing aside for kernels, because loaded kernels already reduce `free_bytes`.
 uint64_t PresentJobBytes(uint64_t free_bytes, uint64_t reserved_bytes);
 
 }  // namespace wan

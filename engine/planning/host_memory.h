@@ -23,14 +23,14 @@ struct HostForLoading {
 // experts. On a CPU device all weights are in host memory, but only the largest component with the
 // policy host, stream or disk counts, because these work one at a time. `policies` has the policy
 // with which each component will be loaded. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) says how
-// much is needed and available, and what would help. Call it before loading, because a process that
-// pins or fills more memory than there is gets killed.
+// much is needed and available, and what would help. Call CheckHostMemory before loading, because
+// the system kills a process that pins or fills more memory than it has.
 absl::Status CheckHostMemory(const PlannedModel& model, std::span<const ResidencyPolicy> policies,
                              const HostForLoading& host);
 
-// Checks the host's memory as CheckHostMemory does. If the host has no room, it changes `policies`:
-// components whose configured policy is kAuto get kDisk, so that each job reads them again. The
-// status is that of the most frugal policies; if it is an error, `policies` is unchanged.
+// Checks the host's memory as CheckHostMemory does. If the host has no room, changes `policies`:
+// components whose configured policy is kAuto get kDisk, so that each job reads them again. Returns
+// the status for the most frugal policies; if the status is an error, `policies` is unchanged.
 absl::Status FitHostMemory(const PlannedModel& model, const HostForLoading& host,
                            std::vector<ResidencyPolicy>& policies);
 

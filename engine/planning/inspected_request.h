@@ -18,7 +18,7 @@ struct InspectedRequest {
   // read; for the negative prompt also if the model does not use guidance.
   std::optional<int64_t> prompt_tokens;
   std::optional<int64_t> negative_prompt_tokens;
-  // The image's size as displayed; absent if there is no image or it could not be read.
+  // The image's size as displayed; absent if there is no image or the image could not be read.
   std::optional<ImageSize> image;
   // Maximum host memory, in bytes, that decoding the image takes.
   int64_t image_decoding_bytes = 0;

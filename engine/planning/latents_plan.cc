@@ -51,7 +51,7 @@ std::string OriginOf(const std::vector<int64_t>& shape, const std::vector<int64_
                                 static_cast<int>((shape[1] - 1) * vae.stride_temporal + 1)}));
 }
 
-// Adds a violation if the latents do not have the shape of the video's.
+// Adds a violation if the request's latents do not have the shape of the video's latents.
 void CheckShape(const char* field, const std::optional<std::vector<int64_t>>& found,
                 const PlannedModel& model, const VideoShape& shape,
                 std::vector<FieldViolation>& violations) {

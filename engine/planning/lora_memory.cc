@@ -13,13 +13,15 @@ constexpr int64_t kFp32 = 4;
 
 int64_t BytesOf(const StoredTensor& tensor) { return static_cast<int64_t>(tensor.bytes.size()); }
 
-// Returns the elements that LoraChange (engine/weights/lora_change.cc) computes beside a part.
+// Returns the number of temporary elements that LoraChange (engine/weights/lora_change.cc) computes
+// for a part of `part` elements.
 int64_t ScratchElements(const LoraTerm& term, int64_t part) {
   const int64_t rows = part / term.columns;
   int64_t elements = 0;
   if (term.form == LoraForm::kHadamard) elements = 2 * part;  // both products
   if (term.form == LoraForm::kKronecker) {
-    constexpr int64_t kIndices = 6;  // Three lists of 64-bit numbers.
+    constexpr int64_t kIndices = 6;  // three index lists of 64-bit numbers take the bytes of six
+                                     // fp32 elements
     elements = rows * (term.first.columns + term.second.columns + term.first.rank +
                        term.second.rank + kIndices);
   }

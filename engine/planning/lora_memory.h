@@ -8,8 +8,8 @@
 
 namespace wan {
 
-// The sizes that decide how much memory merging a LoRA into one transformer takes; each is that of
-// the LoRA's largest term.
+// The sizes that decide how much memory merging a LoRA into one transformer takes. Each member has
+// the largest size of any term of the LoRA.
 struct LoraFootprint {
   int64_t factor_elements = 0;   // elements of all factors of a term
   int64_t factor_bytes = 0;      // bytes of all factors in the file's dtype
@@ -21,9 +21,9 @@ struct LoraFootprint {
 LoraFootprint FootprintOf(const LoraFile& file);
 
 // Returns the device memory, in bytes, that WeightPatch::Apply (engine/weights/lora_patch.cc) needs
-// for these LoRAs together; 0 if there are none. It is freed after each group of weights: no LoRA
-// stays on the device. If weights are kept in 8 bits, they are read again with `read_again_bytes`
-// per element (the compute dtype's); 0: they are not kept in 8 bits.
+// for these LoRAs together; 0 if there are none. Apply frees this memory after each group of
+// weights, so no LoRA stays on the device. Weights in 8 bits are read again in the compute dtype,
+// with `read_again_bytes` per element; 0: the weights are not in 8 bits.
 uint64_t LoraMergingBytes(std::span<const LoraFootprint> loras, int64_t read_again_bytes = 0);
 
 }  // namespace wan

@@ -52,7 +52,8 @@ absl::Status CheckLoraSchedule(const LoraSchedule& schedule, const ModelFamily& 
   }
   if (schedule.steps == 0) return absl::OkStatus();
   if (!schedule.sigmas.empty()) {
-    // Without a shift of its own, the schedule gets that of the request or the model.
+    // If the schedule has no shift, a job uses the shift of the request or the model, which is not
+    // known here.
     const double shift = schedule.shift.value_or(1);
     if (const auto problem = ProblemOfSigmas(schedule.sigmas, schedule.steps, shift)) {
       return wrong(absl::StrCat("sigmas ", *problem));

@@ -17,15 +17,15 @@ namespace wan {
 // schedule would be refused; the message begins with the field.
 absl::Status CheckLoraSchedule(const LoraSchedule& schedule, const ModelFamily& family);
 
-// Sets the unset ones of the fields steps, shift, solver and guidance_scale to the values of the
-// LoRAs' schedule, and with them the sigmas and the boundary between the experts. Does nothing if
-// the request sets all four fields itself, so that a resolved request stays as it is; if no LoRA of
-// the request has a schedule, or several have different ones; or if the model itself is a few-step
+// Sets those of the fields steps, shift, solver and guidance_scale that the request leaves unset to
+// the values of the LoRAs' schedule. Also sets the sigmas and the boundary between the experts.
+// Does nothing in three cases: the request sets all four fields, as a resolved request does; no
+// LoRA of the request has a schedule, or their schedules differ; the model itself is a few-step
 // model. Returns whether the request has taken a schedule.
 bool TakeLoraSchedule(const PlannedModel& model, GenerationRequest& request);
 
-// Whether the request brings sigmas or a boundary, or uses a LoRA that was distilled for few steps.
-// `quality: fast` cannot skip steps of such a request, and `calibrate` cannot measure them.
+// Returns whether the request has sigmas or a boundary, or uses a LoRA that was distilled for few
+// steps. `quality: fast` cannot skip steps of such a request, and `calibrate` cannot measure them.
 bool HasFewSteps(const PlannedModel& model, const GenerationRequest& request);
 
 // Returns a violation if TakeLoraSchedule cannot choose between the schedules of several LoRAs.

@@ -289,7 +289,7 @@ void CheckCalibration(const GenerationRequest& request, const PlannedModel& mode
   }
 }
 
-// Checks that there is a file to watch while it is made.
+// Checks that a progressive request has an MP4 file among its outputs.
 void CheckProgressive(const GenerationRequest& request, Violations& violations) {
   const std::vector<OutputKind>& outputs = request.outputs;
   if (!request.progressive ||
@@ -405,8 +405,8 @@ LatentSize LatentsOf(const GenerationPlan& plan) {
   return {plan.latent_shape[1], plan.latent_shape[2], plan.latent_shape[3]};
 }
 
-// Returns the operations of encoding the image: as a video of one frame, or as one with as many
-// frames as the result.
+// Returns the operations of encoding the image: as a video of one frame, or as a video as long as
+// the result.
 double ImageFlops(const GenerationPlan& plan, const PlannedModel& model) {
   LatentSize encoded = LatentsOf(plan);
   if (model.family->image == ImageRole::kFirstFrame) encoded.frames = 1;

@@ -12,14 +12,14 @@ struct MovableWeights {
   uint64_t pinned_bytes = 0;  // bytes that parking would pin; 0 if the host already has a copy
 };
 
-// Limits of the host. A job that would exceed these limits is refused: a process that pins or fills
-// more memory than its control group has left gets killed.
+// Limits of the host. Planning refuses a job that would exceed these limits: the system kills a
+// process that pins or fills more memory than its control group has left.
 struct HostLimits {
   // Bytes that a job may add to the process; 0: unknown, and no job is refused.
   uint64_t available_bytes = 0;
   // True on a CPU device, where weights and activations fill host memory.
   bool is_device = false;
-  // For the job's model: its bytes of weights on the device (used only if is_device), and the bytes
+  // For the job's model: the bytes of weights on the device (used only if is_device), and the bytes
   // of each component's copy in host memory (empty: no copies).
   uint64_t weights_on_device = 0;
   std::vector<uint64_t> copies;

@@ -19,7 +19,7 @@ std::vector<uint64_t> MergingBytes(const std::vector<LoraScale>& loras, const Pl
       if (lora.name != chosen.name) continue;
       for (size_t expert = 0; expert < lora.experts.size(); ++expert) {
         if (!lora.experts[expert].has_value()) continue;
-        if (chosen.For(model.family->experts[expert]) == 0) continue;  // nothing is merged
+        if (chosen.For(model.family->experts[expert]) == 0) continue;  // the request merges no LoRA
         footprints[expert].push_back(*lora.experts[expert]);
       }
     }
@@ -51,7 +51,7 @@ bool BatchesGuidance(GuidanceBatching batching, int64_t tokens, int64_t ranks) {
 }
 
 // Returns the most host memory that PrepareImage (engine/pipeline/image_input.h) uses, including
-// that of the image.
+// the image.
 uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) {
   constexpr int64_t kRgbBytes = 3;
   constexpr int64_t kFloatBytes = 3 * sizeof(float);
@@ -70,10 +70,10 @@ uint64_t FittingBytes(ImageSize image, ImageRole role, const VideoShape& shape) 
   return static_cast<uint64_t>((pixels + wide + covered) * kRgbBytes);
 }
 
-// Sets the host memory of the request's latents: their files, and while one is read a copy of its
-// values and the same in fp32.
+// Sets the host memory of the request's latents. The files take memory all the time. While a file
+// is read, a copy of its values and the values in fp32 take more.
 void SetLatentsBytes(const GenerationRequest& request, MemoryJob& job) {
-  constexpr uint64_t kCopies = 1 + 2;  // fp32 values are at most twice as large as those of a file
+  constexpr uint64_t kCopies = 1 + 2;  // fp32 values are at most twice as large as a file's values
   for (const auto* file : {request.initial_latents.get(), request.latents.get()}) {
     if (file == nullptr) continue;
     job.latents_bytes += file->size();

@@ -16,8 +16,8 @@
 
 namespace wan {
 
-// With at most this many tokens, a batch of two is faster than two forwards. With more, a single
-// forward already fills the device. GuidanceBatching::kAuto uses this limit.
+// With at most this many tokens, a batch of two is faster than two forwards. With more tokens, a
+// single forward already fills the device. GuidanceBatching::kAuto uses this limit.
 inline constexpr int64_t kMaxTokensBatched = 4096;
 
 // Returns the shape [C, T, H, W] of a video's latents.

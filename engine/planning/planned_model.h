@@ -32,13 +32,13 @@ struct PlannedModel {
   TextEncoderConfig text_encoder;
   VaeConfig vae;
   absl::Status tiny_decoder_error;  // Checkpoint::tiny_decoder_error
-  // If there are two experts, the high-noise one computes timesteps of at least this fraction of
+  // If there are two experts, the high-noise expert computes timesteps of at least this fraction of
   // 1000.
   std::optional<double> expert_boundary;
   std::optional<FewStepConfig> few_step;
   std::optional<GenerationDefaults> generation_defaults;
-  // The checkpoint's own ratios for fast jobs; nullopt: the published ratios, if it has the
-  // published dimensions.
+  // The checkpoint's own ratios for fast jobs; nullopt: jobs use the published ratios, if the model
+  // has the published dimensions.
   std::optional<StepRatios> step_ratios;
   // Text encoder, experts and autoencoder, in this order. If empty, memory is not planned and all
   // weights are resident.
@@ -59,12 +59,13 @@ struct PlannedModel {
   // False: every device has both experts, and all devices compute every step together.
   bool divides_experts = false;
 
-  // Returns the values of fields that a request does not set. The values are the checkpoint's own
-  // defaults; otherwise those of a few-step checkpoint (its solver through its timesteps, without
-  // guidance); otherwise the family's. Model, prompt and seed stay unset.
+  // Returns the values of fields that a request does not set. A value comes from the checkpoint's
+  // own defaults; otherwise from the few-step schedule (its solver and timesteps, no guidance);
+  // otherwise from the family. Model, prompt and seed stay unset.
   GenerationRequest Defaults() const;
 
-  // Returns the transformers' blocks, rising, that never compute with 8 bits.
+  // Returns the indices, in rising order, of the transformers' blocks that never compute with 8
+  // bits.
   std::vector<int> ExactBlocks() const;
 
   // Returns how many pixels a transformer token covers along a side: the VAE's stride times the

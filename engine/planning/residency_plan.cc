@@ -19,23 +19,24 @@ using Policies = std::vector<ResidencyPolicy>;
 
 constexpr int64_t kFp32 = 4;
 constexpr int64_t kColors = 3;
-// The least cost of a streamed byte. A byte that is copied while nothing computes costs 1.
+// The lowest cost that the plan assumes for a streamed byte. A byte that is copied while nothing
+// computes costs 1.
 constexpr double kLeastStreamedShare = 0.05;
 // The cost of a byte that is read from the page cache (20 GB/s), if a byte copied over the link (50
 // GB/s) costs 1.
 constexpr double kReadShare = 2.5;
-// The cost of a byte of a component that leaves the device although it does no work in the job. The
-// job itself copies nothing; a later job may fetch the component again.
+// The cost per byte of moving a component off the device that does no work in the job. The job
+// itself copies nothing; a later job may fetch the component again.
 constexpr double kIdleShare = 1e-3;
-// Device memory that reading weights takes. On a GPU, tensors wait in their file's dtype until more
-// than kStagedBytes are pending; the tensor that exceeds the limit comes on top. The largest tensor
-// of the published transformers has 5120 x 13824 elements, which are 270 MiB in fp32. On a CPU only
-// a piece of one tensor is converted at a time.
+// Limits of the memory that reading weights takes on the device. On a GPU, tensors wait in their
+// file's dtype until more than kStagedBytes are pending; the last pending tensor may exceed this
+// limit. The largest tensor of the published transformers has 5120 x 13824 elements, which are 270
+// MiB in fp32. On a CPU only a piece of one tensor is converted at a time.
 constexpr uint64_t kStagedBytes = uint64_t{512} << 20;
 constexpr uint64_t kMostConvertedBytes = uint64_t{1} << 30;
 constexpr uint64_t kMostConvertedBytesOnCpu = uint64_t{32} << 20;
-// How many operations a card computes while its link copies a byte. Two cards have the lowest
-// ratios: an H100 with 500 TFLOP/s and 50 GB/s, and an A100 with 250 TFLOP/s and 25 GB/s.
+// The number of operations that a card computes while its link copies a byte. Two cards have the
+// lowest ratios: an H100 with 500 TFLOP/s and 50 GB/s, and an A100 with 250 TFLOP/s and 25 GB/s.
 constexpr double kFlopsPerLinkByte = 1e4;
 
 // Adds 1 %, because allocators round sizes up and libraries need a little memory.
@@ -61,8 +62,8 @@ struct Activations {
   uint64_t vae_encoding = 0;
   uint64_t step_single = 0;
   uint64_t step_batched = 0;
-  uint64_t preview = 0;  // bytes of decoding a preview, plus those of the texts, which a step keeps
-                         // meanwhile
+  uint64_t preview = 0;  // bytes of decoding a preview, plus the bytes of the texts, which the step
+                         // keeps meanwhile
   uint64_t decoding = 0;
 };
 
@@ -177,7 +178,8 @@ class Sums {
     if (job_.image != ImageRole::kNone) {
       choice.vae_encoding = Stage({vae}, activations.vae_encoding, vae);
     }
-    uint64_t reading = job_.latents_reading_bytes;  // by the first expert that works
+    uint64_t reading = job_.latents_reading_bytes;  // only the first expert that works reads the
+                                                    // latents
     for (size_t expert = 1; expert < vae; ++expert) {
       if (job_.expert_steps[expert - 1] == 0) {
         choice.steps.emplace_back();  // the expert does not work
@@ -243,8 +245,9 @@ class Sums {
     return component > 0 && component + 1 < components_.size();
   }
 
-  // Returns in how many stages the component works, before each of which it is brought to the
-  // device; 0: it does no work in this job. Previews count as one stage, whatever their number.
+  // Returns the number of stages in which the component works; before each of them, it is brought
+  // to the device. 0: the component does no work in this job. Previews count as one stage, whatever
+  // their number.
   int Fetches(size_t component) const {
     if (component == 0) return Denoises() ? 1 : 0;
     if (IsExpert(component)) return job_.expert_steps[component - 1] > 0 ? 1 : 0;
@@ -257,7 +260,8 @@ class Sums {
   double StreamedPasses(size_t component) const {
     const int fetches = Fetches(component);
     if (fetches == 0) return kIdleShare;
-    // Once per text or stage of the VAE: too little work to hide copies.
+    // Text encoder and VAE are copied once per text or stage, which is too little work to hide the
+    // copies.
     if (!IsExpert(component)) return component == 0 && job_.guided ? 2 : fetches;
     const int steps = job_.expert_steps[component - 1];
     const double hidden = TransformerForwardFlops(job_.transformer, job_.tokens) /
@@ -404,11 +408,11 @@ uint64_t RecordedBytes(const MemoryJob& job, const ResidencyChoice& choice) {
   return bytes == 0 ? 0 : bytes + kLibraryWorkspaceBytes;
 }
 
-// Lengthens the encoder's queue, up to the whole video, if the host has room. Then a GPU never
-// waits for a slower encoder. With tiles a longer queue is useless, because frames come only when
-// the GPU has finished.
+// Lengthens the encoder's queue, up to the whole video, if the host has room. With a longer queue,
+// a GPU never waits for a slower encoder. With tiles a longer queue is useless, because frames come
+// only when the GPU has finished.
 void LengthenQueue(const MemoryJob& job, const PlanLimits& limits, ResidencyChoice& choice) {
-  // This is enough for 121 frames of 1920x1088.
+  // Limit of the queue's bytes, which is enough for 121 frames of 1920x1088.
   constexpr int64_t kMostQueuedBytes = int64_t{1} << 30;
   if (!job.decodes || !choice.decode_tiles.IsWhole()) return;
   const int64_t frame_bytes = std::max<int64_t>(job.frame_pixels * kColors, 1);
@@ -429,7 +433,7 @@ void Extend(const Sums& sums, const Activations& activations, const MemoryJob& j
         sums.Choose(activations, choice.decode_tiles, true, choice.prefetch_experts);
     if (Fits(batched, limits)) choice = batched;
   }
-  bool next_is_away = false;  // an expert that works after another one
+  bool next_is_away = false;  // an expert that works after another expert
   for (size_t expert = 2; expert + 1 < choice.policies.size(); ++expert) {
     const bool follows = job.expert_steps[expert - 2] > 0 && job.expert_steps[expert - 1] > 0;
     next_is_away = next_is_away || (follows && WaitsOnHost(choice.policies[expert]));

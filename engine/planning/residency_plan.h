@@ -36,8 +36,9 @@ struct MemoryJob {
   StageKind preprocess = StageKind::kTi2vPreprocess;  // the stage in which the image is decoded
   ImageRole image = ImageRole::kNone;
   uint64_t image_bytes = 0;  // host memory that decoding and fitting the image takes
-  // Host memory of the request's files of latents, which the job keeps to its end, and what reading
-  // them adds: before the first step or, if the job only decodes, while it is prepared.
+  // Host memory of the request's files of latents, which the job keeps to its end, and the memory
+  // that reading them adds. The job reads them before the first step or, if it only decodes, while
+  // it is prepared.
   uint64_t latents_bytes = 0;
   uint64_t latents_reading_bytes = 0;
   bool previews = false;
@@ -53,7 +54,7 @@ struct MemoryJob {
   std::vector<int> expert_steps;
   // Device memory that merging the job's LoRAs into each expert takes; empty: no LoRAs.
   std::vector<uint64_t> expert_merging_bytes;
-  // Whether the texts keep what the blocks have added (GenerationPlan::keeps_blocks).
+  // Whether the texts keep the sum that the blocks added (GenerationPlan::keeps_blocks).
   bool keeps_blocks = false;
   // Whether the transformers may keep recorded forwards on the device.
   bool records_forwards = false;
@@ -93,22 +94,22 @@ struct ResidencyChoice {
   std::vector<StageMemory> steps;  // memory of a step, for each expert
   StageMemory decoding;
   uint64_t peak = 0;       // device memory of the stage that needs most
-  uint64_t host_peak = 0;  // host memory of the stage that adds most of it
+  uint64_t host_peak = 0;  // host memory of the stage that adds most host memory
 };
 
 // `components` must be the text encoder, the experts and the autoencoder, in this order. If there
 // is no limit of device memory, all weights are resident.
 //
-// Of the choices that fit, returns the one that copies the fewest bytes while nothing computes.
-// (Streaming hides behind a long video's forwards, but not behind a short one's.) Components that
-// do no work in the job leave the device first; of equal choices it moves the fewest bytes. The
+// Returns the choice that fits and copies the fewest bytes while nothing computes. (Streaming hides
+// behind a long video's forwards, but not behind a short one's.) Components that do no work in the
+// job leave the device first. Between equal choices, the one that moves the fewest bytes wins. The
 // choice decodes whole frames if any fitting choice can. Returns nullopt if no choice fits.
 std::optional<ResidencyChoice> ChooseResidency(const std::vector<PlannedComponent>& components,
                                                const MemoryJob& job, const PlanLimits& limits);
 
-// The largest stage of the choice that needs the least memory, for messages about jobs that do not
-// fit. If `of_host` is true, the job fits the device but not the host, and the choice is the one
-// that needs the least host memory.
+// For messages about jobs that do not fit: the largest stage of the choice that needs the least
+// memory. If `of_host` is true, the job fits the device but not the host, and the choice needs the
+// least host memory of all choices.
 struct LeastDemand {
   StageKind stage = StageKind::kT5Encoding;
   StageMemory memory;

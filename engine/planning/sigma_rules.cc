@@ -14,13 +14,14 @@ namespace {
 
 constexpr double kTrainTimesteps = 1000;
 
-// Returns all digits of a number, because those of StrCat do not tell close numbers apart.
+// Returns a number with all its digits, because StrCat writes too few to tell close numbers apart.
 std::string Exact(double number) {
   std::array<char, 32> text;
   return {text.data(), std::to_chars(text.data(), text.data() + text.size(), number).ptr};
 }
 
-// Looks for levels that follow one another but are the same in fp32. `sigmas` fall strictly.
+// Returns the problem if two neighbouring levels are equal in fp32. `sigmas` must be strictly
+// decreasing.
 std::optional<std::string> ProblemOfRounding(std::span<const double> sigmas, double shift) {
   const absl::StatusOr<FlowSchedule> schedule = MakeEulerSchedule(TimestepsOf(sigmas), shift);
   if (!schedule.ok()) return std::nullopt;

@@ -16,9 +16,9 @@ inline constexpr char kSolverOfSigmas[] = "euler";
 // Returns the timesteps of MakeEulerSchedule for noise levels before the shift.
 std::vector<double> TimestepsOf(std::span<const double> sigmas);
 
-// Both functions return what is wrong, to follow the field's name; nullopt if nothing is. A job
-// computes in fp32, so levels that differ must still differ there once `shift` has moved them; a
-// shift that no schedule can have is not looked at.
+// Both functions return a message, which the caller puts after the field's name; nullopt if nothing
+// is wrong. Different levels must still differ in fp32 after `shift` has moved them, because jobs
+// compute in fp32. Neither function checks whether the shift is valid.
 std::optional<std::string> ProblemOfSigmas(std::span<const double> sigmas, int steps, double shift);
 std::optional<std::string> ProblemOfBoundary(int boundary_step, int steps,
                                              const ModelFamily& family);

@@ -22,11 +22,11 @@ struct ValueGrid {
 };
 
 // Returns the grid's values just below and just above `value`, which is not on the grid, as text:
-// "704 or 736". If `value` is beyond an end of the grid, there is only one: "4096".
+// "704 or 736". If `value` is beyond an end of the grid, the text has only one value: "4096".
 std::string NearestIn(const ValueGrid& grid, int64_t value);
 
-// Returns the size of the video that a model makes of an image of size `image`, by upstream's rule
-// for the role: about `area` pixels, with sides that are multiples of `stride`.
+// Returns the size of the video that a model makes from an image of size `image`, by upstream's
+// rule for the role: about `area` pixels, with sides that are multiples of `stride`.
 ImageSize SizeOfImageVideo(ImageRole role, ImageSize image, int64_t area, int stride);
 
 // Returns `image` with its longer side cut by as few pixels as needed, so that SizeOfImageVideo

@@ -20,7 +20,8 @@ bool HasPublishedSize(const PlannedModel& model) {
          own.num_heads == published.num_heads && own.num_layers == published.num_layers;
 }
 
-// Returns the checkpoint's own ratios, or else the published ones; null if there are none.
+// Returns the checkpoint's own ratios, or else the published ratios if the model has a published
+// size; null if neither exist.
 const StepRatios* RatiosOf(const PlannedModel& model, bool with_image) {
   if (model.step_ratios.has_value()) return &*model.step_ratios;
   const auto published = with_image ? model.family->image_ratios : model.family->text_ratios;
@@ -64,7 +65,7 @@ std::vector<bool> ChooseReusingSteps(const ReusePhase& phase, double threshold, 
 std::vector<double> RatiosForSteps(std::span<const double> measured, int steps) {
   // A step without a measurement must not reuse; a ratio of 0 is far enough from 1 to prevent it.
   std::vector<double> ratios(static_cast<size_t>(steps), measured.empty() ? 0 : 1);
-  // As numpy.round does, std::nearbyint rounds a half to the even number.
+  // std::nearbyint rounds a half to the even number, as numpy.round does.
   const double scale =
       steps > 1 ? static_cast<double>(measured.size()) / static_cast<double>(steps - 1) : 0;
   for (int step = 1; step < steps && !measured.empty(); ++step) {
@@ -136,7 +137,8 @@ void PlanFastSteps(const PlannedModel& model, GenerationPlan& plan) {
     const std::vector<double> conditional = RatiosForSteps(measured.conditional, steps);
     const std::vector<double> unconditional = RatiosForSteps(measured.unconditional, steps);
     const int retained = RetainedSteps(steps, RetainedShare(model, ratios, expert));
-    // Where guidance ends, the texts are prepared anew, so nothing is kept for the next step.
+    // Where guidance ends, the expert prepares the texts anew, so the next step has no kept blocks
+    // to reuse.
     for (auto first = computed; first != end;) {
       const bool guided = IsGuided(*first);
       const auto last =

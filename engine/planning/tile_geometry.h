@@ -20,7 +20,7 @@ inline constexpr int64_t kSmallestTile = 20;
 LatentSize TileOf(const LatentSize& latents, const TileGrid& grid);
 
 // Returns the grids to try, in this order, if whole frames do not fit. Each grid has smaller tiles
-// than the one before.
+// than the previous grid.
 std::vector<TileGrid> TileGrids(const LatentSize& latents);
 
 }  // namespace wan

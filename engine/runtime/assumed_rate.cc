@@ -7,8 +7,8 @@
 namespace wan {
 namespace {
 
-// The published rates of dense bf16 products with fp32 sums, in TFLOP/s. The first row counts whose
-// words all occur in the card's name, so rows with more words come first.
+// The published rates of dense bf16 products with fp32 sums, in TFLOP/s. The first row whose words
+// all occur in the card's name is used, so rows with more words come first.
 struct Card {
   std::vector<std::string_view> words;
   double tflops;
@@ -33,10 +33,10 @@ const std::vector<Card>& Cards() {
   return cards;
 }
 
-// A rate below that of every card in the table, for unknown cards.
+// The rate of unknown cards, which is below the rates of all cards in the table.
 constexpr double kUnknownTflops = 60;
-// The part of the published rate that jobs are assumed to reach. A job on an H200 reaches 0.6 of
-// it; the rest is lost to work other than large products.
+// The part of the published rate that the engine assumes for jobs. A job on an H200 reaches 0.6 of
+// the published rate; work other than large products takes the rest of the time.
 constexpr double kReached = 0.45;
 // The rate of fp32 relative to bf16: products in fp32 do not use the tensor cores.
 constexpr double kFp32Share = 0.05;

@@ -7,9 +7,9 @@
 namespace wan {
 
 // Returns the sample "attention_kernels", which describes a video of the model's default size. The
-// labels "self" and "cross" name the kernel (NameOf(AttentionKernel)) of the self-attention and
-// that of the attention to the text. Videos of other sizes may use other kernels, because the
-// choice also depends on the number of tokens.
+// labels "self" and "cross" name the kernels (NameOf(AttentionKernel)) of the self-attention and of
+// the attention to the text. Videos of other sizes may use other kernels, because the choice also
+// depends on the number of tokens.
 Sample AttentionKernels(const LoadedModel& model, const LoadOptions& options);
 
 }  // namespace wan

@@ -61,7 +61,7 @@ at::Tensor Wave(const std::vector<int64_t>& shape, double frequency, double ampl
 
 std::string Hex(uint64_t value) { return absl::StrFormat("%016x", value); }
 
-// FNV-1a, which identifies data but does not protect against forgery.
+// Hashes with FNV-1a, which identifies data but does not protect against forgery.
 constexpr uint64_t kHashBasis = 0xcbf29ce484222325;
 
 uint64_t Hash(uint64_t hash, const void* data, size_t size) {
@@ -70,8 +70,8 @@ uint64_t Hash(uint64_t hash, const void* data, size_t size) {
   return hash;
 }
 
-// Returns a hash of a file's bytes. The hashes of program and plug-in are part of a setup, because
-// other code may give other bits.
+// Returns a hash of a file's bytes. A setup includes the hashes of program and plug-in, because
+// different code may give different bits.
 std::string FingerprintOf(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::vector<char> part(size_t{1} << 20);

@@ -19,7 +19,7 @@ namespace wan {
 absl::StatusOr<DeviceCanary> RunDeviceCanary(at::Device device, at::ScalarType dtype);
 
 // Compares the results `first` and `second` of two runs with each other and with `expected`.
-// Returns their digest. Errors are those of RunDeviceCanary. Tests call this function directly,
+// Returns their digest. Returns the errors of RunDeviceCanary. Tests call this function directly,
 // because they have no broken device.
 absl::StatusOr<std::string> JudgeCanary(const at::Tensor& first, const at::Tensor& second,
                                         const at::Tensor& expected, at::ScalarType dtype);

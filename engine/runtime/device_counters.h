@@ -8,7 +8,7 @@
 
 namespace wan {
 
-// Either may be null: then nothing is counted.
+// A null counter counts nothing.
 struct DeviceCounters {
   std::shared_ptr<HeldBytes> weights;        // counts bytes of weights on a GPU
   std::shared_ptr<ExchangeMeter> exchanges;  // counts exchanges with other devices of the group

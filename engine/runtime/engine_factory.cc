@@ -87,7 +87,7 @@ const DeviceCounters& CountersOf(size_t rank, const LoadOptions& load) {
   return rank == 0 ? load.counters : load.peer_counters[rank - 1];
 }
 
-// Combines the ranks' monitors into one; they must be in the order of the ranks.
+// Combines the ranks' monitors, given in the order of the ranks, into one monitor.
 std::unique_ptr<DeviceMonitor> Together(std::vector<std::unique_ptr<MachineMonitor>> monitors,
                                         const LoadOptions& load) {
   if (monitors.size() == 1) return std::move(monitors.front());
@@ -120,7 +120,7 @@ std::unique_ptr<Engine> MakeCpuEngine(const EngineOptions& options, size_t ranks
   if (options.device_memory_limit > 0 && options.device_memory_limit < limits.device_memory_bytes) {
     limits.device_memory_bytes = options.device_memory_limit;
   }
-  // Every rank has weights and activations of its own, so each gets a part of the memory.
+  // Each rank has its own weights and activations, so each rank gets a part of the memory.
   limits.device_memory_bytes /= ranks;
   LoadOptions load = MakeLoadOptions(options, std::vector<at::Device>(ranks, at::kCPU), dtype);
   std::vector<std::unique_ptr<MachineMonitor>> monitors;
@@ -165,8 +165,8 @@ uint64_t PresentMemory(c10::DeviceIndex device) {
   }
 }
 
-// Returns the smallest result of the group's devices, because each device holds as much as the plan
-// for the first one says.
+// Returns the smallest result of the group's devices: the plan is made for the first device, and
+// each device must hold as much as that plan says.
 uint64_t PresentMemory(const std::vector<at::Device>& devices) {
   uint64_t least = std::numeric_limits<uint64_t>::max();
   for (const at::Device& device : devices) least = std::min(least, PresentMemory(device.index()));

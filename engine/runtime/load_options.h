@@ -20,7 +20,7 @@ struct LoadOptions {
   EngineOptions engine = {};  // the settings that the operator chose
   at::Device device = at::kCPU;
   // The other devices of the group, of the same type as `device`. All devices compute with the
-  // transformers; everything else is on `device`. Entries may be equal, as for CPU ranks.
+  // transformers; all other components are on `device`. Entries may be equal, as for CPU ranks.
   std::vector<at::Device> peers = {};
   // The compute dtype of transformers and text encoder.
   at::ScalarType dtype = at::kFloat;

@@ -16,9 +16,9 @@
 
 namespace wan {
 
-// Returns why transformers of this dtype cannot compute with inputs of 8 bits on one of the devices
-// (PlannedModel::no_eight_bits); nullopt if they can on all of them. CPUs can: they round to 8 bits
-// and compute in fp32.
+// Returns why transformers of this dtype cannot compute with inputs of 8 bits on some device
+// (PlannedModel::no_eight_bits); nullopt if all devices support it. CPUs support it: they round to
+// 8 bits and compute in fp32.
 std::optional<std::string> WhyNoEightBits(at::ScalarType dtype,
                                           const std::vector<at::Device>& devices);
 
@@ -28,9 +28,9 @@ std::optional<std::string> WhyNoEightBits(at::ScalarType dtype,
 absl::StatusOr<PlannedModel> PlanModel(const Checkpoint& checkpoint, const LoadOptions& options);
 
 // Decides whether the devices of a group divide the experts (DivideExperts). Returns the policy
-// with which each component is loaded: that of a job of the model's default shape, or a more frugal
-// one if that job does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the model does not
-// fit into host memory.
+// with which each component is loaded: the policy that a job of the model's default shape needs, or
+// a more frugal policy if that job does not fit. FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the
+// model does not fit into host memory.
 absl::StatusOr<std::vector<ResidencyPolicy>> PlanResidency(const LoadOptions& options,
                                                            PlannedModel& planned);
 

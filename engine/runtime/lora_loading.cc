@@ -169,7 +169,7 @@ void OpenedLoras::Recognise(const Checkpoint& checkpoint) {
 }
 
 void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
-  // Two experts' files of one LoRA may have the same file name in different folders.
+  // A LoRA's files for two experts may have the same file name in different folders.
   const std::string folder = source.expert.has_value()
                                  ? absl::StrCat("loras/", source.name, "/", Name(*source.expert))
                                  : absl::StrCat("loras/", source.name);
@@ -178,7 +178,8 @@ void OpenedLoras::AddFiles(const LoraSource& source, const LoraFile& lora) {
     const auto place = std::lower_bound(
         files_.begin(), files_.end(), added.name,
         [](const ModelFile& other, const std::string& name) { return other.name < name; });
-    // For an expert with other dimensions the file is read again, but it is listed only once.
+    // Lists a file only once, even if it was read twice because the experts have different
+    // dimensions.
     if (place == files_.end() || place->name != added.name) files_.insert(place, std::move(added));
   }
 }
@@ -256,7 +257,7 @@ std::vector<LoraDescription> OpenedLoras::Describe() const {
 
 void OpenedLoras::AddTo(std::vector<Expert>& experts, const std::stop_token& stop) {
   NewHostCopies copies;
-  // Read first: a file that fails must not leave the experts with copies that nothing needs.
+  // Read all files before making host copies, which would be useless if reading a file fails.
   for (const Lora& lora : loras_) {
     for (size_t i = 0; i < lora.experts.size(); ++i) {
       Reading* const reading = lora.experts[i].reading.get();

@@ -19,16 +19,17 @@
 
 namespace wan {
 
-// The configured LoRAs: their files are mapped and checked against a checkpoint. No weights are
-// needed for that, so a bad file is reported before loading takes minutes. Not thread-safe.
+// The configured LoRAs. Open maps their files, and checks them against a checkpoint. The checks
+// need no weights, so a bad file is reported before minutes of loading. Not thread-safe.
 class OpenedLoras {
  public:
-  // Opens and checks the files of `sources` for a model of the family. Files that `known` has, and
-  // that have not changed since, are not read again. INVALID_ARGUMENT if a source is for an expert
-  // that the model does not have, if one expert has two files of one LoRA, or if a schedule is
-  // wrong or differs from that of the LoRA's other file; otherwise the errors of ReadLoraFile.
-  // Every message names the LoRA. A LoRA with a source that was found (LoraSource::found) and is
-  // refused is skipped. CANCELLED after a stop request, before it opens the next file.
+  // Opens and checks the files of `sources` for a model of the family. Does not read files again
+  // that `known` has and that have not changed since. INVALID_ARGUMENT if a source is for an expert
+  // that the model does not have, if one expert has two files of one LoRA, if a schedule is wrong,
+  // or if the files of one LoRA have different schedules. Also returns the errors of ReadLoraFile.
+  // Every message names the LoRA. If Open refuses a source that the server found in a folder
+  // (LoraSource::found), it skips that LoRA. After a stop request, returns CANCELLED before it
+  // opens the next file.
   static absl::StatusOr<OpenedLoras> Open(const std::vector<LoraSource>& sources,
                                           const Checkpoint& checkpoint, const ModelFamily& family,
                                           const std::stop_token& stop = {},
@@ -49,8 +50,8 @@ class OpenedLoras {
   bool Changes(size_t expert) const;
 
   // Adds the LoRAs to the experts' libraries, and makes libraries where they are missing. Copies
-  // factors that are not there yet into host memory from which the experts' devices can copy fast.
-  // Also makes host copies of the experts' weights, which restore them after a job. Throws
+  // missing factors into host memory from which the experts' devices can copy fast. Also makes host
+  // copies of the experts' weights, from which the weights are restored after a job. Throws
   // c10::OutOfMemoryError if host memory runs out, and StatusException (CANCELLED) after a stop
   // request.
   void AddTo(std::vector<Expert>& experts, const std::stop_token& stop);
@@ -68,8 +69,7 @@ class OpenedLoras {
   struct Lora {
     std::string name;
     std::vector<Part> experts;
-    std::optional<LoraSchedule> schedule = {};  // A schedule of 0 steps means that the operator
-                                                // turned it off.
+    std::optional<LoraSchedule> schedule = {};  // 0 steps: the operator turned the schedule off
     bool is_recognised = false;
   };
 
@@ -79,11 +79,11 @@ class OpenedLoras {
                    const ModelFamily& family, const OpenedLoras* known);
   // Returns the reading of a source that is still valid; null if there is none.
   std::shared_ptr<Reading> StillValid(const LoraSource& source, size_t expert) const;
-  // Removes the LoRA of this name, and records its sources and the error of one of them.
+  // Removes the LoRA `name`, and records its sources with the error of one source.
   void Skip(const std::vector<LoraSource>& sources, const std::string& name,
             const absl::Status& error);
   bool IsSkipped(const std::string& name) const;
-  // Gives published LoRAs that have no schedule the schedule by which they are recognised.
+  // Gives each published LoRA without a schedule the schedule that RecogniseSchedule returns.
   void Recognise(const Checkpoint& checkpoint);
   void AddFiles(const LoraSource& source, const LoraFile& lora);
   // Returns the bytes of a LoRA's factors; a factor that several experts share counts once.

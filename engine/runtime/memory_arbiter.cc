@@ -35,12 +35,12 @@ struct Movable {
   ResidencyPolicy policy;
 };
 
-// The memory that all models except one have on the device.
+// The weights and memory that all models except one have on the device.
 struct Others {
   std::vector<Movable> movable;
   std::vector<std::shared_ptr<LoadedModel>> models;
   uint64_t held = 0;
-  uint64_t recorded = 0;  // bytes of their recorded forwards
+  uint64_t recorded = 0;  // bytes of the recorded forwards of `models`
 };
 
 Others OthersThan(const LoadedModel* model, const LoadedModels& models) {
@@ -189,8 +189,8 @@ absl::Status MemoryArbiter::ParkOthers(const LoadedModel* model, uint64_t needed
       if (bytes == 0) continue;
       others.held -= bytes;
       const uint64_t uncopied = UncopiedBytes(*weights);
-      // Parking must leave `host_bytes` to the job; otherwise weights that may be dropped are
-      // dropped.
+      // Parking must leave `host_bytes` to the job. If it would not, drops the weights, where that
+      // is allowed.
       const absl::Status room = CheckRoomToPark(uncopied == 0 ? 0 : uncopied + host_bytes);
       if (policy == ResidencyPolicy::kDisk || (MayBeDropped(policy) && !room.ok())) {
         weights->Drop();

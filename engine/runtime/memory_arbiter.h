@@ -36,15 +36,17 @@ struct MemoryProbes {
   MemoryProbe device = nullptr;
 };
 
-// Any thread may call the const methods at any time. Only the computing thread may call the others.
+// Any thread may call the const methods at any time. Only the computing thread may call the other
+// methods.
 class MemoryArbiter {
  public:
   // `models` must outlive the object. `limits` are those at the start of the engine.
   MemoryArbiter(const LoadedModels& models, c10::Device device, const PlanLimits& limits,
                 MemoryProbes probes);
 
-  // Returns the device memory that the model `name` and its jobs may use: what the process may use
-  // now, minus the weights that other models never free. Returns 0 if there is no limit.
+  // Returns the device memory that the model `name` and its jobs may use: the memory that the
+  // process may use now, minus the weights that other models never free. Returns 0 if there is no
+  // limit.
   uint64_t DeviceMemoryFor(std::string_view name) const;
   // Returns the host memory that the process may still take; 0: unknown.
   uint64_t HostMemory() const { return probes_.host(); }
@@ -58,9 +60,9 @@ class MemoryArbiter {
   // stop request; RESOURCE_EXHAUSTED (HOST_MEMORY_EXHAUSTED) if the host has no room for the
   // weights.
   absl::Status ClearDevice(const std::stop_token& stop);
-  // Makes room for a job. Moves weights of other models off the device until the job fits; moves
-  // those weights of its own model that the plan does not keep there. Errors are those of
-  // ClearDevice.
+  // Makes room for a job. Moves weights of other models off the device until the job fits. Also
+  // moves weights of the job's model off the device if the plan does not keep them there. Returns
+  // the errors of ClearDevice.
   absl::Status PrepareDevice(const GenerationPlan& plan, const LoadedModel& model,
                              const std::stop_token& stop);
 
@@ -86,9 +88,9 @@ class MemoryArbiter {
   // RESOURCE_EXHAUSTED if the host has too little memory left to park `bytes` of weights.
   absl::Status CheckRoomToPark(uint64_t bytes) const;
   // Moves the weights of models other than `model` off the device until `needed_bytes` fit there.
-  // Weights are copied to host memory as long as that leaves `host_bytes` to the job. If a copy
-  // would leave less, weights that no configured policy keeps in host memory are dropped; their
-  // model's next job reads them again.
+  // Copies weights to host memory as long as the copy leaves `host_bytes` of host memory to the
+  // job. If a copy would leave less, drops the weights if no configured policy keeps them in host
+  // memory. Their model's next job reads dropped weights again.
   absl::Status ParkOthers(const LoadedModel* model, uint64_t needed_bytes, uint64_t host_bytes,
                           const std::stop_token& stop);
 
@@ -98,8 +100,8 @@ class MemoryArbiter {
   const MemoryProbes probes_;
 
   mutable absl::Mutex mutex_;
-  // Set while a job runs: the host memory that was available before it, plus what the models held
-  // then.
+  // Set while a job runs: the host memory that was available before the job, plus the host memory
+  // that the models held then.
   std::optional<uint64_t> host_total_ ABSL_GUARDED_BY(mutex_);
 };
 

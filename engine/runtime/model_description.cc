@@ -25,8 +25,8 @@ uint64_t CountParameters(const WeightSource& source) {
   return count;
 }
 
-// Returns the names of the forms from which the source's weights are widened, ordered by the number
-// of tensors.
+// Returns the names of the file formats from which reading converts the source's weights, ordered
+// by the number of tensors.
 std::string WidenedForms(const WeightSource& source) {
   std::map<std::string, int> tensors_of;
   for (const TensorInfo& tensor : source.Tensors()) {
@@ -124,7 +124,8 @@ void DescribeLoras(const Checkpoint& checkpoint, const OpenedLoras& loras,
   description.loras = loras.Describe();
   description.skipped_loras = loras.skipped();
   description.files.clear();
-  // No checkpoint has a folder "loras/", so these names cannot collide with those of its files.
+  // No checkpoint has a folder "loras/", so the names of LoRA files cannot collide with names of
+  // the checkpoint's files.
   std::merge(checkpoint.files().begin(), checkpoint.files().end(), loras.files().begin(),
              loras.files().end(), std::back_inserter(description.files),
              [](const ModelFile& a, const ModelFile& b) { return a.name < b.name; });

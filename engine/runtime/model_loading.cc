@@ -22,11 +22,11 @@
 namespace wan {
 namespace {
 
-// Where a component is built, and whether its weights can move from there.
+// The device on which a component is built, and whether its weights can leave that device.
 struct Place {
   at::Device device;
   std::shared_ptr<ComponentWeights> weights;
-  bool moves = true;  // false: by its policy the component computes on the CPU
+  bool moves = true;  // false: the component's policy says that it computes on the CPU
 };
 
 ComponentWeights::Home HomeOf(ResidencyPolicy policy) {
@@ -181,7 +181,8 @@ absl::Status ModelLoading::PlaceComponents() {
   for (size_t i = 0; i < policies->size(); ++i) {
     places_.push_back(MakePlace((*policies)[i], options_, sources[i]));
   }
-  // Its threads load to the other devices while this one loads to the first.
+  // The object's threads load to the group's other devices while the calling thread loads to the
+  // first device.
   replica_loading_.emplace(sources, *checkpoint_, planned_, options_);
   return absl::OkStatus();
 }

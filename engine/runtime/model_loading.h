@@ -30,15 +30,15 @@ struct LoadedModel {
 // function.
 absl::Status CheckModelFiles(const ModelSpec& spec);
 
-// Loads all components of the model. An error names file and tensor; after it, nothing of the model
-// is left in memory. Call the function on the thread that computes.
+// Loads all components of the model. An error names file and tensor; after an error, nothing of the
+// model is left in memory. Call the function on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> LoadModelFromCheckpoint(const ModelSpec& spec,
                                                                      const LoadOptions& options);
 
-// Returns `model` with the LoRAs of `spec`. Both models share all components, so no weights are
-// read, and only LoRA files that `model` lacks. `model` stays as it is, also after an error. Errors
-// are those of OpenedLoras::Open, and FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED) if the host
-// memory available in `options` does not suffice. Throws what OpenedLoras::AddTo throws. Call the
+// Returns `model` with the LoRAs of `spec`. Both models share all components, so the function reads
+// no weights, and only those LoRA files that `model` lacks. `model` stays as it is, also after an
+// error. Returns the errors of OpenedLoras::Open, and FAILED_PRECONDITION (HOST_MEMORY_EXHAUSTED)
+// if the host memory in `options` does not suffice. Throws what OpenedLoras::AddTo throws. Call the
 // function on the thread that computes.
 absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& model,
                                                             const ModelSpec& spec,

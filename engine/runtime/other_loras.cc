@@ -1,4 +1,4 @@
-// The part of model_loading.h that gives a loaded model other LoRAs.
+// Implements the function of model_loading.h that replaces a loaded model's LoRAs.
 #include <algorithm>
 #include <cstdint>
 #include <memory>
@@ -13,8 +13,8 @@
 namespace wan {
 namespace {
 
-// Returns the host memory of the copies that restore the experts' weights after a job, of experts
-// that had no LoRA so far.
+// Returns the bytes of host copies that must be made for experts that had no LoRA so far. The
+// copies restore an expert's weights after a job.
 uint64_t MissingCopies(const std::vector<Expert>& experts, const OpenedLoras& loras) {
   const auto missing = [](const ComponentWeights& weights) {
     if (weights.home() == ComponentWeights::Home::kDisk) return int64_t{0};
@@ -56,7 +56,8 @@ absl::StatusOr<std::shared_ptr<LoadedModel>> WithOtherLoras(const LoadedModel& m
   if (!room.ok()) return room;
   auto changed = std::make_shared<LoadedModel>(model);
   changed->loras = std::make_shared<OpenedLoras>(*std::move(opened));
-  // A library that has no LoRAs any more stays: it removes merged LoRAs from the weights.
+  // Keeps a library even if it has no LoRAs any more, because it removes merged LoRAs from the
+  // weights.
   for (Expert& expert : changed->pipeline.experts) {
     if (expert.loras != nullptr) expert.loras = std::make_shared<LoraLibrary>();
     for (ExpertReplica& replica : expert.replicas) {

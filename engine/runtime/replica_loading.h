@@ -38,8 +38,8 @@ struct LoadedReplicas {
 // not finished.
 class ReplicaLoading {
  public:
-  // Loads a copy of the model's weights to each peer of `options`. `sources` are those of
-  // PlannedModel::components, which the loaded weights keep. The other arguments must outlive the
+  // Loads a copy of the model's weights to each peer of `options`. `sources` are the weight sources
+  // of PlannedModel::components; the loaded weights keep them. The other arguments must outlive the
   // object. A stop request ends the loading with CANCELLED.
   ReplicaLoading(std::vector<std::shared_ptr<const WeightSource>> sources,
                  const Checkpoint& checkpoint, const PlannedModel& planned,
@@ -49,7 +49,7 @@ class ReplicaLoading {
   ReplicaLoading& operator=(const ReplicaLoading&) = delete;
 
   // Waits for the threads. Returns, for each device in order, one replica per expert; null if the
-  // device does not have that expert. Errors are those of LoadWanTransformer, LoadWanVae and
+  // device does not have that expert. Returns the errors of LoadWanTransformer, LoadWanVae and
   // CatchTorchErrors, with the device's name. Call the function only once.
   absl::StatusOr<std::vector<LoadedReplicas>> Finish();
 

@@ -54,12 +54,12 @@ class StopTimer {
   const std::stop_callback<Note> on_stop_;
 };
 
-// Call it after work has stopped. Waits until the device is idle, and records how long the stop
-// took.
+// Call RecordStop after work has stopped. Waits until the device is idle, and records how long the
+// stop took.
 void RecordStop(const absl::Status& status, const StopTimer& timer, const at::Device& device,
                 Recorder& recorder) {
   if (!absl::IsCancelled(status)) return;
-  // Work that was queued before the stop still runs.
+  // Wait, because work that was queued before the stop still runs.
   const absl::Status idle = CatchTorchErrors("waiting for the device", [&] {
     if (!device.is_cpu()) at::accelerator::synchronizeDevice(device.index());
     return absl::OkStatus();
@@ -68,7 +68,7 @@ void RecordStop(const absl::Status& status, const StopTimer& timer, const at::De
   if (idle.ok() && seconds.has_value()) recorder.Record({"stop_seconds", *seconds, {}});
 }
 
-// Whether two paths name the same folder, possibly through a link.
+// Returns whether two paths name the same file or folder, possibly through a link.
 bool IsSamePath(const std::string& one, const std::string& other) {
   std::error_code error;
   return one == other || std::filesystem::equivalent(one, other, error);
@@ -220,8 +220,8 @@ absl::StatusOr<GenerationPlan> WanEngine::PlanWarmup(const LoadedModel& model,
 
 absl::StatusOr<std::vector<GenerationPlan>> WanEngine::PlanWarmups(
     const LoadedModel& model, std::span<const VideoShape> shapes) const {
-  // This size is just large enough that every operator runs, including those of a decoder's second
-  // chunk.
+  // This size is just large enough that every operator runs, including the operators of a decoder's
+  // second chunk.
   const int stride = model.description.spatial_stride;
   const VideoShape small{2 * stride, 2 * stride, model.description.temporal_stride + 1};
   if (shapes.empty()) shapes = std::span(&small, 1);

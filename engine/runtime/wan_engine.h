@@ -39,19 +39,20 @@ class WanEngine final : public Engine {
   DeviceMonitor& Monitor() override { return *monitor_; }
 
  private:
-  // Makes the engine's device the current one in the calling thread. Calls come on the server's
-  // executor thread, where CUDA would use GPU 0 otherwise.
+  // Makes the engine's device the current one in the calling thread. The server calls on its
+  // executor thread, where CUDA would otherwise use GPU 0.
   absl::Status EnterDevice() const;
   absl::StatusOr<std::shared_ptr<LoadedModel>> Load(const ModelSpec& spec,
                                                     const std::stop_token& stop, Span& span);
-  // Gives a resident model other LoRAs. After an error it has those that it had.
+  // Replaces the LoRAs of a resident model by those of `spec`. After an error the model keeps its
+  // previous LoRAs.
   absl::Status ReplaceLoras(const LoadedModel& model, const ModelSpec& spec,
                             const std::stop_token& stop, Span& span);
   // Plans the shortest job of `shape` that runs all code of jobs of that shape.
   absl::StatusOr<GenerationPlan> PlanWarmup(const LoadedModel& model,
                                             const VideoShape& shape) const;
-  // Returns one plan per shape; if `shapes` is empty, one for a small shape. INVALID_ARGUMENT with
-  // the violations of all shapes.
+  // Returns one plan per shape; if `shapes` is empty, returns one plan for a small shape.
+  // INVALID_ARGUMENT with the violations of all shapes.
   absl::StatusOr<std::vector<GenerationPlan>> PlanWarmups(const LoadedModel& model,
                                                           std::span<const VideoShape> shapes) const;
 

@@ -21,8 +21,7 @@ class FlowDpmPlusPlus final : public FlowSolver {
     const NoiseLevel from(sigma(step));
     const NoiseLevel to(sigma(step + 1));
     const at::Tensor clean = sample - from.sigma * model_output;
-    // h is infinite in a first step from sigma 1, and in a last step to sigma 0; even then the
-    // factors stay finite.
+    // h is infinite in a step from sigma 1 and in a step to sigma 0, but the factors stay finite.
     const float h = to.lambda - from.lambda;
     const float clean_factor = to.alpha * (TorchExp(-h) - 1);
     at::Tensor next = (to.sigma / from.sigma) * sample - clean_factor * clean;
@@ -30,7 +29,7 @@ class FlowDpmPlusPlus final : public FlowSolver {
     // order is undefined.
     if (step > 0 && step + 1 < steps()) {
       const NoiseLevel before(sigma(step - 1));
-      // r is infinite after a start at sigma 1; then the slope is 0.
+      // r is infinite if the previous step began at sigma 1; then the slope is 0.
       const float r = (from.lambda - before.lambda) / h;
       const at::Tensor slope = (1 / r) * (clean - history.front());
       next = next - (0.5f * clean_factor) * slope;

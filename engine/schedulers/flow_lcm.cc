@@ -1,6 +1,6 @@
 // The sampling of consistency models: each step estimates the clean latents and adds fresh noise of
 // the next, lower level. Models that were distilled by distribution matching (DMD) or consistency
-// (rCM) are made for it; diffusers calls it stochastic sampling.
+// (rCM) need this sampling. diffusers calls it stochastic sampling.
 #include <ATen/TensorOperators.h>
 
 #include <optional>
@@ -34,8 +34,8 @@ class FlowLcm final : public FlowSolver {
   }
 
  private:
-  // Remembers where the generator stands, so that no step draws the noise of earlier steps again;
-  // what it draws does not depend on that.
+  // Keeps the generator between steps, so that no step draws the noise of earlier steps again. The
+  // noise of a step is the same either way.
   mutable std::optional<NoiseDraws> draws_;
 };
 

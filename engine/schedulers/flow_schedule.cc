@@ -13,7 +13,8 @@ namespace {
 
 constexpr int kTrainTimesteps = 1000;
 
-// The type decides the last bit: the reference computes some schedules in double and some in fp32.
+// `Real` decides the last bit of the result: the reference computes some schedules in double and
+// some in fp32.
 template <typename Real>
 Real Shifted(Real sigma, Real shift) {
   return shift * sigma / (1 + (shift - 1) * sigma);
@@ -33,8 +34,8 @@ FlowSchedule WholeTimesteps(double first, int steps, double shift) {
   return schedule;
 }
 
-// The first level is 0.999f, because the reference takes it from a table of 1000 levels, whose
-// first is one step below 1.
+// The first level is 0.999f, because the reference takes it from a table of 1000 levels that begins
+// one step below 1.
 FlowSchedule WholeTimestepsBelowOne(int steps, double shift) {
   return WholeTimesteps(0.999f, steps, shift);
 }
@@ -66,8 +67,8 @@ FlowSchedule ExactTimesteps(int steps, double shift) {
   return ExactTimesteps(timesteps, shift);
 }
 
-// Rounds a timestep, which is positive. A number in bf16 has the upper half of the bits of one in
-// fp32; a tie goes to the even number, as in LibTorch.
+// Rounds a timestep, which is positive. A bf16 number has the upper half of the bits of an fp32
+// number. A tie goes to the even number, as in LibTorch.
 double Rounded(double timestep, TimestepRounding rounding) {
   switch (rounding) {
     case TimestepRounding::kNone:

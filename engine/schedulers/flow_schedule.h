@@ -1,5 +1,5 @@
-// The noise levels of a denoising run. This header does not need LibTorch, because planning uses
-// it. All functions are thread-safe.
+// The noise levels of a denoising run. Planning uses this header, so it must not need LibTorch. All
+// functions are thread-safe.
 //
 // A flow model is trained on x(sigma) = (1 - sigma) * clean + sigma * noise. The model predicts the
 // flow, noise - clean. A run starts at sigma 1 or just below, which is pure noise, and ends at
@@ -17,8 +17,8 @@
 
 namespace wan {
 
-// The limits of MakeFlowSchedule for `shift`; steps are from 1 to kMaxFlowSteps. Within these
-// limits, neighbouring sigmas are distinct numbers in fp32.
+// The limits of MakeFlowSchedule's argument `shift`; the argument `steps` must be from 1 to
+// kMaxFlowSteps. Within these limits, neighbouring sigmas are distinct numbers in fp32.
 inline constexpr double kMinFlowShift = 0.01;
 inline constexpr double kMaxFlowShift = 100;
 
@@ -26,13 +26,14 @@ struct FlowSchedule {
   // The N + 1 noise levels, strictly decreasing; the last one is 0. Step i goes from sigmas[i] to
   // sigmas[i + 1].
   std::vector<float> sigmas;
-  // The N timesteps that the model is given, from 0 to 1000. UniPC and DPM++ cut sigma * 1000 to an
-  // integer, as Wan2.2 does, but compute with the exact sigma. Euler and LCM do not cut.
+  // The N timesteps that the model gets, from 0 to 1000. UniPC and DPM++ give the model sigma *
+  // 1000 cut to an integer, as Wan2.2 does, but compute with the exact sigma. Euler and LCM give
+  // the model the uncut number.
   std::vector<double> timesteps;
 };
 
-// Returns the names in flow_solvers.def, sorted. MakeFlowSchedule and MakeFlowSolver accept them,
-// and the API uses the same names (Solver in proto/wan/v1/generation.proto).
+// Returns the names in flow_solvers.def, sorted. MakeFlowSchedule and MakeFlowSolver accept these
+// names, and the API uses them too (Solver in proto/wan/v1/generation.proto).
 std::vector<std::string> FlowSolverNames();
 
 // Returns the schedule of the solver `name` for `steps` steps. The shift k moves the levels towards

@@ -31,29 +31,29 @@ class FlowSolver {
 
   const FlowSchedule& schedule() const { return schedule_; }
 
-  // Sets the seed of the job, from which a solver that adds noise ("lcm") draws it. Unless set, the
-  // seed is 0.
+  // Sets the job's seed, from which a solver that adds noise ("lcm") draws the noise. Unless set,
+  // the seed is 0.
   void set_noise_seed(int64_t seed) { noise_seed_ = seed; }
 
-  // Returns the sample at schedule().sigmas[0] that a run from this noise starts with. The first
+  // Returns the sample at schedule().sigmas[0] with which a run from `noise` starts. The first
   // sample is the noise itself; only "lcm" scales it by the first level, as the models' authors do.
   virtual at::Tensor Start(const at::Tensor& noise) const { return noise; }
 
   // Takes the sample at schedule().sigmas[step], and returns the sample at sigmas[step + 1].
   // `model_output` is the flow (after guidance) that the model predicts for `sample` at
-  // timesteps[step]. All are fp32 tensors of one shape on one device. The solver keeps no reference
-  // to them, so the caller may change them later.
+  // timesteps[step]. All tensors are fp32, of one shape and on one device. The solver keeps no
+  // reference to the tensors, so the caller may change them later.
   //
   // Steps must come in order, beginning with step 0 or with the step that was restored. Throws
   // c10::Error, as LibTorch's operators do, if a step is out of order or the tensors do not fit.
   at::Tensor Step(const at::Tensor& model_output, int step, const at::Tensor& sample);
 
-  // Returns the state after the last step. The solver never changes the tensors in it afterwards,
+  // Returns the state after the last step. The solver never changes the state's tensors afterwards,
   // so the caller may share them.
   FlowSolverState state() const { return {next_step_, history_}; }
 
-  // Continues a run that had the same solver, seed, steps and shift. INVALID_ARGUMENT if the state
-  // cannot come from such a run.
+  // Continues an earlier run with the same solver, seed, steps and shift. INVALID_ARGUMENT if the
+  // state cannot come from such a run.
   absl::Status Restore(FlowSolverState state);
 
  protected:
@@ -62,7 +62,7 @@ class FlowSolver {
   // Returns how many tensors the history has before `step`.
   virtual int HistorySize(int step) const = 0;
 
-  // Computes one step, and replaces `history` by that of the next step.
+  // Computes one step, and replaces `history` by the history for the next step.
   virtual at::Tensor Advance(const at::Tensor& model_output, int step, const at::Tensor& sample,
                              std::vector<at::Tensor>& history) const = 0;
 
@@ -77,7 +77,7 @@ class FlowSolver {
   std::vector<at::Tensor> history_;
 };
 
-// Returns the solver called `name`, at the start of a run. Errors are those of MakeFlowSchedule.
+// Returns the solver called `name`, at the start of a run. Returns the errors of MakeFlowSchedule.
 // Any thread may call the function.
 absl::StatusOr<std::unique_ptr<FlowSolver>> MakeFlowSolver(std::string_view name, int steps,
                                                            double shift);

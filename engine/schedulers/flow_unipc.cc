@@ -3,7 +3,7 @@
 // the result.
 //
 // The history holds the (corrected) sample from which the last step started, then the clean latents
-// that the last one or two steps predicted, newest first.
+// that were predicted in the last step or the last two steps, newest first.
 #include <ATen/TensorOperators.h>
 #include <ATen/ops/linalg_solve.h>
 #include <ATen/ops/tensor.h>
@@ -28,7 +28,8 @@ struct Stretch {
   Stretch(float from_sigma, float to_sigma)
       : from(from_sigma), to(to_sigma), h(-(to.lambda - from.lambda)), b_h(TorchExpm1(h)) {}
 
-  // Returns the solution that would be right if the clean latents stayed as predicted at `from`.
+  // Returns the sample at `to` under the assumption that the clean latents stay as predicted at
+  // `from`.
   at::Tensor Exponential(const at::Tensor& sample, const at::Tensor& clean) const {
     return (to.sigma / from.sigma) * sample - (to.alpha * b_h) * clean;
   }
@@ -67,9 +68,9 @@ class FlowUniPc final : public FlowSolver {
   // sigma 0.
   int Order(int step) const { return std::min({kOrder, step + 1, steps() - step}); }
 
-  // Returns the corrected sample at `step`. This is possible once the model has been given the
-  // predicted sample. `clean` is what the model predicted at `step`; `history` is still that of the
-  // previous step.
+  // Returns the corrected sample at `step`. Call Correct only after the model has computed its
+  // output for the predicted sample. `clean` is the model's prediction at `step`; `history` is
+  // still the history of the previous step.
   at::Tensor Correct(const at::Tensor& clean, int step,
                      const std::vector<at::Tensor>& history) const {
     const Stretch stretch(sigma(step - 1), sigma(step));

@@ -5,7 +5,7 @@ namespace wan {
 
 // Functions of an fp32 number, computed as LibTorch does; the C library's results differ in the
 // last bit. A step's factors are small differences of logarithms. With these functions a trajectory
-// equals the reference's exactly; with those of the C library only to 1e-6.
+// equals the reference's exactly; with the C library's functions only to 1e-6.
 float TorchLog(float x);
 float TorchExp(float x);
 float TorchExpm1(float x);  // e^x - 1

@@ -8,7 +8,7 @@ namespace wan {
 NoiseDraws::NoiseDraws(int64_t seed, at::Device device) : seed_(seed), device_(device) { Begin(); }
 
 void NoiseDraws::Begin() {
-  // Use a new generator, so that nothing else draws from it.
+  // Use a new generator, so that no other code draws from it.
   generator_ = at::globalContext().defaultGenerator(device_).clone();
   generator_.set_current_seed(static_cast<uint64_t>(seed_));
   made_ = 0;

@@ -8,20 +8,21 @@
 
 namespace wan {
 
-// Returns noise in fp32: what upstream's generator, torch.Generator(device).manual_seed(seed),
-// draws first. Throws c10::Error as LibTorch's operators do. Any thread may call it.
+// Returns noise in fp32: the first draw of upstream's generator,
+// torch.Generator(device).manual_seed(seed). Throws c10::Error as LibTorch's operators do. Any
+// thread may call it.
 at::Tensor DrawNoise(at::IntArrayRef shape, int64_t seed, at::Device device);
 
-// What the same generator draws again and again, for samplers that add noise in each step. A draw
-// depends on the seed, the device, the shape and its number alone. Not thread-safe.
+// Successive draws of DrawNoise's generator, for samplers that add noise in each step. A draw
+// depends only on the seed, the device, the shape and the draw's number. Not thread-safe.
 class NoiseDraws {
  public:
   NoiseDraws(int64_t seed, at::Device device);
 
-  // Returns draw number `index`, counted from 0, which is DrawNoise's. All draws must have one
-  // shape. A generator cannot jump, so the draws before it are made if they have not been yet: in a
-  // run from its beginning no draw is made twice, and a run that goes on makes the earlier draws
-  // once. Throws c10::Error as LibTorch's operators do.
+  // Returns draw number `index`. Draw 0 is the noise that DrawNoise returns. All draws must have
+  // one shape. A generator cannot jump, so Draw first makes all earlier draws that were not made
+  // yet. So a run from the beginning makes no draw twice, and a run that continues makes the
+  // earlier draws once. Throws c10::Error as LibTorch's operators do.
   at::Tensor Draw(at::IntArrayRef shape, int index);
 
   int64_t seed() const { return seed_; }

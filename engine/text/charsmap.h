@@ -17,10 +17,10 @@ namespace wan {
 // A compiled map from short sequences of characters to their replacements. Immutable and
 // thread-safe.
 //
-// The map matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. A
-// grapheme of fewer than six bytes that *begins* with a key is replaced as a whole by the
-// replacement of the shortest such key; the rest of the grapheme is lost (a superscript two with an
-// accent becomes "2"). In all other graphemes, each code point is looked up alone.
+// The map matches as Hugging Face's tokenizers do, not leftmost-longest as SentencePiece does. If a
+// grapheme of fewer than six bytes *begins* with a key, the replacement of its shortest key
+// replaces the whole grapheme. The rest of the grapheme is lost: a superscript two with an accent
+// becomes "2". In all other graphemes, each code point is looked up alone.
 class Charsmap {
  public:
   // Parses compiled rules. Compiled rules consist of the size of the trie in bytes (32 bits, little
@@ -42,7 +42,7 @@ class Charsmap {
 
   std::vector<uint32_t> trie_;
   std::string replacements_;
-  // Normalize clones it for each text, because an iterator has a position.
+  // Normalize clones this iterator for each text, because an iterator has a position.
   std::unique_ptr<const icu::BreakIterator> graphemes_;
 };
 

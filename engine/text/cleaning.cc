@@ -22,7 +22,7 @@ namespace {
 using Text = std::u32string;
 using TextView = std::u32string_view;
 
-// A line that is longer is cleaned in pieces, as in the reference.
+// A longer line is cleaned in pieces, as in the reference.
 constexpr size_t kMaxSegment = 1'000'000;
 
 struct Normalizers {
@@ -54,7 +54,7 @@ void AppendUtf16(const icu::UnicodeString& utf16, Text& out) {
 Text Normalize(const icu::Normalizer2& form, const Text& text) {
   UErrorCode error = U_ZERO_ERROR;
   const icu::UnicodeString normalized = form.normalize(ToUtf16(text), error);
-  // ICU fails here only if memory runs out. The unchanged text then ends the rounds below.
+  // Normalization fails only if memory runs out. The unchanged text then ends the rounds below.
   if (U_FAILURE(error)) return text;
   Text out;
   out.reserve(text.size());
@@ -97,7 +97,7 @@ std::optional<Text> FindEntity(TextView reference) {
   if (reference[1] == '#') {
     Text value = UnescapeHtml(reference);
     // If a ';' is left, either only a part was a number ("&#12a;"), or the value is ';'. Both kinds
-    // of reference stay as they are.
+    // of reference stay unchanged.
     if (value.find(U';') != Text::npos) return std::nullopt;
     return value;
   }
@@ -217,9 +217,9 @@ Text CleanCharacters(const Text& text, const Normalizers& normalizers) {
   return Normalize(*normalizers.nfc, OrderMarks(out));
 }
 
-// Returns where the entity begins whose ';' is the last character of the text: it consists of '&',
-// an optional '#', 1 to 24 letters or digits, and that ';'. Returns npos if none begins at or after
-// `from`.
+// Returns the beginning of the entity whose ';' is the last character of the text. An entity
+// consists of '&', an optional '#', 1 to 24 letters or digits, and ';'. Returns npos if no entity
+// begins at or after `from`.
 size_t FindEntityStart(const Text& text, size_t from) {
   constexpr size_t kMaxName = 24;
   const size_t end = text.size() - 1;
@@ -248,11 +248,11 @@ Text ResolveEntities(const Text& text) {
   return out;
 }
 
-// Resolves nested entities ("&amp;amp;lt;", "&am&#112;;") in one pass. Each value is cleaned before
-// it becomes part of an outer entity. The reference needs one round for each level of nesting. The
-// results are equal, because entities never overlap, and because cleaning a complete entity changes
-// nothing. Only terminal escapes are different: they vanish in the first round, so that round
-// resolves only one level.
+// Resolves nested entities ("&amp;amp;lt;", "&am&#112;;") in one pass. The function cleans the
+// characters of an inner entity before they become part of an outer entity. The reference needs one
+// round for each level of nesting. The reference's result is the same, because entities never
+// overlap, and because cleaning a complete entity changes nothing. The exception is terminal
+// escapes, which vanish in the first round. So the first round resolves only one level.
 Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   Text out;
   out.reserve(text.size());
@@ -270,9 +270,9 @@ Text ResolveNestedEntities(const Text& text, const Normalizers& normalizers) {
   return out;
 }
 
-// A later step may make an earlier one necessary again: a full-width '&' becomes '&', and an accent
-// joins its letter once a control character between them is removed. So the steps are repeated
-// until nothing changes.
+// A later step may make an earlier step necessary again. For example, a full-width '&' becomes '&',
+// and an accent joins its letter once a control character between them is removed. So the function
+// repeats all steps until nothing changes.
 Text CleanSegment(Text text, bool resolve_entities, const Normalizers& normalizers) {
   for (int round = 0;; ++round) {
     Text next = text;

@@ -20,9 +20,9 @@ namespace wan {
 // ftfy's repair of wrongly decoded text ("mojibake") is left out. docs/design/text.md has the
 // rules, and says what the omission changes.
 //
-// INVALID_ARGUMENT if `utf8` is not valid UTF-8, in which surrogates and overlong forms do not
-// occur. The message names the offset of the first invalid byte. The time grows linearly with the
-// length of the text. Thread-safe.
+// INVALID_ARGUMENT if `utf8` is not valid UTF-8; surrogates and overlong forms are not valid. The
+// message names the offset of the first invalid byte. The time grows linearly with the length of
+// the text. Thread-safe.
 absl::StatusOr<std::string> CleanPrompt(std::string_view utf8);
 
 }  // namespace wan

@@ -30,7 +30,7 @@ constexpr char32_t kReplacement = 0xFFFD;
 constexpr char32_t kMaxCodePoint = 0x10FFFF;
 constexpr size_t kMaxNameLength = 32;
 
-// Returns the value of a digit in base `base`; -1 if it is not such a digit.
+// Returns the value of the digit `c` in base `base`; -1 if `c` is not a digit in that base.
 int DigitValue(char32_t c, int base) {
   if (c >= '0' && c <= '9') return static_cast<int>(c - '0');
   if (base == 16 && c >= 'a' && c <= 'f') return static_cast<int>(c - 'a') + 10;
@@ -56,7 +56,7 @@ void AppendNumbered(uint32_t number, std::u32string& out) {
 }
 
 // Each of the following functions takes the text after '&', appends the value of the reference, and
-// returns the length of the reference; 0 if the text does not begin with one.
+// returns the length of the reference. Returns 0 if the text does not begin with a reference.
 
 size_t ReadNumeric(std::u32string_view text, std::u32string& out) {
   if (text.empty() || text[0] != '#') return 0;

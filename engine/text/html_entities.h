@@ -21,7 +21,7 @@ std::optional<std::u32string> FindHtmlEntity(std::string_view name);
 // Resolves every reference once: numbers with or without ';', names, and text that begins with a
 // name that needs no ';' ("&notit;" becomes U+00AC followed by "it;"). References to surrogates, to
 // U+0000 and beyond Unicode become U+FFFD. References to other control characters and to
-// noncharacters are removed. Everything else stays as it is.
+// noncharacters are removed. All other text stays unchanged.
 std::u32string UnescapeHtml(std::u32string_view text);
 
 }  // namespace wan

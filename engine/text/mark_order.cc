@@ -12,7 +12,8 @@
 namespace wan {
 namespace {
 
-// The longest run of marks that is left to ICU. In real texts, a letter has far fewer.
+// The length of the longest run of marks that OrderMarks leaves to ICU. In real texts, a letter has
+// far fewer.
 constexpr size_t kLongRun = 32;
 
 struct Mark {
@@ -43,7 +44,7 @@ bool AppendMarks(const icu::Normalizer2& nfc, char32_t c, std::vector<Mark>& mar
 
 // Appends the marks to the text, sorted stably by class.
 void AppendInOrder(const std::vector<Mark>& marks, std::u32string& out) {
-  std::array<size_t, 256> place = {};  // where the next mark of each class belongs
+  std::array<size_t, 256> place = {};  // for each class, the position of its next mark
   for (const Mark& mark : marks) ++place[mark.combining_class];
   size_t next = out.size();
   for (size_t& start : place) {

@@ -32,7 +32,7 @@ absl::StatusOr<std::string> ReadFile(const std::string& path) {
   return content;
 }
 
-// Returns what is wrong with the pieces; empty if nothing is wrong.
+// Returns the problem of the pieces; empty if they have none.
 std::string FindFault(const SpieceModel& model) {
   static constexpr const char* kMarks[] = {"<pad>", "</s>", "<unk>"};
   for (size_t id = 0; id < std::size(kMarks); ++id) {

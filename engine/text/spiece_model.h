@@ -22,7 +22,7 @@ struct SpieceModel {
   std::string charsmap;
 };
 
-// Reads a unigram model whose layout is that of T5's: pieces 0, 1 and 2 are "<pad>", "</s>" and
+// Reads a unigram model with the layout of T5's model: pieces 0, 1 and 2 are "<pad>", "</s>" and
 // "<unk>". NOT_FOUND if the file does not exist; DATA_LOSS if it cannot be read, is not a model or
 // is truncated; INVALID_ARGUMENT if it is another kind of model. Every message names `path`.
 // Thread-safe.

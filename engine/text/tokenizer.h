@@ -31,7 +31,7 @@ class Tokenizer {
   static constexpr int kMaxTokens = 512;
 
   // Reads a unigram model of SentencePiece: "google/umt5-xxl/spiece.model" in the original layout,
-  // "tokenizer/spiece.model" in that of diffusers. NOT_FOUND if the file does not exist; DATA_LOSS
+  // "tokenizer/spiece.model" in diffusers' layout. NOT_FOUND if the file does not exist; DATA_LOSS
   // if it cannot be read or parsed; INVALID_ARGUMENT if it is another kind of SentencePiece model.
   // Every message names `path`.
   static absl::StatusOr<std::unique_ptr<Tokenizer>> Load(const std::string& path);

@@ -17,10 +17,11 @@ class UnigramModel {
   UnigramModel(std::vector<SpieceModel::Piece> pieces, int64_t unknown_id);
 
   // Appends the ids of the segmentation that has the highest total score. A character that no piece
-  // covers has a score that is ten less than that of the worst piece. A run of such characters gets
-  // only one id. If several segmentations have that score, the one with the longer last piece wins,
-  // then the one with the longer piece before it, and so on. Scores are summed in double precision,
-  // so that equal sums of repeated pieces are exactly equal. `word` must be valid UTF-8.
+  // covers has the score of the worst piece minus ten. A run of characters that no piece covers
+  // gets only one id. If several segmentations have the highest score, the segmentation with the
+  // longest last piece wins; if these are equally long, the previous pieces decide, and so on.
+  // Scores are summed in double precision, so that equal sums of repeated pieces are exactly equal.
+  // `word` must be valid UTF-8.
   void Segment(std::string_view word, std::vector<int64_t>& ids) const;
 
   int64_t size() const { return static_cast<int64_t>(pieces_.size()); }

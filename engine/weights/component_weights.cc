@@ -96,7 +96,7 @@ void ComponentWeights::CloseGroup() {
 void ComponentWeights::BringUp(const std::stop_token& stop) {
   const absl::MutexLock lock(&mutex_);
   if (state_ == State::kUp) {
-    // An earlier job that was stopped may have left incomplete groups.
+    // A job that was stopped earlier may have left incomplete groups.
     EndFeed();
     std::vector<size_t> torn;
     for (size_t i = 0; i < groups_.size(); ++i) {
@@ -311,7 +311,7 @@ std::shared_ptr<const WeightPatch> ComponentWeights::PatchOf(size_t group) const
 
 void ComponentWeights::MakeReady(size_t index) {
   Group& group = groups_[index];
-  // Only this group is restored here; SetPatch has already restored the others.
+  // Restores only this group, because SetPatch has already restored the other groups.
   if (group.torn) {
     EndFeed();
     Restore({&index, 1}, {});
@@ -319,7 +319,7 @@ void ComponentWeights::MakeReady(size_t index) {
   Arrive(index);
   std::shared_ptr<const WeightPatch> wanted = PatchOf(index);
   if (group.patch == wanted) return;
-  // When this patch is removed later, the unpatched bits are restored from this copy.
+  // Make a copy now, from which the unpatched bits are restored when the patch is removed.
   if (!group.host.defined() && reader_ == nullptr) CopyToHost(group, {});
   group.torn = true;
   Apply(wanted, index);
@@ -332,8 +332,8 @@ void ComponentWeights::Apply(const std::shared_ptr<const WeightPatch>& patch, si
     mover_->WaitFor(applied_until_);
     applied_ = patch;
   }
-  // The mark is needed even if the patch throws, because the work that it has already queued goes
-  // on.
+  // The mark is needed even if the patch throws, because work that the patch has already queued
+  // goes on.
   const absl::Cleanup mark = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     try {
       applied_until_ = mover_->MarkCompute();
@@ -383,7 +383,7 @@ void ComponentWeights::Feed(std::span<const size_t> groups, const WeightMover::M
       copies.push_back({index, group.host, group.device.narrow(0, 0, group.bytes)});
       continue;
     }
-    // If the group has no block of its own, its tensors own their memory or use a slot.
+    // If the group has no block of memory, its tensors own their memory or use a slot.
     for (const Tensor& tensor : group.tensors) {
       const at::Tensor device = BytesOf(tensor.storage);
       copies.push_back({index, group.host.narrow(0, tensor.offset, device.numel()), device});

@@ -44,33 +44,32 @@ struct WeightSizes {
   int64_t largest_group = 0;  // bytes of the largest other group
 };
 
-// Tells where the component keeps one tensor of the checkpoint.
+// The place in the component of one tensor of the checkpoint.
 struct NamedWeight {
   size_t group = 0;
-  // Has the checkpoint's shape; a view if the component packs several tensors in one. Undefined for
-  // a matrix in 8 bits.
+  // The tensor in the checkpoint's shape. It is a view if the component packs several tensors into
+  // one. Undefined for a matrix in 8 bits.
   at::Tensor tensor;
-  // A matrix in 8 bits, and the dtype from which it was rounded.
+  // Set for a matrix in 8 bits: the matrix, and the dtype from which it was rounded.
   RoundedRows rounded;
   at::ScalarType rounded_from = at::kFloat;
 };
 
 // Thread-safe. Exceptions of LibTorch pass through, for example c10::OutOfMemoryError if the device
-// has no room; in that case the weights are parked. If the weights cannot be read again,
-// StatusException is thrown.
+// has no room; in that case the weights are parked. A function throws StatusException if it cannot
+// read the weights again.
 //
 // Every function that moves weights takes a stop token. After a stop request it throws
 // StatusException with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the
 // device. A later BringUp, Stream or SetPatch makes the weights usable again.
 class ComponentWeights {
  public:
-  // The places where a group may be after loading. kDisk frees the group's memory and keeps no
-  // copy.
+  // The place of all groups after loading. kDisk frees the group's memory and keeps no copy.
   enum class Home { kDevice, kHost, kDisk };
 
-  // `source` is where the weights are loaded from. The object keeps a reference to it, so that
-  // weights can be dropped and read again. If `source` is null, weights can never be dropped, and
-  // Home::kDisk is not allowed.
+  // `source` is the source from which the weights are loaded. The object keeps a reference to
+  // `source`, so that weights can be dropped and read again. If `source` is null, weights can never
+  // be dropped, and Home::kDisk is not allowed.
   ComponentWeights(std::unique_ptr<WeightMover> mover, Home home,
                    std::shared_ptr<const WeightSource> source = nullptr,
                    const FeedLimits& feed_limits = {});
@@ -102,7 +101,8 @@ class ComponentWeights {
   // Records that `view` (a tensor of the current group, or a part of one) holds the checkpoint's
   // tensor `name`.
   void Name(std::string_view name, const at::Tensor& view);
-  // Does the same for a matrix that was rounded from `dtype`.
+  // Records that `rows`, a matrix that was rounded from `dtype`, holds the checkpoint's tensor
+  // `name`.
   void Name(std::string_view name, const RoundedRows& rows, at::ScalarType dtype);
   // Ends the last group.
   void FinishBuilding();
@@ -112,18 +112,19 @@ class ComponentWeights {
   // --- Moving weights. The code that decides where weights are calls these functions.
 
   // Starts to copy all groups that are not on the device, in order, and returns at once. A thread
-  // makes the copies; if a stop request ended them, Use throws. Groups without a copy in host
-  // memory are read from the checkpoint before the call returns.
+  // makes the copies; if a stop request ended the copying, Use throws. Groups without a copy in
+  // host memory are read from the checkpoint before the call returns.
   void BringUp(const std::stop_token& stop = {});
-  // Keeps only three groups on the device: the first, the one in use and the next one. The first
-  // call also copies all groups to host memory.
+  // Keeps only three groups on the device: the first group, the group in use, and the group after
+  // it. The first call also copies all groups to host memory.
   void Stream(const std::stop_token& stop = {});
   // Moves the weights to host memory; when the call returns, their device memory is free. Only the
-  // first call copies them. If a stop request ends it, the weights stay where they were.
+  // first call of Park copies the weights. If a stop request ends the call, the weights stay where
+  // they were.
   void Park(const std::stop_token& stop = {});
   // Frees the weights' device memory without first copying them to host memory. Groups without a
-  // copy there are read from the checkpoint when they are needed again. If no reader was set, Drop
-  // does the same as Park.
+  // copy in host memory are read from the checkpoint when they are needed again. If no reader was
+  // set, Drop does the same as Park.
   void Drop();
   // Returns whether every group is on the device or is being copied there.
   bool IsUp() const;
@@ -164,12 +165,12 @@ class ComponentWeights {
 
   // --- Using weights. The component calls these functions.
 
-  // Prepares `group`: work that the caller queues before its next Use may read this group and the
-  // first one. `next` is the group that will be used after `group`. If weights are streamed, it is
-  // fetched in the meantime. Blocks until the group's copy is queued. Throws c10::Error if the
+  // Prepares `group`: work that the caller queues before its next Use may read `group` and the
+  // first group. `next` is the group that will be used after `group`. If weights are streamed, Use
+  // also starts to fetch `next`. Blocks until the group's copy is queued. Throws c10::Error if the
   // weights are parked.
   void Use(size_t group, size_t next);
-  // Prepares all groups at once. Only components that are never streamed may call it.
+  // Prepares all groups at once. Only components that are never streamed may call UseAll.
   void UseAll();
 
  private:
@@ -226,8 +227,8 @@ class ComponentWeights {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns whether the group is torn or has a patch that is no longer set.
   bool MustRestore(size_t group) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Gives the groups their unpatched bits again, from host memory or from the checkpoint. Call it
-  // only while feed_ is idle.
+  // Gives the groups their unpatched bits again, from host memory or from the checkpoint. Call
+  // Restore only while feed_ is idle.
   void Restore(std::span<const size_t> groups, const std::stop_token& stop)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void FetchIntoSlot(size_t group, size_t keep, const WeightMover::Mark& after)
@@ -259,8 +260,8 @@ class ComponentWeights {
   std::unique_ptr<const WeightReader> reader_ ABSL_GUARDED_BY(mutex_);
   std::map<std::string, NamedWeight, std::less<>> names_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<const WeightPatch> patch_ ABSL_GUARDED_BY(mutex_);
-  // The patch that was applied last, and a mark after its work. Until the device has done that
-  // work, it may read the patch's factors from host memory.
+  // The patch that was applied last, and a mark after its work. Until the device has done the
+  // patch's work, it may read the patch's factors from host memory.
   std::shared_ptr<const WeightPatch> applied_ ABSL_GUARDED_BY(mutex_);
   WeightMover::Mark applied_until_ ABSL_GUARDED_BY(mutex_);
   std::unique_ptr<WeightFeed> feed_ ABSL_GUARDED_BY(mutex_);  // null: no copies are being fed

@@ -10,7 +10,7 @@
 namespace wan {
 namespace {
 
-// Keeps rows and columns of zeros from becoming NaN; LyCORIS adds the same.
+// Keeps rows and columns of zeros from becoming NaN; LyCORIS adds the same number.
 constexpr double kLeastLength = std::numeric_limits<float>::epsilon();
 
 // Copies to the device and converts to fp32 there, which is faster than on the host.
@@ -70,7 +70,7 @@ void LoraChange::AddTerm(const Part& part, double times, const at::Tensor& rows,
       rows.addcmul_(part.first.Rows(first, count), part.second.Rows(first, count), times);
       return;
     case LoraForm::kKronecker: {
-      // Row i of the product belongs to row i / n of the left side and row i % n of the right one.
+      // Row i of the product comes from row i / n of the left side and row i % n of the right side.
       const int64_t height = part.second.size();
       const at::Tensor indices =
           at::arange(first, first + count, at::TensorOptions(at::kLong).device(rows.device()));

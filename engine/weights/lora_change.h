@@ -12,17 +12,17 @@
 
 namespace wan {
 
-// A term in a request.
+// A LoRA's term, with the scale that the request gives the LoRA.
 struct LoraAddition {
   const LoraWeights::Term* term = nullptr;
   double scale = 1;  // the request's scale, which is not 0
 };
 
-// Returns rows of the base's matrix in fp32, which belong to the caller.
+// Returns rows of the unpatched matrix W in fp32. The caller owns the result.
 using BaseRows = std::function<at::Tensor(int64_t first, int64_t count)>;
 
-// The sum of several additions to one matrix [rows, columns]. Its memory on the device is that of
-// all factors in fp32; LoraMergingBytes (engine/planning/lora_memory.h) counts it.
+// The sum of several additions to one matrix [rows, columns]. The object holds all factors in fp32
+// on the device; LoraMergingBytes (engine/planning/lora_memory.h) counts this memory.
 class LoraChange {
  public:
   // Copies the factors to `device`. The additions' terms must outlive the object. If columns have
@@ -36,8 +36,8 @@ class LoraChange {
   void AddTo(const at::Tensor& rows, int64_t first) const;
 
  private:
-  // A matrix on the device, in fp32; a difference stays on the host, and only the added rows are
-  // copied.
+  // A matrix on the device, in fp32. A difference stays on the host; AddTo copies only the rows
+  // that it adds.
   struct Matrix {
     at::Tensor up;
     at::Tensor down;
@@ -51,11 +51,11 @@ class LoraChange {
     const LoraAddition* addition;
     Matrix first;
     Matrix second;
-    at::Tensor lengths;  // the factor of each column, [1, columns], if columns have magnitudes
+    at::Tensor lengths;  // if columns have magnitudes: the factor of each column, [1, columns]
   };
 
   static Matrix Upload(const LoraWeights::Matrix& matrix, const at::Device& device);
-  // Adds times * D to `rows`.
+  // Adds the product of `times` and D to `rows`.
   static void AddTerm(const Part& part, double times, const at::Tensor& rows, int64_t first);
   // Replaces the magnitudes of columns by the factors for V's columns.
   static void MeasureColumns(Part& part, int64_t rows, int64_t step, const BaseRows& base);

@@ -1,5 +1,5 @@
-// Holds the LoRAs of one transformer in host memory, and combines those that a request chooses into
-// one patch.
+// Holds the LoRAs of one transformer in host memory, and combines the LoRAs that a request chooses
+// into one patch.
 #pragma once
 
 #include <map>
@@ -23,9 +23,9 @@ class LoraLibrary {
   void Add(const std::string& name, std::shared_ptr<const LoraWeights> weights);
 
   // Returns the patch for `choice` in the transformer of `expert`. Returns null if the choice
-  // changes nothing there: all scales are 0, or the LoRAs belong to the other expert. If the choice
-  // is the same as in the last call, returns the same patch, so that the weights are not merged
-  // again. `weights` and `expert` must be the same in every call.
+  // changes nothing in this transformer: all scales are 0, or the LoRAs belong to the other expert.
+  // If the choice is the same as in the last call, returns the same patch, so that the weights are
+  // not merged again. `weights` and `expert` must be the same in every call.
   std::shared_ptr<const WeightPatch> PatchFor(const ComponentWeights& weights, ExpertRole expert,
                                               std::span<const LoraScale> choice);
 

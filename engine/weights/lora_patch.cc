@@ -20,12 +20,13 @@ namespace {
 
 struct Change {
   NamedWeight target;
-  const TensorInfo* base = nullptr;  // the values of a target in 8 bits
+  const TensorInfo* base = nullptr;  // if the target is in 8 bits: its exact tensor in the
+                                     // checkpoint
   std::vector<LoraAddition> additions;
 };
 
-// Reads the base of targets in 8 bits, a few rows at a time: locking the buffers of a whole loading
-// would take longer than the reading.
+// Number of threads that read the exact values of 8-bit targets, a few rows at a time. More threads
+// have more buffers, and locking these would take longer than reading.
 constexpr int kReadingThreads = 4;
 
 // Returns the unrounded rows, from `first` on, of a target that is kept in 8 bits.
@@ -87,7 +88,7 @@ class LoraPatch final : public WeightPatch {
 
  private:
   const std::map<size_t, std::vector<Change>> groups_;
-  const std::vector<ScaledLora> loras_;               // keep the terms in changes_ valid
+  const std::vector<ScaledLora> loras_;               // keeps the terms in groups_ valid
   const std::shared_ptr<const WeightSource> source_;  // null if no target is in 8 bits
 };
 

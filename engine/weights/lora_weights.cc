@@ -27,7 +27,7 @@ class Packer {
       : file_(file), memory_(memory), stop_(stop) {}
 
   at::Tensor Pack(const StoredTensor& tensor, int64_t rows, int64_t columns) {
-    // Stop here if requested, because the copy below reads the file and takes long.
+    // Check for a stop request, because the copy below reads the file and takes long.
     if (stop_.stop_requested()) {
       throw StatusException(absl::CancelledError("the loading of a LoRA was stopped on request"));
     }

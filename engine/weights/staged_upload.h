@@ -56,7 +56,7 @@ class StagedUpload {
   // exception; after either, all bytes queued so far are undefined.
   absl::Status Arrive();
   // Stops reading: no further chunk is read. An Arrive that is running or comes later returns
-  // `reason`. `reason` must not be OK. The call does not wait. Any thread may call it.
+  // `reason`. `reason` must not be OK. The call does not wait. Any thread may call Abandon.
   void Abandon(const absl::Status& reason);
 
   // Returns the seconds of this upload. Valid only between Arrive() and the next Copy().
@@ -94,7 +94,8 @@ class StagedUpload {
 
   WeightMover& mover_;
   const int64_t chunk_bytes_;
-  // One lane per thread. While a thread is busy it alone uses its lane; otherwise the caller may.
+  // One lane per thread. Only its thread uses a lane while the thread is busy; at other times the
+  // caller may use the lane.
   std::vector<Lane> lanes_;
 
   mutable absl::Mutex mutex_;

@@ -32,9 +32,9 @@ struct FeedLimits {
                                             // copied yet
 };
 
-// The constructor queues the first window of pieces. The feed's own thread queues the others as
-// fast as the device copies them. If the device is the host (DeviceIsHost), the constructor makes
-// all copies itself. Call all functions on the thread that owns the feed.
+// The constructor queues the first window of pieces. The feed's own thread queues the other pieces
+// as fast as the device copies them. If the device is the host (DeviceIsHost), the constructor
+// makes all copies itself. Call all functions on the thread that owns the feed.
 class WeightFeed {
  public:
   struct Copy {
@@ -65,7 +65,7 @@ class WeightFeed {
 
  private:
   // Queues pieces on the calling thread. Returns when all pieces are queued, or after a stop or a
-  // failure. Unless `may_wait`, it also returns when the window is full.
+  // failure. If `may_wait` is false, also returns when the window is full.
   void Run(bool may_wait) noexcept;
   void QueuePiece();
 
@@ -75,7 +75,7 @@ class WeightFeed {
   const std::stop_token stop_;
   const FeedLimits limits_;
 
-  // First the constructor uses these members, then only the thread does.
+  // The constructor uses these members first; afterwards only the thread uses them.
   size_t next_ = 0;          // index of the copy from which the next piece comes
   int64_t next_byte_ = 0;    // The next piece begins at this offset of the copy.
   int64_t outstanding_ = 0;  // bytes of all pieces in `queued_`

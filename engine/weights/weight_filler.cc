@@ -18,8 +18,8 @@ namespace {
 constexpr int64_t kMostStagedBytes = int64_t{512} << 20;
 // Number of elements of a matrix that wait for rounding at a time, in the compute dtype.
 constexpr int64_t kRoundedElements = int64_t{1} << 25;
-// Number of elements that are rounded at a time where rounding makes four copies in fp32: on a CPU,
-// and to int8.
+// Number of elements that are rounded at a time on a CPU or to int8, where rounding makes four
+// copies in fp32.
 constexpr int64_t kRoundedInCopies = int64_t{1} << 20;
 // The number of elements that a CPU converts at a time.
 constexpr int64_t kConvertedElements = int64_t{4} << 20;
@@ -30,7 +30,7 @@ constexpr int64_t kMostDrawnOnCpu = 4194301;
 
 absl::Status StoppedError() { return absl::CancelledError("the loading was stopped on request"); }
 
-// FNV-1a. With std::hash, a tensor's numbers could differ from build to build.
+// Hashes with FNV-1a. With std::hash, a tensor's numbers could differ from build to build.
 uint64_t SeedOf(std::string_view name) {
   uint64_t hash = 14695981039346656037ull;
   for (const char c : name) hash = (hash ^ static_cast<unsigned char>(c)) * 1099511628211ull;
@@ -224,7 +224,7 @@ void WeightFiller::Upload(TensorBytes bytes, at::ScalarType stored, const at::Te
 }
 
 void WeightFiller::Stage(const at::Tensor& waiting) {
-  if (upload_ == nullptr) return;  // nothing waits
+  if (upload_ == nullptr) return;  // without an upload, no tensor waits
   staged_bytes_ += static_cast<int64_t>(waiting.nbytes());
   if (staged_bytes_ >= kMostStagedBytes) Settle();
 }

@@ -43,10 +43,10 @@ class WeightFiller {
   // Writes rows of the source's matrix `info`, from row `first` on, until `out` is full.
   void FillRows(const TensorInfo& info, int64_t first, const at::Tensor& out);
 
-  // Writes the source's matrix `info` to `out`. If the file has it as codes of out's dtype with a
-  // scale for each row, or one for all, `out` gets these codes and scales. Otherwise the matrix is
-  // converted to `dtype` and then rounded, so that the bits are those of rounding a matrix that was
-  // filled in `dtype`; only a few rows at a time wait in `dtype`.
+  // Writes the source's matrix `info` to `out`. If the file has the matrix as codes of out's dtype
+  // with a scale for each row, or one scale for all rows, `out` gets these codes and scales.
+  // Otherwise converts the matrix to `dtype`, a few rows at a time, and rounds it. The result has
+  // the same bits as filling a matrix in `dtype` and rounding that.
   void FillRounded(const TensorInfo& info, at::ScalarType dtype, const RoundedRows& out);
 
   // Calls `change` once the values of all tensors that were filled before have arrived. `change`
@@ -61,12 +61,13 @@ class WeightFiller {
 
  private:
   // Copies codes with the scales of their rows to `out`. Returns false, and copies nothing, if the
-  // file does not have them in that form.
+  // file does not have the matrix as such codes.
   bool CopyCodes(const TensorInfo& info, const RoundedRows& out);
   // Writes `bytes`, which hold a tensor of out's shape in the dtype `stored`, to `out`.
   void Write(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);
   void Upload(TensorBytes bytes, at::ScalarType stored, const at::Tensor& out);
-  // Counts device memory that is freed by the next Settle(), and calls that if there is too much.
+  // Counts device memory that the next Settle() frees, and calls Settle() if there is too much of
+  // it.
   void Stage(const at::Tensor& waiting);
   void MakeSynthetic(const TensorInfo& info, const at::Tensor& out) const;
 

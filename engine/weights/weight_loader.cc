@@ -99,7 +99,7 @@ RoundedRows WeightLoader::GetRoundedStacked(std::span<const std::string> names,
 }
 
 void WeightLoader::Change(std::function<void()> change) {
-  if (!status_.ok()) return;  // after a failure there are no values to change
+  if (!status_.ok()) return;  // after a failure the tensors have no values to change
   steps_.back().push_back([change](WeightFiller& filler) { filler.Change(change); });
   filler_->Change(std::move(change));
 }

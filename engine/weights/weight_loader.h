@@ -54,8 +54,9 @@ class WeightLoader {
   at::Tensor GetKernel(std::string_view name, at::IntArrayRef expected_shape,
                        at::MemoryFormat layout);
 
-  // Load matrices that are kept in 8 bits, as codes of dtype `code` (WeightFiller::FillRounded):
-  // those of the file, or rounded from the loader's dtype. Otherwise as Get() and GetStacked().
+  // Load matrices in 8 bits, as codes of dtype `code` (WeightFiller::FillRounded). The codes are
+  // the file's, or are rounded from the loader's dtype. In all other respects the functions work as
+  // Get() and GetStacked().
   RoundedRows GetRounded(std::string_view name, at::IntArrayRef expected_shape,
                          at::ScalarType code = at::kFloat8_e4m3fn);
   RoundedRows GetRoundedStacked(std::span<const std::string> names, at::IntArrayRef expected_shape,

@@ -85,8 +85,8 @@ class StreamMover final : public WeightMover {
   }
 
  private:
-  // Set the device: StagedUpload calls this on its own threads, where the current device is not set
-  // yet.
+  // Set the device, because StagedUpload calls the function on its threads, where no current device
+  // is set.
   static at::Device Entered(at::Device device) {
     UseDeviceInThread(device);
     return device;

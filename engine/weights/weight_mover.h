@@ -9,7 +9,7 @@
 namespace wan {
 
 // Each component has a mover of its own. Only the thread that computes with the component may call
-// MarkCompute and ComputeAfter; any thread may call the others. Exceptions of LibTorch pass
+// MarkCompute and ComputeAfter; any thread may call the other methods. Exceptions of LibTorch pass
 // through.
 class WeightMover {
  public:
@@ -48,8 +48,8 @@ class WeightMover {
   virtual void CopyToHost(const at::Tensor& device, const at::Tensor& host) = 0;
 };
 
-// Returns a mover for the device. On a CPU it copies in the calling thread, on a GPU on a stream of
-// its own.
+// Returns a mover for the device. On a CPU the mover copies in the calling thread; on a GPU it
+// copies on its own stream.
 std::unique_ptr<WeightMover> MakeWeightMover(at::Device device);
 
 }  // namespace wan

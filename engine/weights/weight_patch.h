@@ -22,8 +22,8 @@ class WeightPatch {
 
   // Queues work on the computing queue that patches the group's tensors, which must hold the
   // unpatched bits. The queued work may read the patch's host memory, also after this call has
-  // thrown: keep the patch alive until it is done. `mover` is that of the tensors' device. Throws
-  // StatusException if the patch needs a file that can no longer be read.
+  // thrown: keep the patch alive until it is done. `mover` must belong to the tensors' device.
+  // Throws StatusException if the patch needs a file that can no longer be read.
   virtual void Apply(size_t group, WeightMover& mover) const = 0;
 };
 

@@ -32,8 +32,8 @@ struct AuthenticationOptions {
   // The role of certificates whose subject is not in the file; the subject is then the principal's
   // name. Nullopt: the server refuses such certificates.
   std::optional<Role> certificate_role;
-  // The authenticator calls it with the error when the file has changed and is invalid, on any
-  // thread and with no lock held.
+  // The authenticator calls on_problem with the error when the file has changed and is invalid, on
+  // any thread and with no lock held.
   std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
 };
 

@@ -11,10 +11,10 @@
 
 namespace wan::server {
 
-// Returns the file's text. Errors: NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is
-// not a regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT if it is
-// not UTF-8. `danger` ends the message about a file that everybody can write, for example "who
-// could let themselves in".
+// Returns the file's text. Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION if the
+// file is not a regular file, is larger than 8 MiB, or is writable by everybody; INVALID_ARGUMENT
+// if the file is not UTF-8. `danger` ends the message about a file that everybody can write, for
+// example "who could let themselves in".
 absl::StatusOr<std::string> ReadGuardedFile(const std::string& path, std::string_view danger);
 
 // Calls `read` with every line of `text` except empty lines and comments (#), without surrounding

@@ -31,8 +31,8 @@ struct MethodRule {
   // The lowest role that may call the method.
   Role least = Role::kAdmin;
   WorkClass work = WorkClass::kQuick;
-  // Whether the audit log gets an entry for every call of the method. A refused call always gets
-  // one.
+  // Whether the audit log gets an entry for every call of the method. The audit log gets an entry
+  // for every refused call in any case.
   bool audited = true;
   // The field of the request that names the object that the call is about, such as "name" or
   // "job.name"; for HTTP the variable in the path. Empty: the request names no existing object.

@@ -24,8 +24,8 @@ namespace fs = std::filesystem;
 constexpr char kOutside[] =
     "is not below a folder that the server loads models from (model_roots); name a path below one "
     "of them";
-// Maximum number of entries of a model's folder; a larger folder is refused, and no checkpoint has
-// as many.
+// Maximum number of entries of a model's folder, far more than any checkpoint has; larger folders
+// are refused.
 constexpr int kMostEntries = 10'000;
 // The ends of the names of an index and of its shards, which the engine reads from one folder.
 constexpr std::string_view kIndex = ".safetensors.index.json";
@@ -46,7 +46,8 @@ std::string RealPathOf(const std::string& path, struct stat* facts) {
 // Returns why the server cannot open a path below a root, without naming the path.
 std::string ProblemOf(const std::string& path) {
   const absl::Status status = CheckPath(path, PathKind::kFile);
-  // The file was created after the first attempt to open it.
+  // If the path can be opened now, the file was created after the first attempt, so report that
+  // attempt's error.
   if (status.ok()) return "does not exist";
   const std::string text(status.message());
   const std::string prefix = path + ": ";
@@ -66,8 +67,8 @@ std::string Normal(const std::string& path) {
 }
 
 // Calls `visit` with every untrusted path of the spec, the name of the field that holds the path,
-// and the path's key in that field (empty if the field is only this path). The result replaces the
-// path.
+// and the path's key in that field (empty if the field is only this path). The path that `visit`
+// returns replaces the path in the spec.
 void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
                  const std::function<std::string(const std::string& field, std::string_view key,
                                                  const std::string& path)>& visit) {
@@ -85,8 +86,8 @@ void ForEachPath(ModelSpec& spec, const std::set<std::string>& trusted,
   }
 }
 
-// Whether the text, parsed again, still means this one path. A text that means something else would
-// name other files.
+// Whether ParseModelSource reads the text as exactly this one path. Otherwise the text would name
+// files that were not checked.
 bool IsOnePath(const std::string& path) {
   const absl::StatusOr<ModelSource> source = ParseModelSource(path);
   return source.ok() && source->parts.empty() && source->base == path;
@@ -156,7 +157,7 @@ std::optional<std::string> ModelRoots::ResolvePath(const std::string& path,
   }
   if (S_ISREG(facts.st_mode)) {
     if (!real->ends_with(kIndex)) return std::nullopt;
-    // An index names shards of its folder, and nothing else there.
+    // The engine opens only the shards in the folder of an index, so check only them.
     const std::string folder = fs::path(*real).parent_path().string();
     std::error_code error;
     const fs::directory_iterator entries(folder, error);
@@ -187,7 +188,7 @@ std::optional<std::string> ModelRoots::ProblemOfEntries(
     }
     struct stat facts = {};
     const std::string target = RealPathOf(entry->path().string(), &facts);
-    if (target.empty()) continue;  // ignore a dangling link: the engine's error names it
+    if (target.empty()) continue;  // ignore a dangling link, because the engine reports it
     if (!Contain(target)) {
       return absl::StrCat("has the link ", name, ", which leads out of the server's model_roots");
     }

@@ -31,9 +31,9 @@ class ModelRoots {
   // Returns the spec with every path replaced by its real path, so that nobody can redirect a link
   // of the path later. Returns INVALID_ARGUMENT with a violation for each path that Check refuses,
   // that does not exist, or that leads out of the roots through a link; also if a folder contains a
-  // link out of the roots, or anything but folders and regular files. The same goes for the shards
-  // that lie beside an index (NAME.safetensors.index.json). Blocks while it reads the folders.
-  // Paths that are always allowed stay as they are.
+  // link out of the roots, or anything but folders and regular files. The shards in the folder of
+  // an index (NAME.safetensors.index.json) are checked like a model's folder. Blocks while it reads
+  // the folders. Paths that are always allowed stay as they are.
   absl::StatusOr<ModelSpec> Resolve(ModelSpec spec,
                                     const std::set<std::string>& trusted = {}) const;
 
@@ -41,8 +41,8 @@ class ModelRoots {
   bool Contain(const std::string& path) const;
   // Returns what is wrong with the path; if nothing is wrong, stores its real path in `real`.
   std::optional<std::string> ResolvePath(const std::string& path, std::string* real) const;
-  // Returns what is wrong with the files that `entry` goes through; all lie below `folder`.
-  // `matters` says of which names the engine may open the file.
+  // Returns what is wrong with the files over which `entry` iterates; all of these files are below
+  // `folder`. `matters` returns whether the engine may open a file of that name.
   template <typename Iterator>
   std::optional<std::string> ProblemOfEntries(const std::string& folder, Iterator entry,
                                               bool (*matters)(std::string_view name)) const;

@@ -54,7 +54,7 @@ class TlsFiles {
   std::shared_ptr<const TlsMaterial> Current();
 
   // Reads the files again even if they have not changed, and calls `on_change`. Returns an error if
-  // they are invalid; the old material then stays in use.
+  // the files are invalid; the old material then stays in use.
   absl::Status Reload();
 
  private:

@@ -69,7 +69,7 @@ bool IsHash(std::string_view text) {
          });
 }
 
-// Parses one line of the token file; returns what is wrong with it, or nothing.
+// Parses one line of the token file; returns what is wrong with the line, or nothing.
 std::optional<std::string> ParseLine(std::string_view line, Credential* credential) {
   // The last column is the rest of the line: a certificate's subject may contain spaces.
   const std::vector<std::string> columns = absl::StrSplit(
@@ -178,7 +178,8 @@ absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path) {
 absl::Status WriteTokenFile(const std::string& path, const std::vector<Credential>& credentials) {
   const std::string text = TokenFileText(credentials);
   const std::string staged = path + ".new";
-  unlink(staged.c_str());  // remove what a process left that was killed here
+  unlink(staged.c_str());  // remove the file that a process has left that was killed during this
+                           // function
   {
     const OpenFile file(staged, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW);
     if (file.fd() < 0) return Errno(staged, "written");

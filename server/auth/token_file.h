@@ -44,8 +44,8 @@ absl::StatusOr<std::vector<Credential>> ParseTokenFile(std::string_view text,
                                                        std::string_view source);
 std::string TokenFileText(const std::vector<Credential>& credentials);
 
-// Errors: NOT_FOUND if there is no such file; FAILED_PRECONDITION if it is not a regular file, is
-// larger than 8 MiB, or is writable by everybody; and those of ParseTokenFile.
+// Errors: NOT_FOUND if the file does not exist; FAILED_PRECONDITION if the file is not a regular
+// file, is larger than 8 MiB, or is writable by everybody; and those of ParseTokenFile.
 absl::StatusOr<std::vector<Credential>> ReadTokenFile(const std::string& path);
 
 // Replaces the token file atomically. The new file can be read by its owner only (mode 0600).

@@ -38,7 +38,7 @@ class AddressBudgets {
   AddressBudgets(const AddressBudgets&) = delete;
   AddressBudgets& operator=(const AddressBudgets&) = delete;
 
-  // The calls of one connection, which are charged to its address. Destroy it before the
+  // The calls of one connection, which are charged to its address. Destroy the Part before the
   // AddressBudgets object. Calls that are still unanswered when it is destroyed count as reset.
   class Part {
    public:

@@ -146,7 +146,7 @@ class Admission {
   size_t PartiesNow() const;
 
  private:
-  // The content that a lease should get.
+  // The places and bytes that a lease should get.
   struct Wish {
     Places places{};
     int64_t bytes = 0;
@@ -155,7 +155,8 @@ class Admission {
     std::string connection = {};  // set for downloads only
   };
 
-  // Takes what `wish` asks for and releases `old`, a lease of the same party or an empty one.
+  // Takes the places and bytes that `wish` asks for, and releases `old`, which is empty or a lease
+  // of the same party.
   absl::StatusOr<Lease> Take(const Party& party, Wish wish, Lease old);
   // Returns OK, or the reason why the wish cannot be granted. The party may always keep as much as
   // it `had` in the exchanged lease.
@@ -163,7 +164,7 @@ class Admission {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   absl::Status TakeOfConnection(const std::string& connection)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Adds what the lease holds to the budgets (`sign` 1) or subtracts it (-1).
+  // Adds the places and bytes of the lease to the budgets (`sign` 1) or subtracts them (-1).
   void Count(const Lease& lease, int sign) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void Release(Lease& lease);
   // Counts a refusal and returns its error: the party holds `held` of `kind` and cannot have
@@ -177,7 +178,7 @@ class Admission {
   mutable absl::Mutex mutex_;
   Side callers_ ABSL_GUARDED_BY(mutex_);
   Side everybody_ ABSL_GUARDED_BY(mutex_);
-  // Holds the refused_ fields; the others are not used.
+  // Only the refused_ fields are used.
   AdmissionStats refused_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> downloads_by_connection_ ABSL_GUARDED_BY(mutex_);
 };

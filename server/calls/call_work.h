@@ -32,8 +32,8 @@ inline PostStep DecodingOf(WorkerPool& pool, std::shared_ptr<const Call> call,
   };
 }
 
-// Runs a task that answers a call after a wait. Use it after asynchronous waits: the thread that
-// completed the wait, for example the store's, is needed by other calls.
+// Runs a task that answers a call after a wait. Use PostAnswer after asynchronous waits, because
+// other calls need the thread that completed the wait, for example the store's thread.
 inline void PostAnswer(WorkerPool& pool, const Call& call, std::function<void()> task) {
   if (pool.IsWorker()) return task();
   pool.Post(WorkClass::kQuick, call.party(), /*gone=*/nullptr,

@@ -15,7 +15,8 @@ struct SslFree {
 };
 using SslConnection = std::unique_ptr<SSL, SslFree>;
 
-// Use it on one thread at a time. Before writing over TLS, a thread must block or ignore SIGPIPE.
+// Use a channel on one thread at a time. Before writing over TLS, a thread must block or ignore
+// SIGPIPE.
 class CallerChannel {
  public:
   // The result of one attempt to read, write or shake hands.

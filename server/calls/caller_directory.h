@@ -31,8 +31,8 @@ class CallerDirectory {
   std::string Add(ConnectedCaller caller);
   void Remove(const std::string& name);
 
-  // `peer` is grpc::ServerContext::peer: "unix-abstract:NAME". Returns null if that connection has
-  // ended.
+  // `peer` is grpc::ServerContext::peer: "unix-abstract:NAME". Returns null if the connection of
+  // `peer` has ended.
   std::shared_ptr<const ConnectedCaller> Find(std::string_view peer) const;
 
  private:

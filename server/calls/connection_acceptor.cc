@@ -25,8 +25,8 @@ constexpr uint64_t kNoSocket = 0;
 // Maximum number of connections that one listener accepts before the acceptor looks whether it
 // should stop.
 constexpr int kAcceptedInTurn = 64;
-// A sweep looks at every open connection, so at a limit not every refusal makes one: a refusal
-// costs at most so many looks.
+// A sweep looks at every open connection, so the acceptor does not sweep at every refusal: on
+// average a refusal costs at most this many looks.
 constexpr size_t kLooksOfARefusal = 16;
 
 int OpenReserve() { return open("/dev/null", O_RDONLY | O_CLOEXEC); }

@@ -65,7 +65,7 @@ class ConnectionAcceptor {
   // The port on which the object listens.
   int port() const { return port_; }
 
-  // Starts the thread that accepts connections. Call it at most once. Calls `hand_over` with a
+  // Starts the thread that accepts connections. Call Start at most once. Calls `hand_over` with a
   // connected, non-blocking socket, which then belongs to `hand_over`. Calls `accepting` with false
   // when a connection was refused because of the total limit or a lack of descriptors, and with
   // true within 0.2 s after there is room again. Both functions are called on the acceptor's thread
@@ -79,8 +79,9 @@ class ConnectionAcceptor {
   ConnectionStats Stats();
 
  private:
-  // A socket that the acceptor has handed over. Its new owner closes it without telling the
-  // acceptor; comparing `identity` shows whether the descriptor is still this socket.
+  // A socket that the acceptor has handed over. The socket's new owner closes the socket without
+  // telling the acceptor; comparing `identity` shows whether the descriptor still belongs to this
+  // socket.
   struct Connection {
     std::string address;
     uint64_t identity = 0;
@@ -117,7 +118,7 @@ class ConnectionAcceptor {
   std::unordered_map<int, Connection> open_ ABSL_GUARDED_BY(mutex_);
   std::unordered_map<std::string, int> by_address_ ABSL_GUARDED_BY(mutex_);
   size_t refused_since_sweep_ ABSL_GUARDED_BY(mutex_) = 0;
-  // Holds the refused_ fields; the others are not used.
+  // Only the refused_ fields are used.
   ConnectionStats refused_ ABSL_GUARDED_BY(mutex_);
 };
 

@@ -123,8 +123,8 @@ bool SpeaksHttp2(const SSL* connection) {
 }  // namespace
 
 struct ConnectionRelay::State {
-  // An accepted connection before its TLS handshake is complete; first it waits until the debt of
-  // its address is paid. All of its work runs on the thread of `door`.
+  // An accepted connection before the end of its TLS handshake. A Newcomer first waits until the
+  // debt of its address is paid, and runs only on the thread of `door`.
   class Newcomer;
 
   State(const RelayOptions& relay_options, Callbacks relay_callbacks)
@@ -235,7 +235,7 @@ void ConnectionRelay::State::Enter(int socket, const sockaddr_storage& peer,
   ends.server = local[0];
   ends.part = budgets.Join(NetworkOf(peer));
   RelayLoop& loop = *loops[next_loop++ % loops.size()];
-  // Keep it in a shared_ptr, because asio tasks must be copyable.
+  // Keep `ends` in a shared_ptr, because asio tasks must be copyable.
   auto held = std::make_shared<RelayedConnection::Ends>(std::move(ends));
   loop.loop.Post(
       [this, &loop, held, name, peer_text] { Begin(loop, std::move(*held), name, peer_text); });

@@ -50,10 +50,10 @@ class ConnectionRelay {
  public:
   struct Callbacks {
     // Receives gRPC's end of the socket pair, connected and non-blocking, and owns it. Only one
-    // thread at a time calls it.
+    // thread at a time calls hand_over.
     std::function<void(int socket)> hand_over;
-    // The relay calls it for refused callers, at most once a minute for each address. It runs on
-    // the relay's threads, so it must not block.
+    // The relay calls on_refused for refused callers, at most once a minute for each address.
+    // `on_refused` runs on the relay's threads, so it must not block.
     std::function<void(const RefusedCaller&)> on_refused;
   };
 
@@ -70,8 +70,8 @@ class ConnectionRelay {
   // `hand_over` is not called after StopHandingOver has returned. Later calls do nothing.
   void StopHandingOver();
 
-  // Closes all connections after this time. Call it after StopHandingOver and before the shutdown
-  // of gRPC, which waits for bytes that a caller does not read.
+  // Closes all connections when `time` has passed. Call CloseWithin after StopHandingOver and
+  // before the shutdown of gRPC, which waits for bytes that a caller does not read.
   void CloseWithin(std::chrono::milliseconds time);
 
   // Sends callers the bytes that gRPC has already written, for at most a second, and closes all

@@ -34,7 +34,7 @@ Stream MakeStream(boost::asio::ip::tcp::socket socket, boost::asio::ssl::context
 // Chooses the stream of a new connection and calls `begin(std::type_identity<Stream>(), context)`,
 // with the context that the connection keeps (null for PlainStream). `tls` is empty if the server
 // speaks plain text. If OpenSSL refuses the server's certificate, nothing is called, and the owner
-// of the socket closes it. Call it on the thread that uses `tls`.
+// of the socket closes it. Call ChooseStream on the thread that uses `tls`.
 template <typename Begin>
 void ChooseStream(std::optional<TlsContexts>& tls, Begin begin) {
   if (!tls.has_value()) {

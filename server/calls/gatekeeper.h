@@ -75,7 +75,7 @@ class Call {
   absl::StatusOr<std::string> PrincipalOrSelf(const std::string& asked) const;
 
   // Reads from the request the name of the object that the call is about, for example its job. Call
-  // it once, before CheckResource.
+  // Read once, before CheckResource.
   void Read(const google::protobuf::Message& request);
 
   // Sets the name of the object for calls whose request does not contain it.
@@ -129,8 +129,8 @@ class Gatekeeper {
   // principal's role is too low or the method has no rule; RESOURCE_EXHAUSTED (QUOTA_EXCEEDED) if
   // the principal exceeds its quota of calls per second. The quota does not apply to administrators
   // of a server that authenticates its callers, so that an operator can always act. The audit log
-  // gets an entry for every refusal. The exception are callers that call too often: a principal's
-  // refusals for that make at most one entry a minute.
+  // gets an entry for every refusal. Exception: if a principal calls too often, the refusals for
+  // that make at most one entry a minute.
   absl::StatusOr<std::shared_ptr<Call>> Enter(const Presented& presented, std::string_view peer,
                                               std::string_view path) const;
 

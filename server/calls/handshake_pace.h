@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// Use it on one thread.
+// Use a HandshakePace on one thread only.
 class HandshakePace {
  public:
   // The number of handshakes of an address that begin at once, and the number that begin each

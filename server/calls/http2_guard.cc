@@ -105,7 +105,7 @@ bool Http2Guard::OnCallerFrame(const Http2Frame& frame) {
     case Http2Type::kPushPromise:
       return Break(Http2Rule::kProtocol, "only a server may send PUSH_PROMISE");
     default:
-      // gRPC itself limits what frames of other types cost.
+      // Do not limit frames of other types, because gRPC itself limits their cost.
       return true;
   }
 }

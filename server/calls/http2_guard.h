@@ -2,8 +2,8 @@
 //
 // The limits of gRPC 1.51 do not stop a hostile caller: gRPC applies its stream limit only after
 // the caller has acknowledged it, checks the size of a header block only when the block ends, and
-// lets a caller begin and reset calls faster than it can clean them up. With each of these, one
-// connection can exhaust the memory of the process.
+// lets a caller begin and reset calls faster than it can clean them up. Each of these weaknesses
+// lets one connection exhaust the memory of the process.
 #pragma once
 
 #include <array>
@@ -26,9 +26,9 @@ struct Http2Limits {
   // or one has reset it. The guard sees the end of each stream before the caller does, so an honest
   // caller never exceeds the limit.
   int open_streams = 1'000;
-  // Maximum number of bytes of one encoded header block, padding included. A connection that
-  // exceeds it is closed. The limit is higher than gRPC's of 8 KiB for the decoded block, so that
-  // an honest caller gets gRPC's error for the call instead.
+  // Maximum number of bytes of one encoded header block, padding included. The relay closes a
+  // connection that exceeds this limit. The limit is higher than gRPC's of 8 KiB for the decoded
+  // block, so that an honest caller gets gRPC's error for the call instead.
   int header_block_bytes = 16 << 10;
   // Maximum number of CONTINUATION frames of one header block; nghttp2 has the same limit. A header
   // block of 16 KiB fits into the HEADERS frame alone.
@@ -57,14 +57,14 @@ struct Http2Violation {
 };
 
 // Checks the frames of both directions of a connection, in the order in which they arrive. Does no
-// I/O and stores no payload; its memory is bounded by the limits. Use it on one thread.
+// I/O and stores no payload; its memory is bounded by the limits. Use a guard on one thread only.
 class Http2Guard {
  public:
   // The clock must outlive the guard.
   Http2Guard(const Http2Limits& limits, Clock& clock);
 
-  // Reads the next bytes that the remote client has sent. If it returns a violation, do not pass
-  // these bytes to gRPC, and do not call FromCaller again.
+  // Reads the next bytes that the remote client has sent. After a violation do not pass these bytes
+  // to gRPC, and do not call FromCaller again.
   std::optional<Http2Violation> FromCaller(std::string_view bytes);
   // Reads the next bytes that gRPC sent; may be called even after a violation. Returns a violation
   // if the remote client has committed one; pass the bytes to that client in any case.

@@ -25,7 +25,7 @@ class MemoryTrimmer final : public StateListener {
   // Calls the C library's malloc_trim.
   static void TrimHeap();
 
-  // Call it when the process no longer needs `bytes` bytes of memory.
+  // Call Freed when the process no longer needs `bytes` bytes of memory.
   void Freed(int64_t bytes);
 
   // When a job's run ends, counts its memory as freed. The trim matters on a CPU, where the next

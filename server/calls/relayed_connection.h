@@ -36,9 +36,10 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
     // The read buffer, which all connections of the thread share. If one side does not take all
     // bytes at once, the connection copies the rest and reads no more until they are sent.
     std::span<char> room;
-    // The connection calls it once if the caller breaks a rule; `log` says whether to log that.
+    // The connection calls on_refused once if the caller breaks a rule; `log` says whether to log
+    // that.
     std::function<void(const Http2Violation& violation, bool log)> on_refused;
-    // The connection calls it once, when both sockets are closed.
+    // The connection calls on_closed once, when both sockets are closed.
     std::function<void()> on_closed;
   };
 
@@ -47,7 +48,7 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
   RelayedConnection& operator=(const RelayedConnection&) = delete;
 
   void Begin();
-  // Sends the caller what gRPC has written so far, and closes the connection.
+  // Sends the caller the bytes that gRPC has written so far, and closes the connection.
   void Finish();
   // Closes at the latest after this time.
   void CloseWithin(std::chrono::milliseconds time);
@@ -80,12 +81,12 @@ class RelayedConnection : public std::enable_shared_from_this<RelayedConnection>
 
   void Wait(Descriptor& descriptor, Descriptor::wait_type what, void (RelayedConnection::*next)());
   void WaitFor(CallerChannel::Outcome outcome, void (RelayedConnection::*next)());
-  // Returns `own`; if it is empty, a violation of the limits that all connections of the address
-  // share.
+  // Returns `own`; if `own` is empty, returns a violation of the limits that all connections of the
+  // address share.
   std::optional<Http2Violation> Judge(std::optional<Http2Violation> own);
   void Refuse(const Http2Violation& violation);
-  // Call it when all bytes are sent: it waits until the caller closes, so that the caller can read
-  // the last bytes.
+  // Call Part when all bytes are sent: it waits until the caller closes, so that the caller can
+  // read the last bytes.
   void Part();
   void Drop();
   void Close();

@@ -32,8 +32,8 @@ class ServerDescription {
   ServerDescription(ServerFacts facts, const AllDevices& devices,
                     std::function<NotServingReasons()> not_serving, JobService& jobs);
 
-  // Returns what Telemetry.GetServerInfo answers. Names running jobs of `owner` only; nullopt: of
-  // all owners. May block, because it reads the owners of jobs from the store.
+  // Returns the answer to Telemetry.GetServerInfo. Lists only the running jobs of `owner`; nullopt:
+  // the running jobs of all owners. May block, because it reads the owners of jobs from the store.
   wan::v1::ServerInfo Info(const std::optional<std::string>& owner) const;
 
   NotServingReasons NotServing() const { return not_serving_(); }

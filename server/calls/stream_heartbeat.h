@@ -26,12 +26,12 @@ class StreamHeartbeat {
   StreamHeartbeat& operator=(const StreamHeartbeat&) = delete;
   ~StreamHeartbeat();
 
-  // Call it when the stream sends a message; the interval then begins again.
+  // Call MessageSent when the stream sends a message; the interval then begins again.
   void MessageSent();
 
-  // Call it when the stream has nothing else to send. Returns whether to send a heartbeat now. If
-  // it returns false, calls `wake` on the timer's thread when it is time to ask again; `wake` must
-  // not own the stream.
+  // Call Due when the stream has nothing else to send. Returns whether to send a heartbeat now. If
+  // the result is false, calls `wake` on the timer's thread when the stream should call Due again;
+  // `wake` must not own the stream.
   bool Due(const std::function<void()>& wake);
 
  private:

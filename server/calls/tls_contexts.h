@@ -16,7 +16,7 @@ namespace wan::server {
 // result of the handshake.
 enum class TlsProtocol { kHttp1, kHttp2 };
 
-// Use it on one thread.
+// Use a TlsContexts object on one thread only.
 class TlsContexts {
  public:
   // The files must outlive the object and its contexts; the clock must outlive the object.
@@ -24,7 +24,7 @@ class TlsContexts {
                        const Clock& clock = SystemClock())
       : files_(files), protocol_(protocol), pace_(clock) {}
 
-  // Ask it once for each new connection, before its handshake.
+  // Call Take of the pace once for each new connection, before the handshake.
   HandshakePace& pace() { return pace_; }
 
   // Returns the context for a new connection, with TLS 1.2 and 1.3 and the current certificate, key

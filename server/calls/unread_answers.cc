@@ -21,8 +21,8 @@ struct UnreadAnswers::State {
   std::list<Answer> waiting ABSL_GUARDED_BY(mutex);
   // Answers that were reported as stalled and wait for End.
   std::list<Answer> told ABSL_GUARDED_BY(mutex);
-  // Whether the timer has a time to wake at. The timer stays set when the oldest answer was read,
-  // because others will follow.
+  // Whether the timer has a time to wake at. The timer stays set after the oldest answer was read,
+  // because new answers usually follow.
   bool armed ABSL_GUARDED_BY(mutex) = false;
 
   void Look() {

@@ -28,12 +28,12 @@ class UnreadAnswers {
   UnreadAnswers(const UnreadAnswers&) = delete;
   UnreadAnswers& operator=(const UnreadAnswers&) = delete;
 
-  // Call it when the server begins to send an answer. Calls `stalled` once, on the timer's thread,
-  // if End is not called within Options::longest. `stalled` must be quick and must not call this
-  // object.
+  // Call Begin when the server begins to send an answer. Calls `stalled` once, on the timer's
+  // thread, if End is not called within Options::longest. `stalled` must be quick and must not call
+  // this object.
   Entry Begin(std::function<void()> stalled);
 
-  // Call it when the caller has read the answer, or when the server gives it up. `stalled` is not
+  // Call End when the caller has read the answer, or when the server gives it up. `stalled` is not
   // called after End has returned.
   void End(Entry entry);
 

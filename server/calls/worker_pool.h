@@ -41,8 +41,8 @@ struct WorkLimits {
 class WorkerPool {
  public:
   // A task receives OK if it must do its work, CANCELLED if its caller has gone, and UNAVAILABLE
-  // (SERVER_STOPPING) after Stop. In the last two cases the task must end its call with that status
-  // and do nothing else.
+  // (SERVER_STOPPING) after Stop. After CANCELLED or UNAVAILABLE, the task must end its call with
+  // the status it received and do nothing else.
   using Task = std::function<void(const absl::Status& turn)>;
 
   explicit WorkerPool(const WorkLimits& limits);
@@ -56,16 +56,16 @@ class WorkerPool {
   // receives OK, even after Stop.
   void Post(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
-  // Like Post, but puts the task before all waiting tasks of the party. Use it for the next step of
-  // a task that works in steps: other parties run between two steps, but this party finishes one
-  // task before it begins another, so that only one holds intermediate results.
+  // Like Post, but puts the task before all waiting tasks of the party. Use PostNext for the next
+  // step of a task that works in steps: other parties run between two steps, but this party
+  // finishes one task before it begins another, so that only one task holds intermediate results.
   void PostNext(WorkClass work, const std::string& party, std::function<bool()> gone, Task task);
 
   // Whether the calling thread runs a task of this pool.
   bool IsWorker() const;
 
-  // The pool's destructor waits until the returned object is destroyed. Use it for calls that wait
-  // for the disk and then continue on the pool.
+  // The pool's destructor waits until the returned object is destroyed. Use Keep for calls that
+  // wait for the disk and then continue on the pool.
   std::shared_ptr<const void> Keep();
 
   // Tasks that wait and tasks that are posted later receive UNAVAILABLE (SERVER_STOPPING), unless

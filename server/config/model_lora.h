@@ -40,16 +40,16 @@ absl::StatusOr<LoraScheduleSetting> ParseLoraScheduleSetting(std::string_view te
 std::string ToString(const LoraScheduleSetting& setting);
 
 // A folder of LoRAs: "MODEL=DIR", or "DIR" for every model. If the text before the first '=' is not
-// a valid name, it belongs to the folder's path.
+// a valid name, the whole text is the path.
 struct LoraFolderSetting {
   std::string model;  // empty: every model
   std::string path;
 };
 LoraFolderSetting ParseLoraFolder(std::string_view text);
 
-// Sets LoraSource::schedule of the LoRAs in `models`. Schedules of other names can only belong to
-// LoRAs in folders: INVALID_ARGUMENT if there are such names but no folders, or if a schedule names
-// a model that `models` does not have.
+// Sets LoraSource::schedule of the LoRAs in `models`. A schedule for a LoRA that is not in `models`
+// must be for a LoRA in a folder. Fails with INVALID_ARGUMENT if there is such a schedule but no
+// folder, or if a schedule names a model that is not in `models`.
 absl::Status AssignSchedules(const std::vector<LoraScheduleSetting>& schedules, bool has_folders,
                              std::vector<ModelSpec>& models);
 

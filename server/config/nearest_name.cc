@@ -6,8 +6,8 @@
 namespace wan::server {
 namespace {
 
-// Returns how many changes of single characters turn one word into the other. Abseil has such a
-// function, but only for itself.
+// Returns how many changes of single characters turn one word into the other. Abseil's edit
+// distance is in an internal header.
 size_t EditDistance(std::string_view from, std::string_view to) {
   std::vector<size_t> row(to.size() + 1);
   for (size_t j = 0; j < row.size(); ++j) row[j] = j;

@@ -24,15 +24,15 @@ enum class ClientCertificateRole { kNone, kViewer, kUser, kAdmin };
 enum class ServiceAccess {
   kPublic,         // everybody may use the service
   kAuthenticated,  // every principal may use it
-  kOff,            // nobody may use it: the server does not offer it
+  kOff,            // the server does not offer the service
 };
 
 struct ServerConfig {
   // The address on which gRPC listens. Addresses other than loopback need authentication or
   // `insecure`.
   HostPort listen{"127.0.0.1", 50051};
-  // A separate address for ModelManagement and Administration; `listen` then does not serve these
-  // two.
+  // A separate address for ModelManagement and Administration; The address `listen` then does not
+  // serve ModelManagement and Administration.
   std::optional<HostPort> admin_listen;
   // The address on which the OpenAI video API listens; nullopt: the API is off.
   std::optional<HostPort> http_listen;
@@ -62,7 +62,7 @@ struct ServerConfig {
   ServiceAccess reflection_access = ServiceAccess::kAuthenticated;
   // File of the audit log; empty: entries go to the server's log.
   std::string audit_log;
-  // LoadModel may read files only below these folders.
+  // Folders below which LoadModel may read files.
   std::vector<std::string> model_roots;
   // Hosts that may receive webhooks, "HOST" or "HOST:PORT"; empty: webhooks are off.
   std::vector<std::string> webhook_hosts;
@@ -73,8 +73,8 @@ struct ServerConfig {
   // Whether webhooks may go over http, and to addresses of private networks and this machine.
   bool webhook_http = false;
   bool webhook_private = false;
-  // URL of the collector to which the server sends traces; the server adds /v1/traces unless the
-  // URL ends with that. Empty: the server sends no traces.
+  // URL of the collector to which the server sends traces. If the URL does not end with /v1/traces,
+  // the server appends /v1/traces. Empty: the server sends no traces.
   std::string otlp_endpoint;
   // File of HTTP header fields for the collector: each line has one, "NAME: VALUE".
   std::string otlp_headers;
@@ -87,7 +87,7 @@ struct ServerConfig {
   double otlp_sampling_ratio = 1;
   // The address on which the HTTP endpoint /metrics listens.
   HostPort metrics_listen{"127.0.0.1", 9464};
-  // The folder for jobs, events and artifacts. If it is not set, ParseCommandLine sets
+  // The folder for jobs, events and artifacts. If the folder is not set, ParseCommandLine sets
   // DefaultDataDir (server/process/first_start.h).
   std::string data_dir;
   // The URL of the PostgreSQL database for jobs and events; empty: a file in `data_dir`.
@@ -97,7 +97,7 @@ struct ServerConfig {
   std::string objects;
   // PEM file of the authorities with which that store is verified; empty: the system's.
   std::string objects_ca;
-  // Bytes of the data folder's disk to keep free, in addition to what accepted jobs need.
+  // Bytes of the data folder's disk to keep free, in addition to the space that accepted jobs need.
   uint64_t disk_reserve = uint64_t{1} << 30;
   // The policy for removing ended jobs and their files; by default nothing is removed.
   RetentionPolicy retention;
@@ -116,8 +116,9 @@ struct ServerConfig {
   std::vector<std::string> devices;
   // The device groups with the models that each may load; empty: every group may load every model.
   std::vector<DeviceGroup> groups;
-  // How the engines of all groups compute. If `dtype` is unset, Complete sets the one that suits
-  // the devices; if the precision of the autoencoder is unset, the one that suits the dtype.
+  // How the engines of all groups compute. If `dtype` is unset, Complete sets the dtype that suits
+  // the devices. If the precision of the autoencoder is unset, Complete sets the precision that
+  // suits the dtype.
   EngineOptions engine;
   // Maximum number of open connections of the gRPC port; 0: a quarter of the process's limit of
   // file descriptors.
@@ -134,7 +135,7 @@ struct ServerConfig {
   // A job ends as FAILED after this many attempts were lost with the process or the device.
   int max_attempts = 3;
   // Least seconds between two savepoints of a job, from which the job is resumed after a restart;
-  // 0: the job keeps one after every step.
+  // 0: the job keeps a savepoint after every step.
   double checkpoint_interval = 30;
   // A waiting job preempts a running one, at the end of a step, if its priority is higher by this
   // much or more; 0: never.
@@ -146,8 +147,8 @@ struct ServerConfig {
   StopMode shutdown_mode = StopMode::kAuto;
   // Maximum number of seconds for which a stop with kAuto or kFinish lets running jobs continue.
   double shutdown_grace_seconds = 25;
-  // A server that has lost its last device still answers for this many seconds; then it exits with
-  // 75.
+  // A server that has lost its last device still answers calls for this many seconds; then the
+  // process exits with code 75.
   double device_lost_grace_seconds = 10;
   LogLevel log_level = LogLevel::kInfo;
   LogFormat log_format = LogFormat::kAuto;

@@ -86,9 +86,8 @@ Setting Reloading(Setting setting) {
   return setting;
 }
 
-// Returns the settings that say how callers reach the server, what it tells whom, and what it
-// keeps. The function is a table: one row for each setting.
-// NOLINTNEXTLINE(readability-function-size)
+// Returns the settings for addresses, authentication, webhooks, traces, and stored files. The
+// function is a table: one row for each setting. NOLINTNEXTLINE(readability-function-size)
 std::vector<Setting> ServiceSettings() {
   using C = ServerConfig;
   return {
@@ -225,7 +224,7 @@ std::vector<Setting> ServiceSettings() {
   };
 }
 
-// Returns the settings that say how jobs run, and how the server ends.
+// Returns the settings for running jobs and for stopping the server.
 std::vector<Setting> JobSettings() {
   using C = ServerConfig;
   return {

@@ -50,8 +50,8 @@ const Setting* FindSetting(std::string_view key);
 // Returns the setting that a mistyped key probably means (NearestName); null if none is near.
 const Setting* NearestSetting(std::string_view key);
 
-// Calls Setting::set with the values. Fails with INVALID_ARGUMENT also for a value that is not
-// UTF-8; the message continues the same sentence.
+// Calls Setting::set with the values. Also fails with INVALID_ARGUMENT if a value is not UTF-8; as
+// with Setting::set, the message continues a sentence that begins with the setting's key or flag.
 absl::Status Apply(const Setting& setting, const std::vector<std::string>& values,
                    ServerConfig& config);
 

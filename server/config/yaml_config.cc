@@ -67,8 +67,8 @@ class DocumentStarts final : public YAML::EventHandler {
   std::vector<YAML::Mark> marks_;
 };
 
-// Returns the positions of the first two documents in the text. It does not use YAML::LoadAll,
-// which loops forever at an unmatched comma or closing bracket.
+// Returns the positions of the first two documents in the text. Do not use YAML::LoadAll here: it
+// loops forever at an unmatched comma or closing bracket.
 std::vector<YAML::Mark> FirstDocuments(const std::string& text) {
   std::istringstream stream(text);
   YAML::Parser parser(stream);
@@ -106,7 +106,7 @@ class Reader {
         Problem(entry.first, key, UnknownKey(key));
         continue;
       }
-      // yaml-cpp knows no line for a missing value, so use the line of the key.
+      // If a value is missing, yaml-cpp has no line for the value; use the line of the key.
       const YAML::Node& where = entry.second.IsNull() ? entry.first : entry.second;
       const std::optional<Values> values = ValuesOf(*setting, where, entry.second);
       if (!values.has_value()) continue;

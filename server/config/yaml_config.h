@@ -17,8 +17,8 @@
 namespace wan::server {
 
 // Sets the members of `config` that the YAML text names. `source` is the name by which messages
-// call the file. Fails with INVALID_ARGUMENT and one line "SOURCE:LINE: KEY ..." for each error,
-// which says what would be right; `config` is then partly changed.
+// call the file. Fails with INVALID_ARGUMENT; the message has one line "SOURCE:LINE: KEY ..." for
+// each error, with the values that are allowed. After an error, `config` may be partly changed.
 absl::Status ApplyYaml(std::string_view text, std::string_view source, ServerConfig& config);
 
 // Returns YAML text that ApplyYaml turns into the same config again.

@@ -25,16 +25,16 @@ namespace wan::server {
 // The domain of every google.rpc.ErrorInfo that the server sends.
 inline constexpr std::string_view kErrorDomain = "wanserve";
 
-// Converts a request of the contract. Leaves out enum values that the engine does not know, because
+// Converts a request message. Leaves out enum values that the engine does not know, because
 // ValidateRequest (server/conversion/validation.h) refuses them. Takes the files from `inputs`, not
 // from the message.
 GenerationRequest ToEngineRequest(const wan::v1::GenerationRequest& request, JobInputs inputs = {});
 
-// Converts the stored request of a job, whose size is exact. `inputs` has the files, as above.
+// Converts the stored request of a job, whose size is exact. `inputs` has the request's files.
 GenerationRequest RequestOf(const wan::v1::Job& job, JobInputs inputs = {});
 
-// Returns the word of a stored request's quality. Requests that are older than the field were
-// computed exactly.
+// Returns the word of a stored request's quality. Requests that were stored before the field
+// `quality` existed were computed with the quality exact.
 std::string_view QualityOf(const wan::v1::GenerationRequest& stored);
 
 // Converts a resolved request, without its files and the fields that the engine does not have
@@ -71,13 +71,14 @@ LoraSchedule ToLoraSchedule(const wan::v1::LoraSchedule& message);
 // The changes that a caller wants in the list of a model's LoRAs.
 struct LoraEdits {
   std::vector<LoraSource> add;      // each replaces the LoRA of the same name and expert
-  std::vector<std::string> remove;  // names
+  std::vector<std::string> remove;  // names of LoRAs
 
   bool empty() const { return add.empty() && remove.empty(); }
 };
 
-// Both functions fail with INVALID_ARGUMENT and a violation for each LoRA whose expert does not
-// exist; the second one also if there are edits beside a path or a list of LoRAs.
+// ToModelSpec and ToLoraEdits fail with INVALID_ARGUMENT and a violation for each LoRA whose expert
+// does not exist. ToLoraEdits also fails if the request has edits together with a path or a list of
+// LoRAs.
 absl::StatusOr<ModelSpec> ToModelSpec(const wan::v1::LoadModelRequest& request);
 absl::StatusOr<LoraEdits> ToLoraEdits(const wan::v1::LoadModelRequest& request);
 

@@ -14,7 +14,7 @@
 namespace wan::server {
 namespace {
 
-// The contract states the same limit.
+// The .proto files state this limit.
 constexpr size_t kMostLeftOutTensors = 100;
 
 wan::v1::LoraSchedule ToProto(const LoraSchedule& schedule) {

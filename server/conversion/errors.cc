@@ -17,10 +17,10 @@ constexpr char kRetryDelayUrl[] = "wanserve/retry_delay_nanos";
 constexpr char kMetadataUrl[] = "wanserve/error_metadata";
 constexpr char kQuotaUrl[] = "wanserve/quota_subject";
 constexpr absl::Duration kStorageRetryDelay = absl::Seconds(5);
-// The delay is short, so that watchers reconnect within 2 s after a restart; failed attempts cost
+// The delay is short, so that watchers reconnect within 2 s after a restart; a failed attempt costs
 // little.
 constexpr absl::Duration kStoppingRetryDelay = absl::Seconds(1);
-// About as long as a process takes to start and load a model.
+// A process takes about this long to start and load a model.
 constexpr absl::Duration kDeviceLostRetryDelay = absl::Seconds(30);
 
 // Returns UNAVAILABLE (STORAGE_UNAVAILABLE): `what` cannot be done because of `cause`.

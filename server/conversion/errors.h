@@ -62,9 +62,9 @@ inline constexpr std::string_view kReasonQuotaExceeded = "QUOTA_EXCEEDED";
 inline constexpr std::string_view kReasonServerStopping = "SERVER_STOPPING";
 // UNAVAILABLE with a retry delay: the server is being drained or is drained.
 inline constexpr std::string_view kReasonServerDraining = "SERVER_DRAINING";
-// FAILED_PRECONDITION: there is no drain to take back.
+// FAILED_PRECONDITION: Undrain was called, but there is no drain to end.
 inline constexpr std::string_view kReasonNotDraining = "NOT_DRAINING";
-// ABORTED: the drain that the call waited for was taken back.
+// ABORTED: Undrain has reverted the drain for which the call waited.
 inline constexpr std::string_view kReasonDrainTakenBack = "DRAIN_TAKEN_BACK";
 
 // Returns a copy of the error with another message and the same code and payloads.
@@ -130,11 +130,12 @@ struct QuotaFailure {
 };
 std::optional<QuotaFailure> QuotaFailureOf(const absl::Status& status);
 
-// Returns UNAVAILABLE (STORAGE_UNAVAILABLE) with a retry delay and the cause's message. Use it for
-// calls that ask for a new job.
+// Returns UNAVAILABLE (STORAGE_UNAVAILABLE) with a retry delay and the cause's message. Use
+// StorageUnavailableError for calls that ask for a new job.
 absl::Status StorageUnavailableError(const absl::Status& cause);
 
-// Returns the same error, but with a message for calls that change or remove existing objects.
+// Like StorageUnavailableError, but with a message for calls that change or remove existing
+// objects.
 absl::Status ChangeNotStoredError(const absl::Status& cause);
 
 // Returns UNAVAILABLE (SERVER_STOPPING).

@@ -27,9 +27,9 @@ struct JobFilter {
   std::vector<JobFilter> operands;
 
   // Only kCompare uses the following members. State, priority and times (microseconds since the
-  // epoch) are compared with `number`, the other fields with `text`. A job that has no end_time, or
-  // not the label `label`, is never accepted by a comparison of it. kHas, which is for labels only,
-  // ignores the value.
+  // epoch) are compared with `number`, the other fields with `text`. A comparison of end_time never
+  // accepts a job without end_time, and a comparison of a label never accepts a job without that
+  // label. kHas, which is for labels only, ignores the value.
   JobField field = JobField::kState;
   std::string label;
   FilterOperator op = FilterOperator::kEqual;

@@ -1,4 +1,4 @@
-// The files of a request. The server stores them beside the request until the job has ended.
+// The files of a request. The server stores the files with the request until the job has ended.
 #pragma once
 
 #include <array>
@@ -25,7 +25,7 @@ struct JobInputs {
   std::map<std::string_view, std::string> artifacts = {};
 };
 
-// The inputs with latents, by the names of the request's fields.
+// The members of JobInputs that have latents, with the names of the request's fields.
 inline constexpr std::array<std::pair<std::string_view, JobInputs::File JobInputs::*>, 2>
     kLatentsInputs = {
         {{"initial_latents", &JobInputs::initial_latents}, {"latents", &JobInputs::latents}}};

@@ -11,16 +11,16 @@
 namespace wan::server {
 
 // Returns whether the message, when serialized, can be parsed again. The function takes about as
-// long as serializing and parsing the message. If it returns false, FieldNotUtf8 finds the wrong
-// field.
+// long as serializing and parsing the message. If the result is false, FieldNotUtf8 finds the
+// invalid field.
 bool ReadsBack(const google::protobuf::Message& message);
 
 // Returns the path of the first field that is not UTF-8, such as "request.labels[team]"; nothing if
 // there is none. Does not look into fields of type google.protobuf.Any.
 std::optional<std::string> FieldNotUtf8(const google::protobuf::Message& message);
 
-// Applies ToUtf8 to every text of the message. Use it only if no program depends on the exact
-// texts.
+// Applies ToUtf8 to every text of the message. Use MendTexts only if no program depends on the
+// exact texts.
 void MendTexts(google::protobuf::Message& message);
 
 // Returns `text` if it has at most `most_bytes`; otherwise its beginning, cut between UTF-8

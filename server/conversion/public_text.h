@@ -15,7 +15,7 @@ namespace wan::server {
 // within one of `folders`.
 std::string WithoutFolders(std::string_view text, std::span<const std::string> folders = {});
 
-// Does the same with the message of the status, and keeps the payloads of the status.
+// Shortens the paths in the status' message, and keeps the status' code and payloads.
 absl::Status WithoutFolders(const absl::Status& status, std::span<const std::string> folders);
 
 }  // namespace wan::server

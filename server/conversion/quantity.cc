@@ -76,8 +76,8 @@ std::string Text(uint64_t number, std::span<const Unit> units) {
 }  // namespace
 
 std::optional<uint64_t> ParseBytes(std::string_view text, uint64_t most) {
-  // Compute with integers, because a double cannot hold every number of bytes. A decimal beyond
-  // these is worth less than a byte.
+  // Compute with integers, because a double cannot hold every number of bytes. Further decimals are
+  // worth less than a byte.
   constexpr size_t kMostDecimals = 12;
   const Quantity quantity = Split(text);
   const std::optional<uint64_t> size = quantity.unit.empty() ? 1 : BytesOf(quantity.unit);
@@ -123,7 +123,7 @@ std::string SecondsText(int64_t seconds) {
 }
 
 std::string SecondsRule(double most) {
-  // Write it as an integer, because StrCat would write 1e+09.
+  // Convert the number to an integer, because StrCat would write a double as 1e+09.
   return absl::StrCat("a number of seconds from 0 to ", static_cast<int64_t>(most),
                       ", with or without a unit (s, m, h, d), for example 90 or 1.5h");
 }

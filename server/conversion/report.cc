@@ -27,7 +27,7 @@ wan::v1::StagePlan ToProto(const StagePlan& stage) {
   wan::v1::StagePlan message;
   message.set_stage(NameOf(stage.stage));
   if (stage.flops) message.set_flops(*stage.flops);
-  // Both sizes are 0 only if the plan has no memory.
+  // The sizes of weights and activations are both 0 only if the plan has no memory figures.
   if (stage.weight_bytes > 0 || stage.activation_bytes > 0) {
     message.set_weight_bytes(stage.weight_bytes);
     message.set_activation_bytes(stage.activation_bytes - stage.workspace_bytes);

@@ -45,7 +45,7 @@ bool IsParent(std::string_view text) {
   }
   const std::string_view version = text.substr(0, 2);
   if (!IsHex(version) || version == "ff") return false;
-  // Later versions of the standard may append more after another dash.
+  // Later versions of the standard may append more fields after another dash.
   if (text.size() > kParentBytes && (version == "00" || text[kParentBytes] != '-')) return false;
   const std::string_view trace = text.substr(kTraceIdAt, kTraceIdBytes);
   const std::string_view parent = text.substr(kParentIdAt, kParentIdBytes);

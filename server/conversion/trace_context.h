@@ -8,10 +8,10 @@
 
 namespace wan::server {
 
-// Returns the trace that the values of these header fields describe. Its ID is empty unless
-// `traceparent` has exactly one value and that is valid; the standard says to ignore invalid
-// values, because a trace must never make a call fail. Leaves out an invalid `tracestate`, and
-// shortens one longer than 512 characters by the rules of the standard.
+// Returns the trace that the values of these header fields describe. The trace's ID is empty unless
+// `traceparent` has exactly one value, which is valid. The standard says to ignore invalid values,
+// because a trace must never make a call fail. Leaves out an invalid `tracestate`, and shortens one
+// longer than 512 characters by the rules of the standard.
 wan::v1::TraceContext ParseTraceContext(const std::vector<std::string_view>& traceparent,
                                         const std::vector<std::string_view>& tracestate);
 

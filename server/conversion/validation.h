@@ -12,8 +12,8 @@ namespace wan::server {
 // Returns a violation for each field that is longer, or has more elements, than a valid request can
 // have: texts, image, latents, URL, outputs, guidance_scale, loras and labels. Does not look at the
 // elements themselves, so that a huge request costs little. If there is no violation, returns one
-// for the first text that is not UTF-8, because the store could not read the text back. Call it
-// before a request is hashed, copied or validated.
+// for the first text that is not UTF-8, because the store could not read the text back. Call
+// ValidateSizes before a request is hashed, copied or validated.
 std::vector<FieldViolation> ValidateSizes(const wan::v1::GenerationRequest& request);
 
 // Returns every violation of background, priority, deadline, request_id, labels, outputs and

@@ -90,8 +90,8 @@ HttpAnswer ErrorAnswer(int status, std::string_view code, std::string_view messa
                 {"code", code}};
   HttpAnswer answer = JsonAnswer(status, {{"error", std::move(error)}});
   if (status == 401) answer.fields.emplace_back("WWW-Authenticate", "Bearer");
-  // The clients of OpenAI repeat a request by themselves after 409, but here the result would be
-  // the same.
+  // OpenAI's clients retry a request after 409 by themselves; on this server the retry would fail
+  // again.
   if (status == 409) answer.fields.emplace_back("x-should-retry", "false");
   return answer;
 }

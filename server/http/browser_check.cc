@@ -37,8 +37,8 @@ absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules) {
       (head.certificate_subject.empty() || !head.All("authorization").empty())) {
     return absl::OkStatus();
   }
-  // Where a page only shows what it loads, as <video> does, browsers do not send Origin, but
-  // Sec-Fetch-Site.
+  // For resources that a page only shows, for example with <video>, browsers send Sec-Fetch-Site
+  // but not Origin.
   const std::string_view site = head.First("sec-fetch-site");
   const std::vector<std::string_view> origins = head.All("origin");
   const bool listed =

@@ -15,23 +15,24 @@ struct BrowserRules {
   bool authenticates = false;
   // Whether only this machine can reach the address.
   bool loopback = true;
-  // Whether the server has a page of its own (page.h).
+  // Whether the server serves its page for browsers (page.h).
   bool page = true;
   // The origins of other pages that are let in, as browsers send them.
   std::vector<std::string> origins = {};
 };
 
-// Returns PERMISSION_DENIED for a request that a web page may have sent without the wish of its
-// reader. Returns OK for a request with a token, because no browser adds a token by itself. Without
-// a token only the server's own page may send requests: `Origin` must name the same host and port
-// as `Host`, or be listed where callers are not authenticated. If callers are not authenticated,
-// that host must also be localhost or an address, and with `loopback` an address of this machine: a
-// stranger can let a name of theirs point to this server. Also refused is what a page from
-// elsewhere loads only to show it (`Sec-Fetch-Site`), except `/`.
+// Returns PERMISSION_DENIED for a request that a web page may have sent without its reader's
+// consent. Returns OK for a request with a token, because no browser adds a token by itself.
+// Without a token only the server's own page may send requests: `Origin` must name the same host
+// and port as `Host`, or be listed where callers are not authenticated. If callers are not
+// authenticated, `Host` must also be localhost or an IP address, and with `loopback` an address of
+// this machine, because strangers can make their own domain names resolve to this server. Also
+// refuses requests with which a page of another site loads something only to show it
+// (`Sec-Fetch-Site`), except `/`.
 //
 // On an address that other machines reach, a GET without `Origin` is not refused, whatever its
-// `Host` is, because programs use the server's name. The price: a page whose host name, under a
-// stranger's control, points to the server can read the answer of such a GET.
+// `Host` is, because programs use the server's name. The price: a page can read the answer to a GET
+// without `Origin` if a stranger made the page's host name resolve to this server.
 absl::Status CheckBrowser(const HttpHead& head, const BrowserRules& rules);
 
 }  // namespace wan::server

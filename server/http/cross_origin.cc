@@ -7,7 +7,8 @@
 namespace wan::server {
 namespace {
 
-// The fields of requests and of answers that a page may use besides those that are always allowed.
+// The header fields of requests and answers that a page may use in addition to those that CORS
+// always allows.
 constexpr char kRequestFields[] =
     "Authorization, Content-Type, Idempotency-Key, If-None-Match, If-Range, Last-Event-ID, Range, "
     "traceparent, tracestate";
@@ -39,7 +40,7 @@ std::optional<HttpAnswer> CrossOrigin::Preflight(
   answer.fields = {{"Access-Control-Allow-Methods", absl::StrJoin(methods, ", ", Append)},
                    {"Access-Control-Allow-Headers", kRequestFields},
                    {"Access-Control-Max-Age", kMaxAge}};
-  // Browsers ask this when a public page calls a server in a private network.
+  // Browsers send this header field when a public page calls a server in a private network.
   if (!head.First("access-control-request-private-network").empty()) {
     answer.fields.emplace_back("Access-Control-Allow-Private-Network", "true");
   }

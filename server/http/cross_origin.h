@@ -10,20 +10,21 @@
 
 namespace wan::server {
 
-// Thread-safe. It never allows credentials that the browser adds by itself, cookies and client
-// certificates, so such a page acts with the token that it sends.
+// Thread-safe. Never allows the credentials that browsers add by themselves (cookies, client
+// certificates), so a page has only the rights of the token that the page sends.
 class CrossOrigin {
  public:
   // `origins` has the origins of the pages, as browsers send them: "https://studio.example.com".
   explicit CrossOrigin(std::vector<std::string> origins) : origins_(std::move(origins)) {}
 
   // Returns the answer for a request in which a browser asks, before the real request, whether a
-  // page of a listed origin may send it; nothing for other requests. `methods` are those that the
-  // path accepts.
+  // page of a listed origin may send it; nothing for other requests. `methods` are the methods that
+  // the path accepts.
   std::optional<HttpAnswer> Preflight(const HttpHead& head,
                                       const std::vector<std::string_view>& methods) const;
 
-  // Adds to an answer, also to a refusal, that the page which sent the request may read it.
+  // Adds header fields to an answer (or refusal), so that the browser lets the page that sent the
+  // request read the answer.
   void AddTo(HttpAnswer& answer, const HttpHead& head) const;
 
  private:

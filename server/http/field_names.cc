@@ -29,7 +29,7 @@ constexpr std::pair<std::string_view, std::string_view> kContractNames[] = {
 };
 
 // For each of our fields, the names that it has in other APIs and programs, in lower case and
-// without underscores. The last two are fields of an entry of `loras`.
+// without underscores. The last two rows are fields of an entry of `loras`.
 constexpr std::pair<std::string_view, const char*> kMeanings[] = {
     {"num_inference_steps",
      "numsteps inferencesteps samplesteps samplingsteps numsamplingsteps denoisingsteps stepcount "

@@ -8,8 +8,8 @@
 namespace wan::server {
 
 // Returns the caller's name for a field of wan.v1.GenerationRequest: "num_inference_steps" for
-// "steps". Returns other texts unchanged. Use it only for violations that name fields of the
-// contract, not for names that the caller has sent.
+// "steps". Returns other texts unchanged. Use HttpFieldOf only for violations that name fields of
+// GenerationRequest, not for names that the caller has sent.
 std::string HttpFieldOf(std::string_view field);
 
 // Returns which of the `known` fields the caller probably means by the unknown `name`: first by the

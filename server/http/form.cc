@@ -46,7 +46,7 @@ absl::StatusOr<Form> ParseJson(const std::string& body) {
   if (!parsed.is_object()) return absl::InvalidArgumentError("the body must be a JSON object");
   Form form;
   for (auto& [name, value] : parsed.items()) {
-    // A null counts as if the field were left out.
+    // Treat a field that is null like a field that is left out.
     if (!value.is_null()) form.fields.emplace(name, std::move(value));
   }
   return form;
@@ -111,7 +111,7 @@ bool IsFile(std::string_view header, std::string_view disposition, std::string_v
 // Splits "loras[][name]" into "loras", "", "name". A name that does not have such brackets is one
 // part.
 std::vector<std::string> PartsOf(std::string_view name) {
-  constexpr size_t kMaxDepth = 4;  // no field of this API is nested as deeply
+  constexpr size_t kMaxDepth = 4;  // no field of this API is nested this deeply
   std::vector<std::string> whole = {std::string(name)};
   size_t at = name.find('[');
   if (at == 0 || at == std::string_view::npos) return whole;

@@ -35,7 +35,7 @@ struct Form {
 };
 
 // Parses a body that has this content type. Fails with INVALID_ARGUMENT, and with a violation if a
-// single field is wrong. The memory that it uses is a small multiple of the body's size.
+// single field is wrong. ParseForm uses memory of a small multiple of the body's size.
 absl::StatusOr<Form> ParseForm(std::string_view content_type, std::string body);
 
 // Parses percent-encoded "name=value&...". Fails with INVALID_ARGUMENT and a violation if a name is

@@ -16,17 +16,16 @@
 
 namespace wan::server {
 
-// Returns a number, or a text that has a number, if it is whole; 16.0 counts as whole, because
-// Python writes it.
+// Returns the whole number that the value is, or that a text contains; nothing for other values.
+// 16.0 counts as whole, because Python writes whole numbers like this.
 std::optional<int64_t> WholeNumber(const nlohmann::json& value);
 
-// Whether the value is an empty text. json::empty does not help, because it tests only null and
-// containers.
+// Whether the value is an empty text. (json::empty is false for every text.)
 bool IsEmptyText(const nlohmann::json& value);
 
 // The functions that take a field return nothing if the caller left the field out, or if its value
 // is wrong; a wrong value is recorded as a violation. The names of fields must be literals, because
-// the object keeps views of them. Take every field of the API before calling End.
+// the object keeps views of them. Take every field of the API before you call End.
 class FormFields {
  public:
   // Moves the fields out of the form, but not the files.

@@ -1,4 +1,4 @@
-// Serves one connection of HttpServer. Only http_server.cc includes it.
+// Serves one connection of HttpServer. Only http_server.cc includes this header.
 #pragma once
 
 #include <algorithm>
@@ -52,8 +52,8 @@ sockaddr_storage PeerOf(tcp::socket& socket);
 // Whether the peer has closed the connection, or will send no more.
 bool IsClosed(int socket);
 
-// Serves one connection. Runs on the server's thread; only the HttpReply and HttpCallerGone that it
-// hands out run on others.
+// Serves one connection. Runs on the server's thread; only the HttpReply and HttpCallerGone that
+// the connection hands out run on other threads.
 template <typename Stream>
 class HttpConnection final : public std::enable_shared_from_this<HttpConnection<Stream>> {
  public:
@@ -108,7 +108,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
       End();
       return;
     }
-    head_only_ = false;  // set anew here: it still has the value of the previous request
+    head_only_ = false;  // reset it, because it still has the value of the previous request
     if (!IsNotHttp(error)) return;
     const bool large = error == http::error::header_limit || error == http::error::buffer_overflow;
     large ? Refuse(431, absl::StrCat("the request's header has more than ",
@@ -151,7 +151,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     }
   }
 
-  // Returns why it is ambiguous where the request ends or which host it names; empty if neither is.
+  // Returns what is wrong with the request if its end or its host is ambiguous; otherwise an empty
+  // text.
   std::string ProblemOf(const Request& request, bool target_is_read) const {
     if (!target_is_read) return "the URL of the request line must have a host, and no user";
     if (request.count(http::field::host) > 1) return "the request has more than one Host; send one";
@@ -233,7 +234,7 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     }
   }
 
-  // Releases the request; the rest of it is not read.
+  // Releases the request; the server does not read the rest of it.
   void GiveUp() {
     parser_.reset();
     arrived_ = nullptr;
@@ -262,14 +263,16 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     answer_ = std::move(answer);
     header_.emplace(static_cast<http::status>(answer_.status), version_);
     for (const auto& [name, value] : answer_.fields) header_->insert(name, value);
-    // What the caller sends during an unsized answer is dropped, so no request can follow it.
+    // The server drops the bytes that the caller sends during an unsized answer, so no other
+    // request can follow on the connection.
     if (answer_.unsized) keep_alive_ = false;
     header_->keep_alive(keep_alive_);
     chunked_ = answer_.unsized && version_ >= 11;
     if (answer_.unsized) {
       header_->chunked(chunked_);
     } else if (answer_.status != 304 && answer_.status != 204) {
-      // In a 304 it would be the length of the content that is not sent.
+      // Set no Content-Length for 304 and 204: in a 304 the field would be the length of the
+      // content that is not sent.
       header_->content_length(answer_.stream_bytes > 0 ? answer_.stream_bytes
                                                        : answer_.body.size());
     }
@@ -277,7 +280,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     Socket().expires_after(shared_.limits.write_time);
     http::async_write_header(stream_, *serializer_,
                              [self = this->shared_from_this()](error_code error, size_t) {
-                               // The answer may hold the connection, which then would stay.
+                               // Release the answer after an error: if it holds the connection, the
+                               // connection would never be destroyed.
                                error ? self->Forget() : self->SendBody();
                              });
   }
@@ -315,7 +319,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
     const bool last = answer_.unsized && piece.ok() && piece->empty();
     if (!last && (!piece.ok() || piece->empty() ||
                   (!answer_.unsized && piece->size() > answer_.stream_bytes))) {
-      // Sending fewer bytes than announced, or no last chunk, tells the caller of the error.
+      // The caller notices the error, because the answer has fewer bytes than announced or lacks
+      // the last chunk.
       Forget();
       Socket().close();
       return;
@@ -338,7 +343,8 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
                       });
   }
 
-  // Reads and drops what the caller sends during an unsized answer, to learn that it has gone.
+  // Reads and drops the bytes that the caller sends during an unsized answer, to notice when the
+  // caller has gone.
   void WatchCaller() {
     dropped_.resize(kReadBytes);
     stream_.async_read_some(asio::buffer(dropped_),
@@ -347,14 +353,14 @@ class HttpConnection final : public std::enable_shared_from_this<HttpConnection<
                               self->dropped_bytes_ += bytes;
                               if (!error && self->dropped_bytes_ < kReadBytes)
                                 return self->WatchCaller();
-                              // A write that has not ended still uses the answer; it fails now and
-                              // releases it.
+                              // A write in progress still uses the answer; closing the socket makes
+                              // the write fail, and its handler then releases the answer.
                               if (!self->writing_) self->Forget();
                               self->Socket().close();
                             });
   }
 
-  // The pending read of WatchCaller ends, and then the connection.
+  // Ends the pending read of WatchCaller, which then ends the connection.
   void EndUnsized() {
     Forget();
     ended_ = true;

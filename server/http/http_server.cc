@@ -75,7 +75,7 @@ struct HttpServer::State {
   const HttpLimits limits;
   std::optional<TlsContexts> tls;  // nullopt: connections are plain text
   HttpCallbacks callbacks;
-  // It is destroyed before the members above, to which its pending handlers refer.
+  // Declared last, so that it is destroyed before the members to which its pending handlers refer.
   asio::io_context io{1};
   asio::executor_work_guard<asio::io_context::executor_type> open{io.get_executor()};
   std::thread thread;

@@ -49,46 +49,47 @@ struct HttpAnswer {
   int status = 200;
   HttpFields fields;
   std::string body;
-  // If it is not 0, `body` is not used: the body is sent in pieces and has this size in bytes. The
-  // server calls `next_piece` on its thread for each piece; `next_piece` must not block, and must
-  // pass the piece to `take` once, on any thread. If `take` gets an error, or an empty piece before
-  // the end, the server closes the connection. For HEAD, `next_piece` is not called.
+  // If `stream_bytes` is not 0, `body` is not used: the server sends the body in pieces, and the
+  // body has this size in bytes. The server calls `next_piece` on its thread for each piece;
+  // `next_piece` must not block, and must pass the piece to `take` once, on any thread. If `take`
+  // gets an error, or an empty piece before the end, the server closes the connection. For HEAD,
+  // `next_piece` is not called.
   uint64_t stream_bytes = 0;
   using TakePiece = std::function<void(absl::StatusOr<std::string> piece)>;
   std::function<void(TakePiece take)> next_piece = nullptr;
-  // If it is true, the size of the body is not known: `stream_bytes` is not used, and the body ends
-  // with an empty piece. The server then closes the connection. If the caller goes away earlier,
-  // the server destroys `next_piece` at once, on its thread, and a later piece is dropped.
+  // If `unsized` is true, the size of the body is not known: `stream_bytes` is not used, and the
+  // body ends with an empty piece. The server then closes the connection. If the caller goes away
+  // earlier, the server destroys `next_piece` at once, on its thread, and a later piece is dropped.
   bool unsized = false;
   // The lease of the bytes of the body, which is held until the body is sent.
   Admission::Lease place;
 };
 
-// Sends the answer of a request. Call it once, on any thread.
+// Sends the answer of a request. Call the reply once, on any thread.
 using HttpReply = std::function<void(HttpAnswer)>;
 
-// Returns whether the caller has closed its connection, or half of it. Call it on any thread, but
-// not after the reply.
+// Returns whether the caller has closed its connection, or half of it. Call the function on any
+// thread, but not after the reply.
 using HttpCallerGone = std::function<bool()>;
 
 // Says what to do with a request when its header has been read.
 struct HttpEntry {
-  // If it is set, the server sends this answer without reading the body. If there is a body, the
-  // server then closes the connection.
+  // If `refusal` is set, the server sends this answer without reading the body. If there is a body,
+  // the server then closes the connection.
   std::optional<HttpAnswer> refusal;
-  // The server calls it on its thread, at least every 64 KiB, with the number of body bytes that
-  // have arrived so far, and once when the request is `whole`. It must not block. To refuse the
-  // request, return an answer; the server then closes the connection if more bytes were to come.
-  // Null: the size of the body is not limited.
+  // The server calls `arrived` on its thread, at least every 64 KiB, with the number of body bytes
+  // that have arrived so far, and once when the request is `whole`. `arrived` must not block. To
+  // refuse the request, return an answer; the server then closes the connection if more bytes were
+  // to come. Null: the size of the body is not limited.
   using Arrived = std::function<std::optional<HttpAnswer>(uint64_t bytes, bool whole)>;
   Arrived arrived;
-  // The server calls it on its thread if the request is not refused. It must start the work and
-  // make sure that `reply` is called. It must not block.
+  // The server calls `work` on its thread if the request is not refused. `work` must not block; it
+  // starts the work and makes sure that `reply` is called.
   std::function<void(std::string body, HttpReply reply, HttpCallerGone gone)> work;
 };
 
 struct HttpCallbacks {
-  // The server calls it on its thread with each valid header; it must not block.
+  // The server calls `enter` on its thread with each valid header; `enter` must not block.
   std::function<HttpEntry(const HttpHead& head)> enter;
   // Returns the answer for a caller that does not speak HTTP (400) or whose header is too large
   // (431).
@@ -126,11 +127,11 @@ class HttpServer {
                                                             TlsFiles* tls);
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;
-  // Calls Stop if nobody has. Every HttpReply and HttpCallerGone must be destroyed before: it holds
-  // its connection.
+  // Calls Stop if nobody has. Destroy every HttpReply and HttpCallerGone before the server, because
+  // each holds its connection.
   ~HttpServer();
 
-  // Begins to accept and serve connections. Call it at most once. `accepting` is handed on to
+  // Begins to accept and serve connections. Call Start at most once. `accepting` is handed on to
   // ConnectionAcceptor::Start.
   void Start(HttpCallbacks callbacks, std::function<void(bool)> accepting);
 

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// Other downloads have pieces of the same size.
+// Other downloads have the same piece size.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 // How often a request that waits for its job looks whether its caller is still there.
 constexpr absl::Duration kLookAgain = absl::Seconds(10);
@@ -35,7 +35,7 @@ class LiveDownload : public std::enable_shared_from_this<LiveDownload> {
 
  private:
   void Send(const HttpAnswer::TakePiece& take) {
-    // The pointer is weak, because the object owns the reader, which owns this function.
+    // Capture a weak pointer, because this object owns the reader, which owns the callback.
     if (!reader_->Ready([weak = weak_from_this(), take] {
           if (const auto self = weak.lock()) self->Next(take);
         })) {
@@ -99,7 +99,7 @@ class Waiter : public std::enable_shared_from_this<Waiter> {
     {
       absl::MutexLock lock(&mutex_);
       if (reader_ == nullptr) return;  // the other thread has answered
-      // While the request waits, this function alone keeps the object. Its reader lets it go.
+      // While the request waits, only this callback, which the reader owns, keeps the object alive.
       if (turn.ok() && !reader_->Ready([self = shared_from_this()] { self->Wake(); })) {
         parts_.timer.WakeAt(timer_key_, parts_.clock.Steady().Now() + kLookAgain);
         return;
@@ -137,7 +137,8 @@ class Waiter : public std::enable_shared_from_this<Waiter> {
   const std::function<void()> kept_;
   absl::Mutex mutex_;
   Admission::Lease place_ ABSL_GUARDED_BY(mutex_);
-  std::unique_ptr<LiveVideoReader> reader_ ABSL_GUARDED_BY(mutex_);  // null once it is answered
+  std::unique_ptr<LiveVideoReader> reader_ ABSL_GUARDED_BY(mutex_);  // null after the request was
+                                                                     // answered
   std::string timer_key_;  // set before the timer knows the object
 };
 

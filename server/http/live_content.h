@@ -24,8 +24,8 @@ struct LiveContentParts {
 
 // Waits until the video's job decodes, and then answers with the stream of its fragments, which
 // ends with the job; the answer is cut off if the attempt ends otherwise. If the job has ended
-// before, calls `kept`, which must answer. All parts must outlive the answer. May block; call it
-// when the request has its turn.
+// before, calls `kept`, which must answer. All parts must outlive the answer. May block; call
+// AnswerLiveContent when the request has its turn.
 void AnswerLiveContent(const LiveContentParts& parts, std::shared_ptr<const VideoExchange> exchange,
                        const HttpReply& reply, std::function<void()> kept);
 

@@ -7,7 +7,7 @@
 namespace wan::server {
 
 HttpAnswer OpenApiAnswer(const OptionalRoutes& optional) {
-  // An ordered type keeps the order of the file, which is made for readers.
+  // Use the ordered type to keep the order of the file, which was chosen for human readers.
   nlohmann::ordered_json description = nlohmann::ordered_json::parse(kOpenApi);
   if (!optional.page) description["paths"].erase("/");
   if (!optional.health) description["paths"].erase("/health");

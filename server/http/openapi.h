@@ -1,6 +1,6 @@
-// The description of the HTTP API in the form of OpenAPI 3.1 (GET /openapi.json). It is the file
-// openapi.json, which is compiled in; a test compares it with the routes, the fields of requests
-// and the answers.
+// The description of the HTTP API in the form of OpenAPI 3.1 (GET /openapi.json). The file
+// openapi.json has the description and is compiled in; a test compares the file with the routes,
+// the fields of requests and the answers.
 #pragma once
 
 #include <string_view>

@@ -10,7 +10,7 @@
 namespace wan::server {
 namespace {
 
-// Returns the text between "<NAME>" and "</NAME>", which the browser hashes.
+// Returns the text between "<NAME>" and "</NAME>", of which the browser computes the hash.
 std::string_view ElementOf(std::string_view html, const std::string& name) {
   const std::string begin = absl::StrCat("<", name, ">");
   const size_t at = html.find(begin);
@@ -19,7 +19,7 @@ std::string_view ElementOf(std::string_view html, const std::string& name) {
   return html.substr(0, html.find(absl::StrCat("</", name, ">")));
 }
 
-// Returns how Content-Security-Policy names the only script or style that the browser may run.
+// Returns the hash by which Content-Security-Policy allows the page's script or style.
 std::string SourceOf(const std::string& element) {
   const std::string hash = absl::HexStringToBytes(Sha256Hex(ElementOf(kPageHtml, element)));
   return absl::StrCat("'sha256-", absl::Base64Escape(hash), "'");

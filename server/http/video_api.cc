@@ -31,10 +31,10 @@ namespace {
 
 using nlohmann::json;
 
-// Maximum number of bytes of a request's body if the request needs none.
+// Maximum number of bytes of the body of a request that needs no body.
 constexpr uint64_t kMaxNeedlessBodyBytes = uint64_t{64} << 10;
-// While fewer bytes of a body than these have arrived, it takes nothing of the budgets; the limit
-// of connections bounds the sum.
+// A body of which fewer bytes than this have arrived takes nothing from the budgets; the limit of
+// connections bounds the sum of these bytes.
 constexpr uint64_t kFirstBytes = uint64_t{16} << 10;
 
 absl::Status VideoNotFound(std::string_view id) {
@@ -193,7 +193,7 @@ std::optional<HttpAnswer> VideoApi::Arrived(VideoExchange& exchange, uint64_t by
 
 HttpAnswer VideoApi::Counted(VideoExchange& exchange, HttpAnswer answer) {
   Admission::Lease request = std::move(exchange.place);
-  if (answer.next_piece) return answer;  // admitted as a download
+  if (answer.next_piece) return answer;  // the answer was admitted as a download
   absl::StatusOr<Admission::Lease> place =
       admission_.Answer(std::move(request), static_cast<int64_t>(answer.body.size()));
   if (!place.ok()) return ErrorAnswer(place.status());

@@ -1,6 +1,6 @@
 // Serves the OpenAI video API: translates HTTP requests into calls of JobService, which pass the
 // gatekeeper and the admission as gRPC's calls do. docs/use/openai.md describes the API to callers.
-// Requests of the page for browsers pass them as well.
+// Requests of the page for browsers pass the same checks.
 #pragma once
 
 #include <cstddef>
@@ -34,23 +34,23 @@ class VideoListing;
 // Maximum number of bytes of a body: an image of 32 MiB in base64, and 512 KiB besides.
 inline constexpr uint64_t kMaxVideoBodyBytes = (uint64_t{32} << 20) / 3 * 4 + (uint64_t{512} << 10);
 
-// Most bytes of thumbnails and sprite sheets that are kept.
+// Maximum number of bytes of thumbnails and sprite sheets in the cache.
 inline constexpr size_t kPictureBytes = size_t{16} << 20;
 
-// Receives every answer: the rule as VideoRoutes has it (empty if the path or header is not the
-// API's), the HTTP status, and the time since the request's header was read. It is called on any
-// thread and must not block.
+// VideoApi calls OnHttpAnswer with every answer: the route as in VideoRoutes (empty if the path or
+// header is not the API's), the HTTP status, and the time since the request's header was read. The
+// call comes on any thread; the function must not block.
 using OnHttpAnswer = std::function<void(std::string_view route, int code, absl::Duration taken)>;
 
 struct VideoApiOptions {
-  // Say which requests of web pages are let in, and whether GET / answers with the page.
+  // Which requests of web pages the server lets in, and whether GET / answers with the page.
   BrowserRules browser;
-  // When the server started; clients see this as the time at which models were created.
+  // When the server started; clients see this time as the creation time of models.
   absl::Time start;
   Clock& clock = SystemClock();
   // A stream of events gets a heartbeat after this time without an event; zero: never.
   absl::Duration heartbeat_interval;
-  // Whether there is GET /health.
+  // Whether the server answers GET /health.
   bool health = true;
   OnHttpAnswer on_answer = [](std::string_view, int, absl::Duration) {};
 };
@@ -79,8 +79,8 @@ class VideoApi {
   // Counts the body's bytes as they arrive, and counts the request when it is whole. Returns an
   // answer if a limit is exceeded; otherwise nothing.
   std::optional<HttpAnswer> Arrived(VideoExchange& exchange, uint64_t bytes, bool whole);
-  // Counts the bytes of an answer that is to be sent. Returns the answer, or another one that
-  // refuses to send it.
+  // Counts the bytes of an answer that is to be sent. Returns the answer, or a refusal if the
+  // answer exceeds a limit.
   HttpAnswer Counted(VideoExchange& exchange, HttpAnswer answer);
   // Does the work of a request when it has its turn; may block.
   void Work(const std::shared_ptr<VideoExchange>& held, std::string body, const HttpReply& reply);

@@ -20,7 +20,7 @@
 namespace wan::server {
 namespace {
 
-// Downloads over gRPC have pieces of the same size.
+// Downloads over gRPC have the same piece size.
 constexpr uint64_t kPieceBytes = uint64_t{256} << 10;
 
 // A download that reads the file at the pace at which the caller reads the answer.

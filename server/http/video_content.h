@@ -20,8 +20,9 @@ struct VideoContentParts {
   PictureCache& pictures;
 };
 
-// Answers a request for the content of a video: its file, which the pool reads while the caller
-// reads the answer, or a picture of its frames. May block, because it opens the file.
+// Answers a request for the content of a video: the video's file, which the pool reads while the
+// caller reads the answer, or a picture of its frames. May block, because AnswerContent opens the
+// file.
 void AnswerContent(const VideoContentParts& parts, const std::shared_ptr<VideoExchange>& exchange,
                    const HttpReply& reply);
 

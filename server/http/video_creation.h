@@ -1,4 +1,5 @@
-// Answers the requests whose body describes a video: to make it, and to say what it would cost.
+// Answers the requests whose body describes a video: to make the video, and to say what the video
+// would cost.
 #pragma once
 
 #include <memory>
@@ -11,13 +12,13 @@
 
 namespace wan::server {
 
-// Creates a video, and answers once its job is on disk. `jobs` and `pool` must outlive the reply.
-// May block, because it plans the job.
+// Creates a video, and answers once the video's job is on disk. `jobs` and `pool` must outlive the
+// reply. May block, because it plans the job.
 void CreateVideo(JobService& jobs, WorkerPool& pool, const std::shared_ptr<VideoExchange>& exchange,
                  std::string body, const HttpReply& reply);
 
-// Returns what VideoGeneration.Quote says about a video that is not made. May block, because it
-// plans the job.
+// Returns the answer of VideoGeneration.Quote for the video that the body describes; makes no
+// video. May block, because it plans the job.
 HttpAnswer QuoteVideo(JobService& jobs, const VideoExchange& exchange, std::string body);
 
 }  // namespace wan::server

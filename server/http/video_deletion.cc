@@ -15,8 +15,8 @@ HttpAnswer Deleted(const VideoExchange& exchange) {
   return exchange.Done({{"id", exchange.id}, {"object", "video.deleted"}, {"deleted", true}});
 }
 
-// Cancels a video, and deletes the video once it has ended. The object keeps itself alive until
-// then.
+// Cancels a video, and deletes the video once it has ended. The object keeps itself alive until it
+// has answered.
 class Deletion : public std::enable_shared_from_this<Deletion> {
  public:
   // `kept` keeps the pool alive (WorkerPool::Keep).

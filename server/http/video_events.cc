@@ -44,17 +44,18 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
         parts_(parts),
         previews_(query.previews),
         begins_now_(!query.after.has_value() && job.last_sequence() > 0),
-        // The first event that is sent shows the state now, unless the caller has read some.
+        // If the caller has read no events yet, the first event sent shows the current state.
         after_(begins_now_ ? job.last_sequence() - 1 : query.after.value_or(0)),
         follower_(job),
         heartbeat_(parts.heartbeat) {}
 
-  // Takes a place among the open streams, and begins to follow the job. Call it once, before Next.
+  // Takes a place among the open streams, and begins to follow the job. Call Open once, before
+  // Next.
   absl::Status Open() {
     absl::StatusOr<Admission::Lease> place = parts_.admission.Stream(exchange_->party());
     if (!place.ok()) return place.status();
     place_ = *std::move(place);
-    // The pointer is weak, because the feed owns the cursor, which owns this function.
+    // Capture a weak pointer, because the feed owns the cursor, which owns the callback.
     absl::StatusOr<std::unique_ptr<EventCursor>> cursor =
         parts_.jobs.Watch(exchange_->job, 0, WeakWake());
     if (!cursor.ok()) return cursor.status();
@@ -62,7 +63,8 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
     return absl::OkStatus();
   }
 
-  // Passes the next piece to `take` when there is one. Call it again only after that.
+  // Passes the next piece to `take` when there is one. Call Next again only after `take` was
+  // called.
   void Next(HttpAnswer::TakePiece take) {
     {
       absl::MutexLock lock(&mutex_);
@@ -114,7 +116,7 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
     }
   }
 
-  // Returns the next piece, or an empty one after the last; nothing if there is none yet.
+  // Returns the next piece, or an empty piece after the end; nullopt if no piece is ready yet.
   std::optional<absl::StatusOr<std::string>> Produce() {
     sent_place_ = Admission::Lease();
     if (!std::exchange(begun_, true)) return kRetry;
@@ -136,7 +138,7 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
     }
   }
 
-  // Returns the records of an event; empty if the watcher is told nothing of it.
+  // Returns the text that the stream has for an event; empty if watchers do not get the event.
   std::string TextOf(const wan::v1::Event& event) {
     if (event.has_preview()) {
       if (!previews_) return {};
@@ -149,8 +151,8 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
     const bool ended = IsFinal(follower_.job().state());
     if (begins_now_ && event.sequence() == after_ + 1) change = {true, !ended};
     const std::string id = absl::StrCat(event.sequence());
-    // Only an event's last record has the id: a caller that is cut off between the records gets
-    // both again.
+    // Only the last record of an event has the ID, so that a caller whose connection breaks between
+    // the two records gets both again.
     std::string text;
     if (change.status) {
       text = RecordOf("status", VideoOf(ended ? Ended() : follower_.job()),
@@ -163,11 +165,12 @@ class VideoFeed : public std::enable_shared_from_this<VideoFeed> {
   // Returns the job after its end.
   wan::v1::Job Ended() const {
     absl::StatusOr<wan::v1::Job> job = parts_.jobs.Get(exchange_->job);
-    return job.ok() ? *std::move(job) : follower_.job();  // somebody has deleted it
+    return job.ok() ? *std::move(job) : follower_.job();  // use the last known state, because the
+                                                          // job was deleted
   }
 
-  // Admits a piece that is about to be sent. If it is refused the stream ends, and the caller can
-  // continue after the last event.
+  // Admits a piece that is about to be sent. If the piece is refused, the stream ends; the caller
+  // can reconnect and continue after the last event.
   absl::StatusOr<std::string> Admitted(std::string text) {
     absl::StatusOr<Admission::Lease> place = parts_.admission.Message(
         exchange_->party(), static_cast<int64_t>(text.size()), exchange_->call->effect());

@@ -21,10 +21,11 @@ struct VideoEventParts {
   HeartbeatOptions heartbeat;
 };
 
-// Answers a request for the events of a video (docs/use/openai.md). Without a sequence to continue
-// after, the stream begins with the state at this moment. It has one piece in flight at a time, so
-// a slow reader costs no more than that; between events it holds no thread. It ends with the job,
-// and when the server stops. May block, because it reads the job.
+// Answers a request for the events of a video (docs/use/openai.md). If the request names no
+// sequence to continue after, the stream begins with the current state. The stream has one piece in
+// flight at a time, so a slow reader costs the memory of one piece; between events the stream uses
+// no thread. The stream ends with the job, and when the server stops. May block, because
+// VideoEvents reads the job.
 HttpAnswer VideoEvents(const std::shared_ptr<VideoExchange>& exchange,
                        const VideoEventParts& parts);
 

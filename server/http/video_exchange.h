@@ -32,8 +32,8 @@ struct VideoExchange {
 
   // `bytes` is the size of the body, as text.
   HttpAnswer TooLarge(std::string_view bytes) const;
-  // Returns the answer for an error; in its texts the video has the caller's name, and the fields
-  // have the names that `name_field` returns.
+  // Returns the answer for an error. The answer's texts use the video's name in this API
+  // ("video_ID"), and the field names that `name_field` returns.
   HttpAnswer Failed(const absl::Status& status, const NameField& name_field = nullptr) const;
   HttpAnswer Done(const nlohmann::json& body) const;
 };

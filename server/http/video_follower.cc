@@ -13,8 +13,8 @@ using nlohmann::json;
 constexpr char kWaiting[] = "waiting";
 constexpr char kPreparing[] = "preparing";
 
-// Returns a word for what the job does in a stage. The stages of a step have one word, because they
-// alternate; null: the stage says nothing to a watcher.
+// Returns the word that watchers see for a stage. All stages of a step have the same word, because
+// they alternate. Null: watchers are not told of the stage.
 const char* WordOf(const std::string& name) {
   const std::optional<Stage> stage = ParseStage(name);
   if (!stage.has_value()) return nullptr;
@@ -104,7 +104,7 @@ void VideoFollower::Work(const wan::v1::Event& event) {
   if (job_.state() != wan::v1::JOB_STATE_RUNNING) {
     job_.set_state(wan::v1::JOB_STATE_RUNNING);
     stage_ = kPreparing;
-    eta_seconds_.reset();  // it was the time until the start
+    eta_seconds_.reset();  // until now it was the time until the job's start
     queue_position_.reset();
   }
   if (event.has_stage_started()) {

@@ -1,4 +1,4 @@
-// Follows a job's events, and says what a watcher of the job's video is told of them.
+// Follows a job's events, and computes what watchers of the job's video see.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -8,27 +8,28 @@
 
 namespace wan::server {
 
-// Not thread-safe. What the object says depends only on the job's request and on its events from
-// the first one on, so two watchers are told the same, whenever they begin.
+// Not thread-safe. The results depend only on the job's request and events, so all watchers see the
+// same values, whenever they begin to watch.
 class VideoFollower {
  public:
-  // `job` is the job as JobService::Get returns it; its state and progress are forgotten.
+  // `job` is the result of JobService::Get; the object ignores its state and progress.
   explicit VideoFollower(wan::v1::Job job);
 
-  // What an event changed.
+  // The parts of the job's state that an event has changed.
   struct Change {
     bool status = false;    // the state; job() has the new one
-    bool progress = false;  // what Progress returns
+    bool progress = false;  // the result of Progress
   };
-  // Call it for each stored event of the job, beginning with the first.
+  // Call Apply for each stored event of the job, beginning with the first.
   Change Apply(const wan::v1::Event& event);
 
-  // The job after the latest event. After the last event, only its state is right: it lacks error,
-  // end and files.
+  // The job after the latest event. After the job's last event, the returned job has the right
+  // state, but lacks the error, the end time and the files.
   const wan::v1::Job& job() const { return job_; }
 
   // Returns {"progress", "stage", "step", "steps", "eta_seconds", "queue_position"}; unknown values
-  // are null. `eta_seconds` counts until the job's end, and while the job waits until its start.
+  // are null. `eta_seconds` is the time until the job's end; for a waiting job, until the job's
+  // start.
   nlohmann::json Progress() const;
 
  private:

@@ -27,15 +27,15 @@ class VideoListing {
       : jobs_(jobs), owner_(std::move(owner)), query_(std::move(query)) {}
 
   // Looks at up to 1,024 more jobs. Returns whether the answer is complete, or the error to answer.
-  // Do not call it again when the answer is complete or after an error.
+  // Do not call Step again when the answer is complete or after an error.
   absl::StatusOr<bool> Step();
 
-  // Returns the answer in JSON. Call it once, when Step has returned true.
+  // Returns the answer in JSON. Call Take once, when Step has returned true.
   std::string Take();
 
  private:
   absl::Status Begin();
-  // Adds the jobs of a complete listing. Returns whether the page is complete with them.
+  // Adds the jobs of a finished JobListing. Returns whether the page is complete.
   bool Add(const wan::v1::ListJobsResponse& jobs);
 
   const JobService& jobs_;

@@ -83,7 +83,7 @@ json ShapeOf(const wan::v1::GenerationRequest& request) {
 }
 
 json SamplingOf(const wan::v1::GenerationRequest& request) {
-  // In the contract low noise comes first.
+  // In the request message, the scale for low noise comes first.
   const auto& scales = request.guidance_scale();
   json loras = json::array();
   for (const wan::v1::LoraScale& lora : request.loras()) {

@@ -9,8 +9,8 @@
 
 namespace wan::server {
 
-// Returns the job's video file: its first one in a format that plays everywhere, otherwise its
-// first file; null if it has no file.
+// Returns the job's video file: the first file in a format that plays everywhere, otherwise the
+// first file; null if the job has no file.
 const wan::v1::Artifact* VideoFileOf(const wan::v1::Job& job);
 
 // Returns the progress in percent; only the decoding is left when all steps are done.

@@ -29,7 +29,7 @@ FrameGrid GridOf(ContentVariant variant, int frames) {
   return grid;
 }
 
-// Reads an artifact from any offset. Reads in order share one reader.
+// Reads an artifact from any offset. Reads at consecutive offsets share one reader.
 FileBytes BytesOf(JobService& jobs, const wan::v1::Artifact& file) {
   const auto reader = std::make_shared<std::optional<ArtifactReader>>();
   return {file.size_bytes(),
@@ -72,7 +72,7 @@ class PictureWork : public std::enable_shared_from_this<PictureWork> {
   void Step(const absl::Status& turn) {
     if (!turn.ok()) return Fail(turn);
     if (picture_ == nullptr) {
-      // Another request may have made it meanwhile.
+      // Another request may have made the picture meanwhile.
       if (std::optional<std::string> known = parts_.cache.Find(parts_.tag)) {
         return Answer(*std::move(known));
       }
@@ -101,7 +101,7 @@ class PictureWork : public std::enable_shared_from_this<PictureWork> {
     HttpAnswer answer;
     answer.fields = {{"Content-Type", "image/jpeg"},
                      {"ETag", parts_.tag},
-                     // The files of a job never change.
+                     // Browsers may cache the picture, because the files of a job never change.
                      {"Cache-Control", "private, max-age=86400, immutable"}};
     answer.body = std::move(jpeg);
     parts_.reply(std::move(answer));

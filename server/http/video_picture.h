@@ -38,8 +38,9 @@ class PictureCache {
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Answers with the picture of `file`, a video of the completed job `job`. It is decoded in steps on
-// the pool, in the class kDecoding, unless the cache has it. All arguments must outlive the reply.
+// Answers with the picture of `file`, a video of the completed job `job`. If the cache lacks the
+// picture, decodes the video in steps on the pool, in the class kDecoding. All arguments must
+// outlive the reply.
 void AnswerWithPicture(JobService& jobs, WorkerPool& pool, PictureCache& cache,
                        const std::shared_ptr<VideoExchange>& exchange, const wan::v1::Job& job,
                        const wan::v1::Artifact& file, ContentVariant variant,

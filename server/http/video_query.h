@@ -23,26 +23,26 @@ struct VideoPage {
 // INVALID_ARGUMENT and a violation of each parameter that is unknown or has a wrong value.
 absl::StatusOr<VideoPage> ParseVideoPage(std::string_view text);
 
-// kLive: the video while it is made, and its file once the job has ended.
+// kLive: the video while the server makes it; after the job's end, the video's file.
 enum class ContentVariant { kVideo, kThumbnail, kSpritesheet, kLive };
 
-// Parses the query of a download, whose only parameter is "variant=video", which may be left out.
+// Parses the query of a download. The only parameter is "variant=video"; callers may leave it out.
 absl::StatusOr<ContentVariant> ParseContentQuery(std::string_view text);
 
-// What a watcher of a video asks for.
+// The part of a video's events that a watcher asks for.
 struct EventsQuery {
-  // Events up to this sequence are not sent; nothing: the state at this moment and later events.
+  // The server sends the events after this sequence; nullopt: the current state and later events.
   std::optional<int64_t> after;
   bool previews = false;  // whether previews are sent as well
 };
 
-// Parses "after=N&previews=true"; each of the two may be left out. The field Last-Event-ID, which
-// an EventSource sends when it connects again, counts in place of `after`.
+// Parses "after=N&previews=true"; each of the two may be left out. The header field Last-Event-ID,
+// which an EventSource sends when it reconnects, replaces `after`.
 absl::StatusOr<EventsQuery> ParseEventsQuery(const HttpHead& head);
 
 enum class ReportFormat { kHtml, kText, kMarkdown, kJson };
 
-// Parses the query of a report, whose only parameter is "format=html", which may be left out.
+// Parses the query of a report. The only parameter is "format=html"; callers may leave it out.
 absl::StatusOr<ReportFormat> ParseReportQuery(std::string_view text);
 
 }  // namespace wan::server

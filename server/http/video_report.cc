@@ -48,7 +48,8 @@ HttpAnswer VideoReport(const VideoExchange& exchange, const JobService& jobs) {
   HttpAnswer answer;
   answer.fields = {{"Content-Type", rendered.content_type},
                    {"Cache-Control", "no-cache"},
-                   // The report has a style and pictures of its own, and nothing that runs.
+                   // Content-Security-Policy for the report, which has inline styles and pictures
+                   // but no scripts.
                    {"Content-Security-Policy",
                     "default-src 'none'; style-src 'unsafe-inline'; img-src data:; "
                     "frame-ancestors 'self'; sandbox"},

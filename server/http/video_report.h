@@ -7,8 +7,8 @@
 
 namespace wan::server {
 
-// Returns the report of the job's latest attempt, even while that runs. May block, because it reads
-// the report from the store.
+// Returns the report of the job's latest attempt, even while the attempt runs. May block, because
+// the function reads the report from the store.
 HttpAnswer VideoReport(const VideoExchange& exchange, const JobService& jobs);
 
 }  // namespace wan::server

@@ -96,8 +96,9 @@ void TakeLength(FormFields& fields, const wan::v1::Model* model,
       std::min<double>(steps * stride + 1, std::numeric_limits<int32_t>::max())));
 }
 
-// Takes the guidance scales of both experts. In the contract low noise comes first; here, as in
-// other servers, `guidance_scale` is for high noise and `guidance_scale_2` for low noise.
+// Takes the guidance scales of both experts. In the request message, the scale for low noise comes
+// first. In this API, as in other servers, `guidance_scale` is for high noise and
+// `guidance_scale_2` for low noise.
 void TakeGuidance(FormFields& fields, wan::v1::GenerationRequest& request) {
   const std::optional<double> high = fields.Number("guidance_scale");
   const std::optional<double> low = fields.Number("guidance_scale_2");
@@ -214,8 +215,8 @@ std::optional<std::string> ImageOf(const std::string& url, FormFields& fields) {
   return std::nullopt;
 }
 
-// Takes the image: a file, a data URL, or {"image_url": data URL}. Refuses an empty value, which
-// would make a video without the image.
+// Takes the image: a file, a data URL, or {"image_url": data URL}. Refuses an empty value, because
+// the server would make a video without an image.
 void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
                wan::v1::GenerationRequest& request) {
   std::optional<json> value = fields.Take(kImage);
@@ -244,7 +245,7 @@ void TakeImage(FormFields& fields, std::map<std::string, std::string>& files,
 }
 
 // Takes the latents of an earlier video, {"video": "video_ID"}, or in a multipart body that
-// object's JSON text. Files of latents are left to the gRPC API.
+// object's JSON text. Only the gRPC API accepts files of latents.
 void TakeLatents(FormFields& fields, const char* name, wan::v1::LatentsSource* (*source)(Request&),
                  Request& request) {
   constexpr char kRight[] = "an earlier video, for example {\"video\": \"video_ID\"}";
@@ -269,7 +270,8 @@ void TakeLatents(FormFields& fields, const char* name, wan::v1::LatentsSource* (
   source(request)->set_job(*job);
 }
 
-// Takes what begins with an earlier video: its noise, or its latents and how much they change.
+// Takes the fields that start from an earlier video: "initial_latents" (the video's noise), and
+// "latents" and "strength" (its latents and how much they change).
 void TakeEarlierVideo(FormFields& fields, Request& request) {
   TakeLatents(
       fields, "initial_latents", [](Request& r) { return r.mutable_initial_latents(); }, request);
@@ -299,8 +301,8 @@ void TakeKey(FormFields& fields, std::optional<std::string_view> key,
   request.set_request_id(std::string(*key));
 }
 
-// Takes every field of the API. Of the form it uses the files only, because `fields` has the
-// others.
+// Takes every field of the API. `files` are the form's files; `fields` has all other fields of the
+// form.
 wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std::string>& files,
                                    std::optional<std::string_view> idempotency_key,
                                    const FindModel& find_model) {

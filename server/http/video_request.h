@@ -14,14 +14,15 @@
 namespace wan::server {
 
 // Returns the model of this name, or for an empty name the server's only one. Fails with NOT_FOUND
-// if there is none, or if the name is empty and there are several.
+// if there is no such model, or if the name is empty and the server has several models.
 using FindModel = std::function<absl::StatusOr<wan::v1::Model>(std::string_view name)>;
 
 // docs/use/openai.md describes the fields. `idempotency_key` is the value of that header field;
-// nothing if the request lacks it. A request without `model` gets the one that `find_model`
-// returns. Fails with INVALID_ARGUMENT and all violations, under the caller's names: wrong types,
-// empty values, fields that exclude each other, and unknown fields. All other checks are left to
-// JobService::Create, whose violations have the contract's names (HttpFieldOf).
+// nothing if the request lacks it. If the request lacks `model`, the result has the model that
+// `find_model` returns. Fails with INVALID_ARGUMENT and all violations, under the caller's names:
+// wrong types, empty values, fields that exclude each other, and unknown fields. JobService::Create
+// makes all other checks; its violations have the field names of GenerationRequest (see
+// HttpFieldOf).
 absl::StatusOr<wan::v1::GenerationRequest> ToGenerationRequest(
     Form form, std::optional<std::string_view> idempotency_key, const FindModel& find_model);
 

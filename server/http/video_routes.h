@@ -38,17 +38,18 @@ struct RouteMatch {
   std::vector<std::string_view> methods;
 };
 
-// Which of the routes that an operator may switch off there are.
+// Whether the server has the routes that an operator may switch off.
 struct OptionalRoutes {
   bool page = true;
   bool health = true;
 };
 
-// A HEAD request takes the route of GET: the answer is the same, but is sent without the body.
+// Returns the route of a request. A HEAD request takes the route of GET; the server sends the
+// answer without the body.
 RouteMatch FindVideoRoute(std::string_view method, std::string_view path,
                           const OptionalRoutes& optional = {});
 
-// Returns all rules, as the table of methods has them.
+// Returns the rules of all routes, as keys of the table in server/auth/method_rules.h.
 std::vector<std::string_view> VideoRoutes(const OptionalRoutes& optional = {});
 
 }  // namespace wan::server

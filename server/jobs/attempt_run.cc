@@ -83,13 +83,13 @@ class AttemptRun final : public GenerationObserver {
   const Attempt& attempt_;
   const wan::v1::Job& job_;
   AttemptTelemetry telemetry_;
-  // Plan sets it.
+  // AttemptRun::Plan sets the plan.
   std::optional<GenerationPlan> plan_;
   wan::v1::Provenance provenance_;
-  // Stage sets it.
+  // AttemptRun::Stage sets the outputs.
   std::vector<OutputFile> outputs_;
   ModelDescription model_;
-  // Generate sets it.
+  // AttemptRun::Generate sets the omissions.
   std::vector<Omission> omissions_;
   std::optional<JobSavepoints> savepoints_;  // declared last: its thread uses the members above
 };
@@ -221,7 +221,7 @@ std::vector<OutputFile> AttemptRun::WholeOutputs() const {
         std::any_of(omissions_.begin(), omissions_.end(),
                     [&](const Omission& omission) { return omission.output == output.kind; });
     if (lost) {
-      // If the removal fails, the partial file is published with the others.
+      // Ignore a failed removal: the partial file is then published like a complete one.
       std::error_code ignored;
       std::filesystem::remove(output.path, ignored);
     } else {
@@ -242,7 +242,7 @@ absl::Status PublicError(const RunnerParts& parts, const wan::v1::Job& job,
                          const absl::Status& status) {
   const ModelDescription model = DescriptionOf(parts.engine(), job);
   std::vector<std::string> folders = {parts.data_dir};
-  // Remove the deepest folders first, so that only the file's name is left of a path.
+  // Remove the longest folder names first, so that only the file names remain of paths.
   for (const ModelFile& file : model.files) {
     folders.push_back(std::filesystem::path(file.path).parent_path().string());
   }

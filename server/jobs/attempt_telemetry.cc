@@ -21,8 +21,8 @@ SinkContext ContextOf(const RunnerParts& parts, const wan::v1::Job& job) {
           .trace = job.trace()};
 }
 
-// Returns the share of each device, in the order of the ranks. Fields that cannot be measured are
-// unset.
+// Returns the share of each device, in the order of the ranks. Leaves fields unset that cannot be
+// measured.
 std::vector<wan::v1::DeviceShare> SharesOf(GroupProbe& probe) {
   std::vector<wan::v1::DeviceShare> shares;
   for (const DeviceUse& use : probe.Finish()) {
@@ -60,8 +60,8 @@ AttemptTelemetry::AttemptTelemetry(const RunnerParts& parts, const Attempt& atte
                 const std::string& job = attempt_.job.name();
                 const bool step_ended = !added.empty() && added.back().has_step_progress();
                 parts_.states.AddProgress(job, std::move(added), progress);
-                // While the data folder takes no writes, no other job can begin, so giving way
-                // would leave the device idle.
+                // Do not give way while the data folder takes no writes: no other job could begin,
+                // and the device would be idle.
                 if (step_ended && parts_.storage.status().ok()) {
                   parts_.states.PreemptRunning(job, parts_.preempt_priority_gap);
                 }

@@ -15,29 +15,29 @@
 
 namespace wan::server {
 
-// Use it for one attempt, on the executor's thread, and destroy it before the attempt's result is
-// announced. Both arguments of the constructor must outlive the object. The constructor records how
-// long the job was queued, and begins to measure the group's devices. While stages run, their
-// events reach the job's watchers, and at the end of a step the job gives way to a job of higher
-// priority (JobStates::PreemptRunning).
+// Use one AttemptTelemetry for each attempt, on the executor's thread, and destroy the object
+// before the attempt's result is announced. Both arguments of the constructor must outlive the
+// object. The constructor records how long the job was queued, and begins to measure the group's
+// devices. While stages run, their events reach the job's watchers, and at the end of a step the
+// job gives way to a job of higher priority (JobStates::PreemptRunning).
 class AttemptTelemetry {
  public:
   AttemptTelemetry(const RunnerParts& parts, const Attempt& attempt);
 
   Recorder& recorder() { return recorder_; }
 
-  // Call it before the first stage of the plan begins.
+  // Call SetPlan before the first stage of the plan begins.
   void SetPlan(const GenerationPlan& plan);
   // Writes the plan and the model to the report.
   void DescribePlan(const GenerationPlan& plan, const ModelDescription& model);
-  // Call it when the attempt continues after `steps_done` steps of an earlier attempt.
+  // Call Resume when the attempt continues after `steps_done` steps of an earlier attempt.
   void Resume(int steps_done);
-  // Call it when the attempt has ended. Adds each device's share of the work to the report.
+  // Call Finish when the attempt has ended. Adds each device's share of the work to the report.
   void Finish();
 
  private:
-  // Returns the sinks for the attempt's Recorder: the attempt's own, and those that the service
-  // adds.
+  // Returns the sinks for the attempt's Recorder: the attempt's own sinks, and the sinks that the
+  // service adds.
   std::vector<TelemetrySink*> Views();
   // Adds the facts around the attempt to the report: the server, the device and the model's load.
   void DescribeSurroundings();

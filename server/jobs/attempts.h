@@ -22,7 +22,8 @@ class AttemptTrace {
   void Add(const wan::v1::Event& event);
 
   // Returns the innermost stage that has not ended without error; if there is none, the latest
-  // stage; empty before the first stage. Ignores Total_Execution, because it encloses all others.
+  // stage; empty before the first stage. Ignores Total_Execution, because it encloses all other
+  // stages.
   const std::string& stage() const;
   // The time of the attempt's latest event; the infinite past before the first.
   absl::Time heard() const { return heard_; }
@@ -47,9 +48,9 @@ bool HasOpenAttempt(const wan::v1::Job& job);
 // the job's savepoint has now. The job must have such an entry.
 void LoseAttempt(wan::v1::Job& job, const AttemptTrace& trace, int steps_kept);
 
-// Counts the lost attempts since the job last made progress, that is, since and including the first
-// attempt whose savepoint had the most steps. For a job that is always lost at the same step the
-// result grows; for a job that gets further with each attempt it stays at one.
+// Returns the number of lost attempts without progress: from the first attempt that reached the
+// greatest number of steps in the savepoint, to the latest. The result grows if every attempt is
+// lost at the same step, and stays 1 if every attempt gets further than the one before.
 int LostWithoutProgress(const wan::v1::Job& job);
 
 // Returns INTERNAL with the reason ATTEMPTS_EXHAUSTED. The message lists the lost attempts without

@@ -24,9 +24,9 @@ class Callers {
   absl::Duration grace() const { return grace_; }
 
   void Join(const std::string& job);
-  // Removes one caller of the job; returns whether none is left.
+  // Removes one caller of the job; returns whether the job has no caller left.
   bool Leave(const std::string& job);
-  // Starts the grace time of a job; call it after its last caller has left.
+  // Starts the grace time of a job; call Await after its last caller has left.
   void Await(const std::string& job);
   // Removes the job if it has no caller. Returns whether the job was removed.
   bool Forget(const std::string& job);

@@ -24,8 +24,8 @@ class DeadlineTimer {
   // Calls Stop if nobody has.
   ~DeadlineTimer();
 
-  // Call it at most once. Starts the thread, which calls `expired` with each job whose deadline has
-  // passed. No lock is held during the call, so `expired` may call the timer.
+  // Call Start at most once. Starts the thread, which calls `expired` with each job whose deadline
+  // has passed. No lock is held during the call, so `expired` may call the timer.
   void Start(std::function<void(const std::string& job)> expired);
 
   // Sets the job's deadline; does nothing if the job has one already. A deadline in the past passes
@@ -35,7 +35,7 @@ class DeadlineTimer {
   void Remove(const std::string& job);
 
   // Waits for a running call of `expired` and ends the thread; `expired` is not called again. Do
-  // not call it from `expired`. Later calls do nothing.
+  // not call Stop from `expired`. Later calls do nothing.
   void Stop();
 
  private:

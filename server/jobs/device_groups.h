@@ -16,12 +16,12 @@
 
 namespace wan::server {
 
-// Thread-safe. The groups are numbered 0 to size() - 1. A group serves until its device is lost;
-// then it never serves again. Only Stop blocks; callers may hold their locks during the other
-// calls.
+// Thread-safe. The groups are numbered 0 to size() - 1. A group serves until the group's device is
+// lost, and never serves again afterwards. Only Stop blocks; callers may hold their locks during
+// the other calls.
 class DeviceGroups {
  public:
-  // Whether the settings let the group load the model. Any thread may call it.
+  // Whether the settings let the group load the model. Any thread may call this function.
   using MayHaveModel = std::function<bool(int group, std::string_view model)>;
 
   // `engines` must not be empty and must outlive the object. `names` are the devices of each group
@@ -45,8 +45,8 @@ class DeviceGroups {
     return may_have_ == nullptr || may_have_(group, model);
   }
 
-  // Records that the group's device is lost. Returns how many groups still serve; if the group had
-  // already left, returns the same number as then.
+  // Records that the group's device is lost, and returns how many groups still serve. A second call
+  // for a group changes nothing and returns the number that the first call returned.
   int Leave(int group, const absl::Status& problem);
   bool Serves(int group) const;
   // The number of groups that serve.

@@ -44,7 +44,7 @@ void Drainer::Undrain(Undone done) {
   absl::Status refused;
   {
     absl::MutexLock lock(&mutex_);
-    if (undraining_) {  // the drain is decided again after the undrain that is under way
+    if (undraining_) {  // decide about this undrain after the one that is under way
       thread_.Post([this, done = std::move(done)] { Undrain(done); });
       return;
     }
@@ -98,7 +98,7 @@ void Drainer::Stop(StopMode mode, absl::Duration grace) {
 }
 
 void Drainer::Join() {
-  // Join twice, because a drain that waited for an Undrain posts its own task when its turn comes.
+  // Wait twice, because a drain that waits for an Undrain posts a second task when its turn comes.
   for (int i = 0; i < 2; ++i) {
     absl::Notification ended;
     thread_.Post([&ended] { ended.Notify(); });
@@ -132,7 +132,7 @@ void Drainer::Run(StopMode mode, absl::Duration timeout, const std::vector<std::
   parts_.models.Stop();
   // As in Stop, the log now removes the running attempts' entries.
   EndRunning(mode, timeout, kDrained);
-  parts_.log.Flush().IgnoreError();  // the listeners are told of write errors elsewhere
+  parts_.log.Flush().IgnoreError();  // ignore errors: the log itself reports them
   wan::v1::DrainResponse response;
   for (const std::string& name : running) {
     const std::optional<wan::v1::Job> job = parts_.states.Look(name).job;

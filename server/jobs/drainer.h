@@ -24,8 +24,9 @@
 
 namespace wan::server {
 
-// Thread-safe. Both close JobStates, so that no job is accepted or begun; cancel the loads and
-// warm-ups of models; and end the running jobs as the mode says. Queued jobs stay queued.
+// Thread-safe. A drain and a stop both close JobStates, so that no job is accepted or begun; cancel
+// the loads and warm-ups of models; and end the running jobs as the mode says. Queued jobs stay
+// queued.
 class Drainer {
  public:
   // All members must outlive the drainer.
@@ -49,8 +50,9 @@ class Drainer {
 
   // Begins a drain and returns without waiting for its end: `done` is called once, on the drainer's
   // thread or the caller's, when no job runs any more and the jobs' new states are on the disk.
-  // Running jobs may go on for at most `timeout`. A call during a drain waits for the same end; its
-  // mode and timeout have no effect. The server stays drained until Undrain or a restart.
+  // Running jobs may go on for at most `timeout`. A second call during a drain waits for that
+  // drain's end; its mode and timeout have no effect. The server stays drained until Undrain or a
+  // restart.
   void Begin(StopMode mode, absl::Duration timeout, Done done);
 
   using Undone = std::function<void(const absl::Status&)>;
@@ -70,7 +72,7 @@ class Drainer {
   void Stop(StopMode mode, absl::Duration grace);
 
   // Waits until every drain and Undrain that has begun is over. Later calls do nothing. Do not call
-  // it on the drainer's thread.
+  // Join on the drainer's thread.
   void Join();
 
  private:

@@ -74,7 +74,8 @@ void EndedJobs::RemoveWithRoom(const std::string& job, const Note& note, const P
     done(Noted(job, noted));
   };
   parts_.turns.Take(kRoom, post, [this, job, done, note, post, end](const Turns::Turn& turn) {
-    // Try again first: while this removal waited, another may have freed enough space.
+    // Try again first: while this removal waited for its turn, another removal may have freed
+    // enough space.
     note([this, job, done, note, post, end, turn](const absl::Status& noted) {
       post([this, job, done, note, post, end, turn, noted] {
         if (ReasonOf(noted) != kReasonStorageUnavailable || !parts_.make_room()) return end(noted);
@@ -176,8 +177,8 @@ void EndedJobs::TidyIfNoted(const std::string& job, const absl::Status& noted) {
 
 absl::Status EndedJobs::Noted(const std::string& job, const absl::Status& status) {
   if (ReasonOf(status) == kReasonStorageUnavailable) {
-    // Despite the error, the note may be in the database. Keep the files until the disk confirms
-    // the note, because a power cut could still undo it.
+    // The database may have the note of the removal despite the error. Keep the files until the
+    // disk confirms the note, because a power cut could still undo the note.
     absl::MutexLock lock(&left_mutex_);
     left_.insert(job);
   }

@@ -35,13 +35,14 @@ class EndedJobs {
     Turns& turns;
     const ArtifactStore& artifacts;
     Clock& clock;
-    // Called with the error of every write that the store refused.
+    // EndedJobs calls on_refused with the error of every write that the store refused.
     std::function<void(const absl::Status&)> on_refused;
-    // Called with the error of every file that could not be removed.
+    // EndedJobs calls on_problem with the error of every file that could not be removed.
     std::function<void(const absl::Status&)> on_problem;
     // `make_room` is called when the store has refused to record a removal: it frees the reserved
-    // room of a full disk and returns whether to try again. `keep_room` is called after that second
-    // attempt. Only one removal at a time calls them, on threads that may wait for the disk.
+    // room of a full disk and returns whether to try again. `keep_room` is called after the second
+    // attempt to record the removal. Only one removal at a time calls `make_room` and `keep_room`,
+    // on threads that may wait for the disk.
     std::function<bool()> make_room = [] { return false; };
     std::function<void()> keep_room = [] {};
   };
@@ -61,8 +62,9 @@ class EndedJobs {
   void Delete(const std::string& name, const PostTask& post, Done done);
   absl::Status Delete(const std::string& name);
 
-  // Records in the job's row that the file is gone, then removes the file. Fails with NOT_FOUND:
-  // (ARTIFACT_NOT_FOUND) if there never was such a file, (EXPIRED) if it was removed before.
+  // Records in the job's row that the file is gone, then removes the file. Fails with NOT_FOUND
+  // (ARTIFACT_NOT_FOUND) if the job never had the file, or NOT_FOUND (EXPIRED) if the file was
+  // removed before.
   void DeleteArtifact(const ArtifactRef& ref, const PostTask& post, Done done);
 
   // Removes all files of a job but keeps the job. Blocks until the files are removed. Returns OK if
@@ -74,21 +76,22 @@ class EndedJobs {
                                                                     const ArtifactRef& ref,
                                                                     uint64_t offset) const;
 
-  // Returns which files of a job must stay: those that its row still lists, and none if the job was
-  // removed or did not complete. All files stay of an unknown job, because the database may have
-  // been replaced, and of a job that has not ended, because the job may be writing them.
+  // Returns which files of a job must stay. For a completed job: the files that its row lists. For
+  // a job that was removed or did not complete: none. For an unknown job: all, because the database
+  // may have been replaced. For a job that has not ended: all, because the job may be writing them.
   ArtifactStore::Kept KeptFilesOf(const std::string& job) const;
 
   // Whether the store says that the job has ended or was removed; false for an unknown job, which
   // may be another server's.
   bool HasEnded(const std::string& job) const;
 
-  // Tries again to remove files after an earlier failure: the disk did not confirm the change of
-  // the database, or refused to remove the files. Call it periodically.
+  // Tries again to remove the files of jobs for which an earlier attempt failed, because the disk
+  // did not confirm the change of the database or did not remove the files. Call RemoveLeftFiles
+  // periodically.
   void RemoveLeftFiles();
 
   // Fills up the room that is kept so that jobs can be removed once the disk is full
-  // (Parts::keep_room). Takes what it needs of the disk space that is free now. Call it
+  // (Parts::keep_room). The room is taken from the disk space that is free now. Call KeepRoom
   // periodically, on a thread that may block.
   void KeepRoom();
 
@@ -101,7 +104,7 @@ class EndedJobs {
   absl::Status Noted(const std::string& job, const absl::Status& status);
   // Removes those files of an ended job that the database no longer lists.
   absl::Status RemoveNoted(const std::string& job) const;
-  // Records in the store that files or a job are removed.
+  // A function that records in the store that files, or a job, are removed.
   using Note = std::function<void(Done)>;
   // Calls `note`, which records the removal. If the disk is full, frees the reserved room and calls
   // `note` once more. Then removes the files.
@@ -111,7 +114,7 @@ class EndedJobs {
   // Returns a Note that applies `change` to the row of an ended job.
   Note NoteOf(const std::string& job, RowChange change, const PostTask& post);
   void TidyIfNoted(const std::string& job, const absl::Status& noted);
-  // Calls RemoveNoted, and remembers the job for RemoveLeftFiles if that fails.
+  // Calls RemoveNoted; if RemoveNoted fails, remembers the job for RemoveLeftFiles.
   void Tidy(const std::string& job);
 
   const Parts parts_;

@@ -13,7 +13,7 @@
 namespace wan::server {
 namespace {
 
-// The steps run one after the other, so no two threads run this at a time.
+// Steps run one after the other, so the object needs no lock.
 class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
  public:
   ImageCheck(const Engine& engine, std::vector<NewJob> jobs, PostStep post,
@@ -60,7 +60,7 @@ class ImageCheck : public std::enable_shared_from_this<ImageCheck> {
     wan::v1::Job& stored = result_.jobs[job].stored.job;
     wan::v1::InputImage& image = *stored.mutable_input_image();
     image = ToProto(*checked);
-    // The result may come from a job that has the same image but another background.
+    // `checked` may come from a job that has the same image but another background.
     if (checked->blended_over.has_value()) image.set_blended_over(stored.request().background());
   }
 

@@ -61,8 +61,8 @@ std::optional<Attempt> JobStates::BeginNext(int group) {
     attempt = Attempt{job, live.queued_since, live.began - live.queued_instant,
                       live.stop.get_token(), live.report};
   }
-  // Estimate again: a job may have ended since the last announcement, and its duration changes the
-  // estimates.
+  // Estimate again: a job may have ended since the last announcement, and the duration of an ended
+  // job changes the estimates.
   parts_.outlook.AnnouncePositions(JobQueue::Front(), /*estimate=*/true);
   return attempt;
 }
@@ -234,7 +234,7 @@ void JobStates::PreemptRunning(const std::string& job, int gap) {
     live.successor = *successor;
     stop = live.stop;
   }
-  // Call it outside the lock, because request_stop runs callbacks of the engine.
+  // Call request_stop outside the lock, because it runs callbacks of the engine.
   stop.request_stop();
 }
 

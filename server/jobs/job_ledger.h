@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// There is one function for each transition. It stores the job's row, events and report together in
-// one transaction. Nothing else writes to a job that has not ended. If the disk refuses a write,
+// One function for each transition stores the job's row, events and report together in one
+// transaction. Only JobLedger writes to jobs that have not ended. If the disk refuses a write,
 // EventLog keeps the change and writes it again.
 //
 // Thread-safe. Every call except Accept returns at once. Changes to one job are stored in the order
@@ -26,8 +26,8 @@ class JobLedger {
   // Both arguments must outlive the ledger.
   JobLedger(JobStore& store, EventLog& log) : store_(store), log_(log) {}
 
-  // Transition from no job to QUEUED, for all jobs or for none. `done` is called on the store's
-  // thread, or on the caller's thread before Accept returns; it must not block.
+  // Transition from no job to QUEUED, for all jobs or for none. Calls `done` on the store's thread,
+  // or on the caller's thread before Accept returns; `done` must not block.
   void Accept(std::shared_ptr<const std::vector<JobAddition>> additions, JobStore::Done done);
   // This process continues a job that an earlier process accepted. Stores nothing.
   void TakeOver(const wan::v1::Job& job);
@@ -35,11 +35,11 @@ class JobLedger {
   void Append(const std::string& job, std::vector<wan::v1::Event> events);
   // State RUNNING: records the files that the attempt's model was read from.
   void NoteFiles(const std::string& job, std::vector<JobFile> files);
-  // QUEUED -> RUNNING, or RUNNING: stores the job's row, for example after its entry for the
-  // attempt was added or removed (server/jobs/attempts.h), or with the error of a job that must
-  // become CANCELLED when it stops.
+  // QUEUED -> RUNNING, or RUNNING: stores the job's row, for example when the attempt's entry was
+  // added or removed (server/jobs/attempts.h), or when a cancelled job has got the error with which
+  // it will become CANCELLED.
   void Store(const wan::v1::Job& job);
-  // RUNNING -> QUEUED.
+  // Transition from RUNNING to QUEUED.
   void Release(const wan::v1::Job& job, std::vector<wan::v1::Event> events,
                std::optional<wan::v1::JobReport> report);
   // QUEUED or RUNNING: stores a changed priority, deadline or labels.

@@ -45,9 +45,9 @@ std::optional<wan::v1::Job> JobListing::ShownOf(StoredJob stored) const {
   JobStates::View live = parts_.states.Look(name);
   if (live.hidden) return std::nullopt;
   if (!live.job.has_value()) return std::move(stored.job);
-  // The filter was applied to the stored state, so show the job only if its state is still the
-  // same. A job that has just begun to run is shown; one that has ended is shown as ended only once
-  // its end is on the disk.
+  // The filter was applied to the stored state, so show the current job only if its state equals
+  // the stored one. Otherwise show the stored job; but leave the job out if it has ended in the
+  // store while the end is not on the disk yet.
   if (!filtered_ || live.job->state() == stored.job.state()) return std::move(live.job);
   return IsFinal(stored.job.state()) ? std::nullopt : std::optional(std::move(stored.job));
 }

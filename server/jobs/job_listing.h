@@ -29,7 +29,7 @@ class JobListing {
   // after that or after an error.
   absl::StatusOr<bool> Step();
 
-  // Returns the answer. Call it once, when Step has returned true.
+  // Returns the answer. Call Take once, when Step has returned true.
   wan::v1::ListJobsResponse Take() { return std::move(response_); }
 
  private:

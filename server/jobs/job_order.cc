@@ -104,7 +104,8 @@ std::optional<std::string> JobOrder::ModelToLoad(int group) {
     const std::vector<int> ready = parts_.models.ReadyIn(model);
     return std::none_of(ready.begin(), ready.end(), [&](int other) {
       live_.mutex.AssertHeld();
-      // Do not load it here: a free group that has the model takes the job at once.
+      // Do not load the model in this group if a free group has the model: that group takes the job
+      // at once.
       return live_.StateOf(other).running.empty();
     });
   };

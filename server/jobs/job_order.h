@@ -41,14 +41,14 @@ class JobOrder {
   };
   explicit JobOrder(Parts parts) : parts_(parts), live_(parts.live) {}
 
-  // If every group that has a model is busy, this group may load it: returns the model of the first
-  // waiting job that the group could then begin. Returns nothing if the group can begin a job
-  // without loading, or if there is no such job.
+  // Returns the model that the group should load for waiting jobs: the model of the first waiting
+  // job that the group could begin after the load. Considers only models that no free group has.
+  // Returns nothing if the group can begin a job without loading, or if there is no such job.
   std::optional<std::string> ModelToLoad(int group) ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns what the principal uses, except its stored bytes.
+  // Returns the use of the principal, without the stored bytes.
   wan::v1::Usage UsageOf(const std::string& owner) const ABSL_LOCKS_EXCLUDED(live_.mutex);
-  // Returns, and takes off the list, at most `limit` jobs of the model that an earlier process
-  // accepted and that are not planned yet. The caller plans them and calls SetWork.
+  // Removes from the list of unplanned jobs, and returns, at most `limit` jobs of the model. (An
+  // earlier process accepted these jobs.) The caller plans the jobs and calls SetWork for each.
   std::vector<wan::v1::Job> TakeUnplanned(const std::string& model, size_t limit)
       ABSL_LOCKS_EXCLUDED(live_.mutex);
   // Sets the job's planned work and updates the job's estimate. Does nothing if the job has ended.
@@ -62,10 +62,10 @@ class JobOrder {
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Puts the job into the queue and returns the Queued event with its position.
   wan::v1::Event Enqueue(const LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Adds a job to those that TakeUnplanned returns.
+  // Adds a job to the list for TakeUnplanned.
   void NoteUnplanned(const wan::v1::Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Removes the group's next job from the queue and returns it: the first job that the group can
-  // run. Returns nothing if the group can run none.
+  // run. Returns nullopt if the group can run no waiting job.
   //
   // Warm-model rule: with N groups, if another group last ran the first job's model, this group may
   // take one of the next N-1 jobs of equal priority that needs the model that this group ran last.
@@ -73,8 +73,8 @@ class JobOrder {
   std::optional<QueueEntry> TakeFor(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Returns the waiting job that should preempt `live`, a running job whose step has just ended;
   // nothing if `live` goes on. The waiting job's priority must be higher by `gap` or more
-  // (server/jobs/preemption.h). Only the running job of the lowest priority gives way, one for each
-  // waiting job, and none does while a free group can run the waiting job.
+  // (server/jobs/preemption.h). The running job of the lowest priority gives way. Each waiting job
+  // preempts at most one job, and none while a free group can run the waiting job.
   std::optional<std::string> SuccessorOf(const LiveJob& live, int gap)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 

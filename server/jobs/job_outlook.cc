@@ -11,8 +11,8 @@ namespace {
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
 constexpr absl::Duration kLongestRetry = absl::Minutes(1);
 
-// Positions below this are announced at every change, other positions when they halve or double, so
-// a job in a queue of N gets about log N events instead of N.
+// Positions below this are announced at every change, later positions when they have halved or
+// doubled, so a job in a queue of N gets about log N events instead of N.
 constexpr int kNearPosition = 4;
 
 // Maximum number of entries of the queue that are visited without releasing the lock.
@@ -107,7 +107,7 @@ void JobOutlook::AddGroups(JobStats& stats) const {
 }
 
 int JobOutlook::ReachOfChange() {
-  // The n-th change reaches four times as many jobs as the greatest power of two that divides n.
+  // Change number n reaches 4 * p jobs, where p is the greatest power of two that divides n.
   ++changes_;
   const auto power = static_cast<int>(std::min<uint64_t>(changes_ & -changes_, 1 << 24));
   return std::max(kEntriesAtOnce, 4 * power);
@@ -233,8 +233,8 @@ std::optional<absl::Duration> JobOutlook::TimeLeft(const LiveJob& live) const {
 absl::Duration JobOutlook::ComputedAgain(const LiveJob& live) const {
   const wan::v1::Job& job = live.stored.job;
   const absl::Time now = live_.steady.Now();
-  // When the job stops, it saves the state after the last completed step. Before the first step
-  // there is nothing to save.
+  // A job that stops saves the state after its last completed step. Before the first step there is
+  // nothing to save.
   if (live.progress_time == absl::InfinitePast()) return now - live.began;
   absl::Duration again = now - live.progress_time;
   if (job.progress().step() < job.progress().total()) again += TimeBeforeSteps(live);

@@ -22,7 +22,7 @@
 
 namespace wan::server {
 
-// Returns an event with its attempt set and nothing else; attempts count from 1.
+// Returns an event that has only the attempt's number; attempts count from 1.
 wan::v1::Event NewJobEvent(int attempt);
 
 // Thread-safe. Never changes the state of a job.
@@ -39,7 +39,7 @@ class JobOutlook {
   };
   explicit JobOutlook(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
 
-  // The retry delay that callers are told while no estimate is known.
+  // The retry delay in errors while no estimate is known.
   static constexpr absl::Duration kUnknownTime = absl::Seconds(5);
 
   // The estimate for a new job of this owner and priority, if it were accepted now.
@@ -60,8 +60,8 @@ class JobOutlook {
       ABSL_LOCKS_EXCLUDED(live_.mutex);
   // Returns the `reach` of AnnouncePositions for a job that was added or removed. A far position is
   // reported only when it has halved or doubled, which takes many changes, so the job at position p
-  // is visited after every p/4 changes. A change thus costs the logarithm of the queue's length on
-  // average. When a job begins, all jobs are visited.
+  // is visited after every p/4 changes. So the average cost of a change is logarithmic in the
+  // queue's length. When a job begins, all jobs are visited.
   int ReachOfChange() ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Returns the Queued event of a job; `before` sums up the jobs before it in the queue.
   wan::v1::Event QueuedEvent(const wan::v1::Job& job, const QueueSum& before) const
@@ -73,8 +73,8 @@ class JobOutlook {
   // Estimates the duration of the work for callers; until a step of the model was observed, uses an
   // assumed rate.
   std::optional<absl::Duration> Expect(const std::string& model, const PlannedWork* work) const;
-  // Estimates the time until a job begins that must wait for the running jobs and for those in
-  // `before`.
+  // Estimates the time until the start of a job that must wait for the running jobs and for the
+  // jobs in `before`.
   std::optional<absl::Duration> TimeUntil(const QueueSum& before) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Returns the retry delay for a caller who found the queue full.
@@ -90,20 +90,20 @@ class JobOutlook {
   // nothing while unknown.
   std::optional<absl::Duration> SwitchCost(const LiveJob& live, const std::string& model) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it with the first progress of an attempt, which tells how many steps earlier attempts have
-  // computed.
+  // Call NoteHeadStart with the first progress of an attempt, which tells how many steps earlier
+  // attempts have computed.
   void NoteHeadStart(LiveJob& live, const std::vector<wan::v1::Event>& events,
                      const wan::v1::StepProgress& progress)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it when the job has completed: later estimates learn from the time `taken`.
+  // Call LearnFrom when the job has completed: later estimates learn from the time `taken`.
   void LearnFrom(const LiveJob& live, absl::Duration taken)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
 
  private:
-  // `before` sums up the jobs before this one if it is queued; nullopt if it runs.
+  // `before` is the sum of the jobs before a queued job; nullopt for a running job.
   void AddEta(const LiveJob& live, const std::optional<QueueSum>& before, wan::v1::Job& job) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Adds to the statistics each group's job, and the estimated time until that job ends.
+  // Adds each group's running job, and the estimated time until its end, to the statistics.
   void AddGroups(JobStats& stats) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Estimates the time to encode the job's texts and image; zero while unknown.
   absl::Duration TimeBeforeSteps(const LiveJob& live) const;

@@ -26,8 +26,9 @@ struct QueueEntry {
   std::string model;
   int priority = 0;   // entries of higher priority run first
   uint64_t age = 0;   // order in which jobs were accepted; different for every job
-  bool ready = true;  // false: the job counts and has a position, but cannot be taken yet
-  // The work that the job's plan has, for estimates; null while unknown.
+  bool ready = true;  // false: the job has a position and counts in sums, but TakeFirst does not
+                      // return it yet
+  // The work of the job's plan, for estimates; null while unknown.
   std::shared_ptr<const PlannedWork> work;
   // How long the job will take, as last estimated; nullopt while unknown.
   std::optional<absl::Duration> estimate;
@@ -43,7 +44,7 @@ using QueueKey = std::pair<int, uint64_t>;  // (-priority, age)
 
 QueueSum SumOf(const QueueEntry& entry);
 
-// The two parts of a tree of entries that was cut at a place.
+// The result of cutting a tree of entries at a place.
 struct QueueCut {
   QueueSum before;
   std::optional<QueueKey> behind;  // the first entry after the cut
@@ -105,20 +106,21 @@ class QueueSumUpdate {
 // Keeps the waiting jobs in order: jobs of higher priority come first. Within one priority, the
 // next job is the oldest one of the principal that has used the least device time. The estimated
 // time of a job counts as used while the job runs, so principals take turns however many jobs each
-// has. A principal whose jobs cannot run now is passed over, and its use stays as low as it is.
+// has. The queue passes over principals whose jobs cannot run now; the use of such a principal does
+// not grow meanwhile.
 //
 // Positions and sums follow this order; they are exact if all estimates are right, no other job
-// comes, and every model is ready. The use of a principal is read when its first entry is added and
-// when RefreshUse is called, so the order is stable between these calls.
+// comes, and every model is ready. The queue reads a principal's use when the principal's first
+// entry is added and in RefreshUse, so the order is stable between these calls.
 //
-// Not thread-safe: LiveJobs guards it with the same lock as the jobs' states. Unless its comment
-// says otherwise, a function takes time logarithmic in the queue's length and in the number of
-// waiting principals, and linear in the number of principals that have jobs both before and after
-// the place in question.
+// Not thread-safe: LiveJobs guards the queue with the lock of the jobs' states. Unless a function's
+// comment says otherwise, the function takes time logarithmic in the queue's length and in the
+// number of waiting principals, and linear in the number of principals that have jobs both before
+// and after the place in question.
 class JobQueue {
  public:
   // Returns the device time that a principal has used, from which the queue's order follows. The
-  // queue calls it only during calls of its own functions.
+  // queue calls this function only during calls of its own functions.
   using UseOf = std::function<absl::Duration(const std::string& owner)>;
   explicit JobQueue(
       int capacity, UseOf use_of = [](const std::string&) { return absl::ZeroDuration(); })
@@ -142,7 +144,7 @@ class JobQueue {
   // Reads again how much all waiting principals have used.
   void RefreshUse();
 
-  // Returns whether jobs of the model (or principal) of this name may be taken.
+  // Returns whether TakeFirst may take jobs of the model (or principal) of this name.
   using Accepts = std::function<bool(const std::string& name)>;
   static bool AcceptAll(const std::string& /*name*/) { return true; }
 
@@ -152,13 +154,13 @@ class JobQueue {
   // principal.
   std::optional<QueueEntry> TakeFirst(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
-  // Returns the entry that TakeFirst would return; null if there is none. The pointer is valid
-  // until the queue changes.
+  // Returns the entry that TakeFirst would return; null if TakeFirst would return nothing. The
+  // pointer is valid until the queue changes.
   const QueueEntry* First(const Accepts& runnable, const Accepts& may_run = AcceptAll);
 
   std::optional<int> Position(const std::string& job) const;
 
-  // Returns the sum of the jobs before this one; nothing if this one is not in the queue.
+  // Returns the sum of the jobs before `job`; nothing if `job` is not in the queue.
   std::optional<QueueSum> Before(const std::string& job) const;
   // Returns the sum of the jobs that would come before a new job of this owner and priority.
   QueueSum BeforeNew(const std::string& owner, int priority) const;
@@ -183,8 +185,8 @@ class JobQueue {
       const Place& from, int limit,
       const std::function<void(QueueEntry& entry, const QueueSum& before)>& visit);
 
-  // Returns how many entries all calls so far have looked at. Tests use it to bound the time for
-  // which a call holds the lock.
+  // Returns how many entries all calls so far have looked at. Tests use this number to bound the
+  // time for which a call holds the lock.
   int64_t looked_at() const { return looked_at_; }
   // Returns how many principals all calls so far have looked at to find the jobs before a place.
   int64_t principals_looked_at() const { return principals_looked_at_; }
@@ -198,7 +200,7 @@ class JobQueue {
   struct Lane {
     absl::Duration used;
     Tree order;
-    // The entries that may be taken; the key is the model.
+    // The ready entries; the key is the model.
     std::map<std::string, std::set<Key>> ready;
     // The lane's key in `index_`: the place that its first job had when the lane was indexed;
     // nothing if the lane is not in the index.
@@ -217,8 +219,8 @@ class JobQueue {
   }
   std::optional<EntryPlace> FirstPlace(const Accepts& runnable, const Accepts& may_run);
   static internal::QueueCut CutAt(const Lane& lane, const Place& place);
-  // Updates the lane's entry in `index_`. Call it after every change of the lane's entries, their
-  // estimates or `used`, before the order is read.
+  // Updates the lane's entry in `index_`. Call Index after every change of the lane's entries,
+  // their estimates or `used`, before the order is read.
   void Index(Lane& lane);
   Place PlaceOf(const EntryPlace& entry) const;
   QueueSum SumBefore(const Place& place) const;

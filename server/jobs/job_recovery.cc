@@ -34,9 +34,9 @@ AttemptTrace StoredTrace(JobStore& store, const wan::v1::Job& job) {
   }
 }
 
-// Calls `visit` with the use of every job that ended at `since` or later, in any order. Removed
-// jobs are reported as sums for each principal. Returns the store's error if it cannot be read;
-// `visit` may have been called before that.
+// Calls `visit` with the use of every job that ended at `since` or later, in any order. For removed
+// jobs, calls `visit` with one sum for each principal. Returns an error if the store cannot be
+// read; `visit` may have been called before the error.
 absl::Status VisitUseSince(JobStore& store, absl::Time since,
                            const std::function<void(const PrincipalUse&)>& visit) {
   const absl::StatusOr<std::vector<PrincipalUse>> removed = store.UseOfRemoved(since);

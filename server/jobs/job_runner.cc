@@ -19,7 +19,8 @@ namespace {
 // The engine and the server must use the same reason for storage errors.
 static_assert(kReasonStorage == kReasonStorageUnavailable);
 
-// How often a job may go back to the queue because the disk refused a file for a moment only.
+// How often a job may go back to the queue because the disk refused a file but took writes again at
+// once.
 constexpr int kMostRefusals = 3;
 constexpr uint64_t kNearlyFull = uint64_t{1} << 20;
 
@@ -84,18 +85,18 @@ void JobRunner::Tidy(const wan::v1::Job& job, wan::v1::JobState state) {
 }
 
 absl::Status JobRunner::StorageProblem(const Attempt& attempt, const absl::Status& result) {
-  // Check before the attempt's files are discarded: they may be what fills the disk.
+  // Check before the attempt's files are discarded, because these files may have filled the disk.
   absl::Status problem = parts_.artifacts.CheckWritable(0);
   if (problem.ok() && !IsStorageError(result)) return problem;
   if (problem.ok()) {
-    // The disk refused a file but takes writes now. If this happens again and again, for example
-    // because the job's files exceed a disk quota, let the job fail so that its owner sees the
-    // cause.
+    // The disk refused a file, but a probe shows that it takes writes now. If this happens again
+    // and again, for example because the job's files exceed a disk quota, let the job fail so that
+    // its owner sees the cause.
     if (++refusals_[attempt.job.name()] > kMostRefusals) return problem;
     problem = result;
   }
   const uint64_t free = parts_.artifacts.FreeBytes().value_or(0);
-  if (free > kNearlyFull) return problem;  // the disk has space, so it is not the cause
+  if (free > kNearlyFull) return problem;  // the disk has space, so a full disk is not the cause
   least_free_bytes_ =
       free + parts_.artifacts.StagedBytes(attempt.job.name(), attempt.job.attempt());
   return problem;

@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// Call it only on the thread of the group's executor, except for least_free_bytes().
+// Call the functions, except least_free_bytes(), only on the thread of the group's executor.
 class JobRunner {
  public:
   explicit JobRunner(RunnerParts parts) : parts_(std::move(parts)) {}
@@ -25,8 +25,9 @@ class JobRunner {
   // folder takes writes again.
   bool RunNext();
 
-  // A job may begin only if the disk has more free bytes than this, because the last job ran out of
-  // space with this many. 0 means that a job may always begin. Any thread may call it.
+  // A job may begin only if the disk has more free bytes than this number, because the last job ran
+  // out of space with this number. 0 means that a job may always begin. Any thread may call
+  // least_free_bytes.
   uint64_t least_free_bytes() const { return least_free_bytes_; }
 
  private:

@@ -21,13 +21,13 @@
 
 namespace wan::server {
 
-// A savepoint is kept before decoding if this much work would be lost, even if the interval has not
-// passed: writing it takes about a thousandth of this time.
+// A job keeps a savepoint before decoding if this much work would otherwise be at risk, even if the
+// interval has not passed, because writing a savepoint takes about a thousandth of this time.
 inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
-// Serves one attempt. The engine calls the keeper's methods on its thread; the object's own thread
-// writes one savepoint at a time. If the disk is slower than the steps, only the newest savepoint
-// waits and older ones are dropped.
+// Each object serves one attempt. The engine calls the SavepointKeeper methods on the engine's
+// thread; the object's own thread writes one savepoint at a time. If the disk is slower than the
+// steps, only the newest savepoint waits and older ones are dropped.
 class JobSavepoints final : public SavepointKeeper {
  public:
   struct Parts {
@@ -43,16 +43,16 @@ class JobSavepoints final : public SavepointKeeper {
     // Whether the job is known to have had a savepoint.
     bool had_steps = false;
     std::stop_token stop;  // of the attempt
-    // Least time between two savepoints, and before the first; zero: the job keeps one after every
-    // step.
+    // Least time between two savepoints, and before the first one; zero: the job keeps a savepoint
+    // after every step.
     absl::Duration interval;
     // Returns whether the job, which was asked to stop, will run again.
     std::function<bool()> will_run_again;
-    // Called on the writer's thread when a savepoint is on the disk, with the seconds that writing
-    // took.
+    // JobSavepoints calls on_written on the writer's thread when a savepoint is on the disk, with
+    // the seconds that writing took.
     std::function<void(int steps_done, double seconds)> on_written;
-    // Called on the engine's or the writer's thread if a savepoint cannot be read or written; the
-    // job goes on without it.
+    // JobSavepoints calls on_problem on the engine's or the writer's thread if a savepoint cannot
+    // be read or written; the job goes on without the savepoint.
     std::function<void(const absl::Status&)> on_problem;
   };
   explicit JobSavepoints(Parts parts);

@@ -175,7 +175,7 @@ absl::StatusOr<wan::v1::Job> JobService::NowOf(StoredJob stored) const {
   JobStates::View live = parts_->states.Look(stored.job.name());
   if (live.hidden) return JobNotFoundError(stored.job.name());
   if (!live.job.has_value()) {
-    // The job has ended since `stored` was read, so read it again.
+    // The job has ended since `stored` was read, so read the job's row again.
     if (!IsFinal(stored.job.state())) return Get(stored.job.name());
     live.job = std::move(stored.job);
   }
@@ -291,7 +291,7 @@ absl::StatusOr<std::unique_ptr<LiveVideoReader>> JobService::WatchVideo(std::str
                       kReasonNotProgressive);
   }
   std::unique_ptr<LiveVideoReader> reader = parts_->live_videos.Watch(job->name());
-  // The job may have ended before Watch, and then nobody else tells the reader.
+  // If the job ended before the call of Watch, nobody else tells the reader, so do it here.
   const absl::StatusOr<wan::v1::Job> now = Get(name);
   if (!now.ok() || IsFinal(now->state())) parts_->live_videos.Forget(job->name());
   return reader;
@@ -314,7 +314,7 @@ void JobService::Undrain(
 }
 
 void JobService::AwaitWrites() {
-  parts_->log->Flush().IgnoreError();  // the listeners are told of write errors elsewhere
+  parts_->log->Flush().IgnoreError();  // ignore errors: the log itself reports them
 }
 
 void JobService::Stop(StopMode mode, absl::Duration grace) {

@@ -61,34 +61,36 @@ struct JobServiceOptions {
   // How long a job goes on after its last caller has gone, if the job is tied to its caller and has
   // a request_id.
   absl::Duration caller_grace = absl::Seconds(30);
-  // Least time between two savepoints of a job; zero: one after every step.
+  // Least time between two savepoints of a job; zero: the job keeps a savepoint after every step.
   absl::Duration savepoint_interval = absl::Seconds(30);
   // At the end of a step, a waiting job preempts a running one if its priority is higher by this
   // much or more; 0: never.
   int preempt_priority_gap = 0;
   // Decides which ended jobs and files are removed; by default none are.
   RetentionPolicy retention;
-  // A new job is refused if less than this would be left free, in bytes, after all accepted jobs
-  // have written their files.
+  // The service refuses a new job if fewer free bytes than this would remain after all accepted
+  // jobs have written their files.
   uint64_t disk_reserve_bytes = 0;
-  // Returns the free bytes of the disk of `data_dir`; nothing if the number is unknown. If it is
-  // null, the service asks the file system. It is called on any thread.
+  // Returns the free bytes of the disk of `data_dir`; nothing if the number is unknown. If the
+  // function is null, the service asks the file system. The service calls the function on any
+  // thread.
   std::function<std::optional<uint64_t>()> free_bytes;
   // Opens the job database; null: the SQLite file in `data_dir`.
   StoreOpener open_store;
   // Makes writes to the SQLite file durable; null: fdatasync does.
   std::function<absl::Status()> sync_database;
-  // Whether loading a model includes a warm-up, and with which shapes; no shapes: one small video.
+  // Whether loading a model includes a warm-up, and the shapes of the warm-up; no shapes: one small
+  // video.
   bool warm_up_on_load = true;
   std::vector<VideoShape> warm_up_shapes;
-  // Make more telemetry sinks, for every job and every load of a model.
+  // These functions make additional telemetry sinks for every job and every load of a model.
   std::vector<SinkFactory> sinks;
   // The devices of each group as the settings write them, "cuda:0,1", for logs, reports and
   // metrics; empty: the names that the engines give.
   std::vector<std::string> device_names;
   // Says whether a device group may have a model; null: every group may have every model.
   DeviceGroups::MayHaveModel may_have;
-  // The models that callers load must lie below these folders.
+  // The folders below which the models must lie that callers load.
   ModelRoots model_roots;
   // The folders of LoRAs for all models that are loaded.
   LoraFolders lora_folders;
@@ -96,7 +98,8 @@ struct JobServiceOptions {
   std::function<std::string(std::string_view url)> webhook_problem = [](std::string_view) {
     return std::string("must be empty, because this server sends no webhooks");
   };
-  // Makes a new trace for a job whose caller sent none. If it is null, such a job has no trace.
+  // Makes a new trace for a job whose caller sent none. Null: jobs whose callers sent no trace have
+  // none.
   std::function<wan::v1::TraceContext()> new_trace;
   // The version that each job records in its provenance.
   std::string server_version;
@@ -113,8 +116,8 @@ struct JobServiceOptions {
 
 // Thread-safe. A call that changes something is answered once the disk has the change. Calls with a
 // `done` do not block until then: `done` is called once, on the caller's thread or on one of the
-// service's threads, and must not block. Calls with a `post` use it for the steps after a wait,
-// which may block. Reads never wait for a change to reach the disk. Only Stop waits for jobs.
+// service's threads, and must not block. Functions with a `post` parameter post the steps after a
+// wait, which may block. Reads never wait for a change to reach the disk. Only Stop waits for jobs.
 //
 // A name that does not have the contract's form fails with INVALID_ARGUMENT and a violation of the
 // field `name` (`job` for Report and Receipt); an unknown name fails with NOT_FOUND. Violations
@@ -128,8 +131,8 @@ class JobService {
   // the service.
   //
   // Fails like OpenSqliteJobStore or `open_store`, but not if the folder is full, read-only or
-  // missing. In these three cases the service serves what it can read, refuses new jobs and lets
-  // queued jobs wait; it recovers by itself when the folder takes writes again.
+  // missing. If the folder is full, read-only or missing, the service answers reads as far as
+  // possible, refuses new jobs and lets queued jobs wait, until the folder takes writes again.
   static absl::StatusOr<std::unique_ptr<JobService>> Open(const JobServiceOptions& options,
                                                           const std::vector<Engine*>& engines,
                                                           Clock& clock);
@@ -163,8 +166,8 @@ class JobService {
     // Runs the steps that decode images (server/jobs/image_check.h); null: the steps run on the
     // calling thread.
     PostStep decode = nullptr;
-    // Whether the caller may read the jobs of all owners, and not only its own: their latents may
-    // begin its jobs.
+    // Whether the caller may use the latents of all owners' jobs in requests, or only those of the
+    // caller's own jobs.
     bool reads_all = false;
   };
   using CreateDone = std::function<void(absl::StatusOr<Created>)>;
@@ -230,13 +233,13 @@ class JobService {
   // unless the process dies before.
   void Cancel(std::string_view name, std::string_view reason, JobDone done);
 
-  // Call it when a caller whose `holds` is true has gone before the job's end. When the last such
-  // caller has gone, the job is cancelled at once if it has no request_id, if there is no grace
-  // time, or if the caller left because its deadline passed. Otherwise the job continues; it is
-  // cancelled after the grace time unless a call with the same request_id joins it before.
+  // Call CallerWentAway when a caller whose `holds` is true has gone before the job's end. When the
+  // last such caller has gone, the job is cancelled at once if it has no request_id, if there is no
+  // grace time, or if the caller left because its deadline passed. Otherwise the job continues; it
+  // is cancelled after the grace time unless a call with the same request_id joins it before.
   void CallerWentAway(const std::string& name, bool deadline_passed);
-  // Call it when a caller whose `holds` is true has followed the job to its end or to the server's
-  // stop.
+  // Call CallerDone when a caller whose `holds` is true has followed the job to its end or to the
+  // server's stop.
   void CallerDone(const std::string& name);
 
   // Begins to follow a job's events, as EventLog::Watch does. Fails with INVALID_ARGUMENT if
@@ -260,33 +263,35 @@ class JobService {
   absl::StatusOr<OpenedArtifact> OpenArtifact(std::string_view name, uint64_t offset) const;
 
   // Begins to read the video of a job while it is made. For a job that has ended, the reader only
-  // says that there is no stream (any more). Fails with FAILED_PRECONDITION (NOT_PROGRESSIVE) if
-  // the request was not progressive and the job has not ended.
+  // reports that the job has no stream (any more). Fails with FAILED_PRECONDITION (NOT_PROGRESSIVE)
+  // if the request was not progressive and the job has not ended.
   absl::StatusOr<std::unique_ptr<LiveVideoReader>> WatchVideo(std::string_view name);
 
   // Returns the queue of webhook reports that wait for delivery; it lives as long as the service.
   WebhookOutbox& webhooks();
 
   JobStats Stats() const;
-  // Returns figures for which it asks the store and the file system.
+  // Returns figures that need queries of the store and the file system.
   StorageStats StorageNow() const;
   // Returns an error if a running job is stuck, as ProgressWatch::Check says.
   absl::Status CheckProgress() const;
   // Returns the principal's use and quota. The empty principal stands for all callers of a server
   // that does not authenticate them. A principal that the server has never seen has used nothing.
   absl::StatusOr<wan::v1::Usage> UsageOf(const std::string& principal) const;
-  // Replaces these two settings of JobServiceOptions and begins a retention run at once.
+  // Replaces `retention` and `disk_reserve_bytes` of JobServiceOptions, and begins a retention run
+  // at once.
   void SetLimits(const RetentionPolicy& retention, uint64_t disk_reserve_bytes);
-  // Call it after quotas have changed: jobs begin that the quotas no longer hold back.
+  // Call QuotasChanged after quotas have changed, so that jobs begin that the quotas no longer hold
+  // back.
   void QuotasChanged();
   ModelTable& models();
   ModelOperations& model_operations();
 
   // Refuses new jobs, begins no queued ones, cancels model tasks and ends the running jobs as
   // `mode` says, after `timeout` at the latest. All other calls work until Stop. Returns without
-  // waiting; `done` is called when no job runs, on the calling thread or another one. A call during
-  // a drain waits for the same end; its mode and timeout have no effect. Fails with ABORTED
-  // (DRAIN_TAKEN_BACK) if Undrain comes before the end.
+  // waiting; `done` is called when no job runs, on the calling thread or another one. A second call
+  // during a drain waits for that drain's end; its mode and timeout have no effect. Fails with
+  // ABORTED (DRAIN_TAKEN_BACK) if Undrain comes before the end.
   void Drain(StopMode mode, absl::Duration timeout,
              std::function<void(const absl::StatusOr<wan::v1::DrainResponse>&)> done);
 
@@ -315,7 +320,7 @@ class JobService {
   // code must hold the turn of the request_id (server/jobs/turns.h).
   std::optional<absl::StatusOr<Created>> JoinExisting(const Asked& asked) const;
   void CreateNew(const Asked& asked, CreateDone done);
-  // Returns what Get returns, for a row that the caller has just read.
+  // Does the work of Get for a row that the calling code has just read.
   absl::StatusOr<wan::v1::Job> NowOf(StoredJob stored) const;
   // Returns the owner's job with the request's request_id; nothing if there is none. The calling
   // code must hold the turn of the request_id (server/jobs/turns.h).
@@ -324,7 +329,7 @@ class JobService {
                                                         const std::string& owner) const;
   // Makes the checks of a batch that need no plan, and fills in its `digests` and `ids`.
   static absl::Status CheckBatch(Batch& batch);
-  // Finds the jobs that exist already; the others get their `places`.
+  // Finds the requests that already have jobs; fills in `places` for the other requests.
   absl::Status FindExistingOf(Batch& batch) const;
   // Finds the latents that new jobs of the batch name, and makes room for all of them.
   absl::Status HoldLatentsOf(Batch& batch) const;
@@ -345,16 +350,17 @@ class JobService {
     NamedLatents named;
     RequestLatents::Lease lease;
   };
-  // Returns OK if the owner may have so many more jobs now, whatever they need.
+  // Returns OK if the owner may have this many more jobs now, without checking how much device time
+  // and disk the jobs need.
   absl::Status CheckRoom(const std::string& owner, int jobs) const;
   // Checks and plans a request that has passed ValidateSizes. If it returns OK, the model counts
   // one more job (ModelTable::AddJob), and the calling code must call RemoveJob. `held` has the
-  // latents of a request of a batch; null: the function finds them. Latents are read last: not for
-  // a request that is refused for something else.
+  // latents of a request of a batch; null: the function finds them. Reads latents last, so that
+  // they are not read for a request that is refused for another reason.
   absl::StatusOr<Planned> PlanInUse(const wan::v1::GenerationRequest& request,
                                     const JobReader& caller, const HeldLatents* held) const;
-  // Checks and plans a request. If it returns OK, the model counts one more job, as in PlanInUse;
-  // Accept takes that back if it fails.
+  // Checks and plans a request. If Prepare returns OK, the model counts one more job, as in
+  // PlanInUse; if Accept fails later, it removes the job from the count.
   absl::StatusOr<NewJob> Prepare(const wan::v1::GenerationRequest& request,
                                  const std::string& digest, const CallerFacts& caller,
                                  const HeldLatents* held);

@@ -30,7 +30,7 @@
 namespace wan::server {
 namespace {
 
-// Adds to `violations` those of `more` whose field has no violation yet.
+// Adds to `violations` the entries of `more` whose field has no violation yet.
 std::vector<FieldViolation> Merge(std::vector<FieldViolation> violations,
                                   const std::vector<FieldViolation>& more) {
   const size_t own = violations.size();
@@ -187,7 +187,7 @@ absl::StatusOr<JobService::Planned> JobService::PlanInUse(const wan::v1::Generat
   }
   absl::StatusOr<JobInputs> inputs = latents_.Read(request, held->named, held->lease, violations);
   if (!inputs.ok()) return WithViolations(violations, inputs.status());
-  // Without its latents the request would be another one, whose plan says nothing about this one.
+  // Do not plan the request without its latents, because the plan would be that of another request.
   if ((request.has_initial_latents() && inputs->initial_latents == nullptr) ||
       (request.has_latents() && inputs->latents == nullptr)) {
     return InvalidFields(violations);

@@ -237,8 +237,8 @@ bool JobService::Parts::RunNext(int group) {
     }
     return false;
   }
-  // Now that the attempt has ended, another group may be able to run a job: this one if it was
-  // requeued, or one that its owner's quota held back.
+  // After an attempt's end, another group may be able to run a job: this job if it was requeued, or
+  // a job that the owner's quota held back.
   groups.WakeAll();
   return true;
 }
@@ -258,7 +258,8 @@ void JobService::Parts::CheckDevice(int group, const std::filesystem::path& data
 absl::StatusOr<std::unique_ptr<JobStore>> JobService::Parts::OpenStore(
     const std::filesystem::path& folder, const StoreOpener& open,
     const std::function<absl::Status()>& sync) {
-  std::error_code ignored;  // if this fails, opening the file fails and says why
+  std::error_code ignored;  // ignore errors here: if the folder is missing, opening the file fails
+                            // with a message
   std::filesystem::create_directories(folder, ignored);
   auto on_problem = [this](const absl::Status& problem) { Tell(problem); };
   if (open != nullptr) return open(on_problem);

@@ -57,21 +57,21 @@ inline constexpr char kCallerWentAway[] = "caller went away";
 // Members are in the order of construction; each may use those above it.
 struct JobService::Parts {
   Parts(const JobServiceOptions& options, const std::vector<Engine*>& engines, Clock& clock_in);
-  // Destroys the log before the states, because the log's last writes call back into them.
+  // Destroys the log before the states, because the log's last writes call functions of the states.
   ~Parts();
 
-  // Takes a group out of service after its device was lost. It is called on the thread of the
-  // group's executor, which then begins no other work. The other groups keep serving.
+  // Takes a group out of service after its device was lost. Called on the thread of the group's
+  // executor, which then begins no other work. The other groups keep serving.
   void LoseGroup(int group, DeviceLoss cause, const absl::Status& problem);
 
-  // Computes a few results on the device and compares them with recorded ones. It is the first task
-  // of each executor, so that no model is loaded on a device that computes wrongly.
+  // Computes a few results on the device and compares them with recorded ones. The check is the
+  // first task of each executor, so that no model is loaded on a device that computes wrongly.
   void CheckDevice(int group, const std::filesystem::path& data_dir);
 
   // Makes `objects` of the store; returns null if there is none.
   JobObjects* KeepObjects(ObjectStore* store_of_objects);
 
-  // Runs the group's next job; returns false if the group can run none now.
+  // Runs the group's next job; returns false if the group can run no job now.
   bool RunNext(int group);
 
   // Opens the store with `open`, or, if it is null, the SQLite file in the folder.
@@ -89,17 +89,18 @@ struct JobService::Parts {
   absl::Status ProbeStorage();
   // Waits until no job is being accepted, because the callbacks of accepting jobs use the parts.
   void AwaitAccepted();
-  // If the store is not open for writing, opens it for writing and takes over what an earlier
-  // process left.
+  // If the store is not open for writing, opens the store for writing and takes over the jobs and
+  // files that an earlier process left.
   absl::Status OpenForWriting() ABSL_LOCKS_EXCLUDED(probe_mutex);
-  // Frees the disk space that is reserved for removals. Returns whether there was any to free and
+  // Frees the disk space that is reserved for removals. Returns whether some space was freed and
   // the store can now be written.
   bool MakeRoom();
 
   void Tell(const absl::Status& problem) {
     for (StateListener* listener : listeners) listener->OnProblem(problem);
   }
-  // Call it with the status of a call that asked for `jobs` jobs; tells the listeners of an error.
+  // Call TellIfRejected with the status of a call that asked for `jobs` jobs; tells the listeners
+  // of an error.
   void TellIfRejected(const absl::Status& status, int jobs) {
     if (status.ok()) return;
     for (StateListener* listener : listeners) listener->OnJobsRejected(status, jobs);
@@ -109,8 +110,7 @@ struct JobService::Parts {
   }
 
   // Lets calls with one request_id (TurnKeyOf) run one at a time, and also the changes to one ended
-  // job. It is destroyed after the store, because a change that the store drops may hold the last
-  // turn.
+  // job. Destroyed after the store, because a change that the store drops may hold the last turn.
   Turns turns;
   DiskReserve disk;
   QueueEstimates queue_estimates;  // destroyed late: the models and the log call it even during

@@ -30,12 +30,12 @@ class EventSink final : public TelemetrySink {
   // sink.
   EventSink(std::string model, int attempt, TimeEstimator& estimator, Emit emit);
 
-  // Sets the stages of the plan. Call it before the first of them starts; earlier events carry no
-  // estimate.
+  // Sets the stages of the plan. Call SetPlan before the first of them starts; earlier events carry
+  // no estimate.
   void SetPlan(std::vector<StagePlan> stages);
 
-  // Call it when the attempt continues after `steps_done` of `steps` steps, while no span of the
-  // plan is open. Emits the event Resumed and the current progress.
+  // Call Resume when the attempt continues after `steps_done` of `steps` steps, while no span of
+  // the plan is open. Emits the event Resumed and the current progress.
   void Resume(int steps_done, int steps);
 
   void OnSpanStart(const SpanStart& start) override;
@@ -75,8 +75,8 @@ class ReportSink final : public TelemetrySink {
   // Calls `change` with the report's header, under the sink's lock.
   void Annotate(const std::function<void(wan::v1::JobReport& header)>& change);
 
-  // Call it when the attempt continues after `steps_done` steps of earlier attempts. If the attempt
-  // repeats steps that it has run itself, the report leaves out their first run.
+  // Call Resume when the attempt continues after `steps_done` steps of earlier attempts. If the
+  // attempt repeats steps that it has run itself, the report leaves out their first run.
   void Resume(int steps_done);
 
   // Returns the header with every stage that has ended, ordered by start, and with the state,
@@ -84,7 +84,8 @@ class ReportSink final : public TelemetrySink {
   wan::v1::JobReport Snapshot(const wan::v1::Job& job) const;
 
   // Returns the name of the kind of stage on which the most time was spent so far, and that time.
-  // Ignores stages that enclose others or wait for them. The name is empty if no stage has ended.
+  // Ignores stages that enclose other stages or wait for other stages. The name is empty if no
+  // stage has ended.
   std::pair<std::string, absl::Duration> SlowestKind() const;
 
   void OnSpanStart(const SpanStart& start) override;

@@ -74,7 +74,7 @@ absl::StatusOr<std::vector<JobAddition>> JobStates::Reserve(std::vector<NewJob> 
 
 absl::StatusOr<std::vector<wan::v1::Job>> JobStates::Settle(
     const std::vector<JobAddition>& additions, const absl::Status& inserted) {
-  std::optional<JobQueue::Place> first;  // positions at and after this place have changed
+  std::optional<JobQueue::Place> first;  // positions from this place on have changed
   int reach = 0;
   std::vector<wan::v1::Job> accepted;
   {
@@ -157,7 +157,7 @@ void JobStates::Cancel(const std::string& job, StopCause cause, std::string_view
       }
     }
   }
-  // Call it outside the lock, because request_stop runs callbacks of the engine.
+  // Call request_stop outside the lock, because it runs callbacks of the engine.
   stop.request_stop();
   if (place.has_value()) parts_.outlook.AnnouncePositions(*place, /*estimate=*/false, reach);
 }

@@ -60,29 +60,31 @@ class JobStates {
     // A job ends as FAILED after this many lost attempts without progress (server/jobs/attempts.h).
     int max_attempts = 3;
     std::vector<StateListener*> listeners;
-    // Returns how many steps the job's savepoint has. It is called with the lock held, after the
-    // job has lost an attempt.
+    // Returns how many steps the job's savepoint has. JobStates calls the function with the lock
+    // held, after the job has lost an attempt.
     std::function<int(const std::string& job)> steps_kept;
-    // It is called on the log's thread with no lock held, once the store has a job's end.
+    // JobStates calls this function on the log's thread with no lock held, once the store has a
+    // job's end.
     std::function<void(const std::string& job)> on_end_stored;
   };
   explicit JobStates(Parts parts) : parts_(std::move(parts)), live_(parts_.live) {}
 
-  // Call it once, before any other method. Takes over the jobs that an earlier process left in the
-  // store, and returns when their new states are on disk; `unfinished` are the store's QUEUED and
-  // RUNNING jobs, oldest first.
+  // Call Recover once, before any other method. Takes over the jobs that an earlier process left in
+  // the store, and returns when their new states are on disk; `unfinished` are the store's QUEUED
+  // and RUNNING jobs, oldest first.
   absl::Status Recover(JobStore& store, std::vector<StoredJob> unfinished);
 
-  // Returns OK if Accept would have room for so many jobs of the owner now, whatever device time
-  // they need. It saves the work on jobs that will be refused; Accept checks again.
+  // Returns OK if Accept would have room for this many jobs of the owner now, without checking the
+  // device time that the jobs need. Call CheckRoom to avoid work on jobs that would be refused;
+  // Accept checks again.
   absl::Status CheckRoom(const std::string& owner, int jobs) const;
 
   using Accepted = std::function<void(absl::StatusOr<std::vector<wan::v1::Job>>)>;
   // Queues all jobs or none. Calls `done` with the jobs, in the same order, once they are on disk:
   // on the store's thread, or on the caller's if they are refused at once. `done` must not block.
   // All jobs must have the same owner, whose quotas of queued jobs and device seconds must have
-  // room for all of them. Before, call ModelTable::AddJob for each job; call ModelTable::RemoveJob
-  // for each if `done` receives an error.
+  // room for all of them. Before Accept, call ModelTable::AddJob for each job; if `done` receives
+  // an error, call ModelTable::RemoveJob for each job.
   void Accept(std::vector<NewJob> jobs, Accepted done);
 
   // Calls `change` with the request of a job that has not ended, queues the write to disk and
@@ -125,7 +127,7 @@ class JobStates {
   // ends.
   void Annotate(const std::string& job, const std::function<void(wan::v1::Job&)>& change);
   // Asks a running job to stop and be requeued if a waiting job should run in its group instead
-  // (JobOrder::SuccessorOf). Call it when a step of the job has ended.
+  // (JobOrder::SuccessorOf). Call PreemptRunning when a step of the job has ended.
   void PreemptRunning(const std::string& job, int gap);
   // Returns whether the running job will be put back into the queue when it stops.
   bool WillRunAgain(const std::string& job) const;
@@ -153,8 +155,8 @@ class JobStates {
   // Reverts Close: Accept and BeginNext work again if any group serves, and running attempts can
   // count as lost again.
   void Reopen();
-  // Call it when the last group has stopped serving. After LoseDevice, Accept refuses jobs with
-  // DEVICE_LOST and BeginNext returns nullopt. Does not change the state of any job.
+  // Call LoseDevice when the last group has stopped serving. After LoseDevice, Accept refuses jobs
+  // with DEVICE_LOST and BeginNext returns nullopt. Does not change the state of any job.
   void LoseDevice();
   // Waits until the job is not running, or until Reopen is called. Returns false if neither has
   // happened by `until`, which is a time of the steady clock.
@@ -164,7 +166,7 @@ class JobStates {
   void RequeueRunning(const std::string& job, std::string_view reason);
 
  private:
-  // Returns OK if jobs are accepted now and the queue has room for so many.
+  // Returns OK if the server accepts jobs now and the queue has room for this many.
   absl::Status CheckQueue(int jobs) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // The two parts of Accept: Reserve runs before the jobs are on disk, Settle when the store has
   // answered.
@@ -175,11 +177,11 @@ class JobStates {
   // `shift` is the steady clock's time minus the wall clock's.
   void TakeOver(StoredJob stored, AttemptTrace trace, absl::Duration shift)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // Call it when the attempt has ended: charges the owner for the time for which the attempt held
-  // the device.
+  // Call EndHold when the attempt has ended: charges the owner for the time for which the attempt
+  // held the device.
   LiveJob& EndHold(const std::string& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
-  // If the job was cancelled, makes it CANCELLED after its attempt has ended. Returns whether it
-  // was cancelled.
+  // If the job was cancelled, makes the job CANCELLED after its attempt has ended. Returns whether
+  // the job was cancelled.
   bool FinishIfStopped(LiveJob& live) ABSL_EXCLUSIVE_LOCKS_REQUIRED(live_.mutex);
   // Requeues a job that lost its attempt, or makes it FAILED after max_attempts.
   void RequeueLost(LiveJob& live, std::string_view reason)

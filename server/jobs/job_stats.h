@@ -39,7 +39,7 @@ struct JobStats {
   int queue_capacity = 0;
   // The largest number of queue entries that a call has looked at without releasing the lock.
   int64_t most_entries_at_once = 0;
-  // Whether the server is draining, drained or stopping: it accepts and begins no jobs then.
+  // Whether the server is draining, drained or stopping, and so accepts and begins no jobs.
   bool draining = false;
   // False while the data folder refuses writes: then no job is accepted or begun.
   bool storage_writable = true;
@@ -47,7 +47,7 @@ struct JobStats {
   std::optional<uint64_t> disk_free_bytes;
   // Number of callers that follow a job's events.
   int job_watchers = 0;
-  // How many of the free bytes are reserved: those that accepted jobs still need, plus
+  // The number of free bytes that are reserved: the bytes that accepted jobs still need, plus
   // disk_reserve.
   uint64_t disk_reserved_bytes = 0;
 };

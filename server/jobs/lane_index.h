@@ -12,8 +12,8 @@
 
 namespace wan::server::internal {
 
-// The range of the queue's order from a lane's first job to its last. Jobs of other lanes may lie
-// within the range.
+// The range of queue places from a lane's first job to the lane's last job. Jobs of other lanes may
+// lie within the range.
 template <typename Lane>
 struct LaneSpan {
   Lane* lane = nullptr;

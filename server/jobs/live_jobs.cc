@@ -8,7 +8,7 @@ wan::v1::Job LiveJob::Shown() const {
   if (before_end.has_value()) return *before_end;
   wan::v1::Job job = stored.job;
   ClearAttempt(job);  // callers do not see the entry of a running attempt (server/jobs/attempts.h)
-  job.clear_error();  // nor do they see the error that marks a job to be cancelled
+  job.clear_error();  // callers do not see the error that marks a job to be cancelled
   return job;
 }
 

@@ -29,7 +29,7 @@ namespace wan::server {
 struct LiveJob {
   StoredJob stored;
   bool accepting = false;  // true: the job is not on disk yet, so no caller knows its name
-  // The job as it was before its end; callers see it so until the end is on disk.
+  // The job as it was before its end; callers see this version until the end is on disk.
   std::optional<wan::v1::Job> before_end;
   uint64_t age = 0;
   absl::Time queued_since;                  // when the job was queued, on the wall clock
@@ -37,7 +37,7 @@ struct LiveJob {
   std::shared_ptr<const PlannedWork> work;  // the planned work; null while unknown
   // How long the running attempt was expected to take when it began.
   std::optional<absl::Duration> estimate;
-  // The part of that estimate that earlier attempts have already done.
+  // The part of `estimate` that earlier attempts have already computed.
   absl::Duration head_start;
   // Times of the steady clock: when the running attempt began, and when job.progress was last set.
   absl::Time began;
@@ -45,7 +45,7 @@ struct LiveJob {
   std::stop_source stop;
   std::optional<StopCause> stop_cause;
   std::optional<std::string> requeue;  // if set: requeue the job when it stops, for this reason
-  bool preempted = false;  // `requeue` is for the sake of another job, not for a server stop
+  bool preempted = false;  // the reason of `requeue` is another job, not the server's stop
   std::string successor;   // the job that runs in place of the preempted one
   int group = 0;           // the group of the running attempt
   int passed_over = 0;     // how often a later job was taken before this one (JobOrder::TakeFor)
@@ -63,7 +63,7 @@ struct LiveJob {
   std::optional<wan::v1::JobReport> ReportNow() const;
 };
 
-// The job that a device group runs now, and facts about earlier ones.
+// The job that a device group runs now, and the model of the group's latest attempt.
 struct GroupWork {
   std::string running;       // the job that the group runs; empty: no job
   std::string latest_model;  // the model of the group's latest attempt; empty before the first

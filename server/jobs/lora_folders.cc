@@ -33,7 +33,7 @@ struct ExpertFile {
   std::string name;
   ExpertRole expert = ExpertRole::kOnly;
   bool is_explicit = false;  // "@high"
-  bool is_certain = false;   // that or "high_noise"; "high" alone may mean another thing
+  bool is_certain = false;   // "@high" or "high_noise"; "high" alone may have another meaning
 };
 
 bool IsSeparator(char c) { return c == '_' || c == '-' || c == '.' || c == ' ' || c == '@'; }
@@ -74,8 +74,8 @@ std::optional<ExpertFile> WithoutExpert(const std::string& stem) {
   return std::nullopt;
 }
 
-// The paths of a folder's safetensors files, by their names without the ending, and of its
-// subfolders.
+// The paths of a folder's safetensors files (the key is the file name without the ending) and of
+// the folder's subfolders.
 struct Listing {
   std::map<std::string, std::string> files;
   std::map<std::string, std::string> folders;
@@ -100,8 +100,8 @@ absl::StatusOr<Listing> List(const std::string& folder) {
                                                     "; must be a folder that the server may read"));
 }
 
-// Adds a folder's files. If `parent` is not empty, the paths lie in a folder of this name: then
-// only a single file or a pair is a LoRA, and it has the folder's name.
+// Adds a folder's files. If `parent` is not empty, it is the name of the folder that has the files.
+// Then the files are a LoRA with the folder's name only if there is a single file or a pair.
 void AddFiles(const std::map<std::string, std::string>& files, const std::string& parent,
               std::vector<LoraSource>& sources) {
   std::map<std::string, std::set<ExpertRole>> experts;
@@ -182,7 +182,7 @@ absl::StatusOr<std::vector<LoraSource>> LoraFolders::Find(std::string_view model
 
 absl::StatusOr<std::vector<LoraFolders::UnusedSchedule>> LoraFolders::FindUnused(
     const std::vector<ModelSpec>& models) const {
-  std::map<std::string, std::set<std::string>> names;  // of the LoRAs, by model
+  std::map<std::string, std::set<std::string>> names;  // names of LoRAs; the key is the model
   for (const ModelSpec& model : models) {
     const absl::StatusOr<std::vector<LoraSource>> found = Find(model.name);
     if (!found.ok()) return found.status();

@@ -27,13 +27,14 @@ class LoraFolders {
   LoraFolders(std::vector<Folder> folders, Schedules schedules)
       : folders_(std::move(folders)), schedules_(std::move(schedules)) {}
 
-  // Lists the folders of a model. A file NAME.safetensors, or a folder NAME that PEFT wrote, is the
-  // LoRA NAME; NAME@high and NAME@low are its files for the two experts. Two files also form a pair
-  // if their names differ only in "high" and "low", or in "high_noise" and "low_noise"; a folder
-  // with two such files is the LoRA with the folder's name. Characters that names cannot have
-  // become '_'. If several folders have a LoRA of one name, the files of the first folder count; if
-  // a pair and a single file have one name, the pair counts. The result is sorted by name and has
-  // each name and expert once. FAILED_PRECONDITION if a folder cannot be read.
+  // Lists the LoRAs in the folders of a model. A file NAME.safetensors, or a folder NAME that PEFT
+  // wrote, is the LoRA NAME; the files NAME@high and NAME@low are the LoRA NAME for the two
+  // experts. Two files also form a pair if their names differ only in "high" and "low", or in
+  // "high_noise" and "low_noise"; a folder with two such files is the LoRA with the folder's name.
+  // Find replaces characters that names cannot have by '_'. If several folders have a LoRA of one
+  // name, the files of the first folder count; if a pair and a single file have one name, the pair
+  // counts. The result is sorted by name and has each name and expert once. Fails with
+  // FAILED_PRECONDITION if a folder cannot be read.
   absl::StatusOr<std::vector<LoraSource>> Find(std::string_view model) const;
 
   struct UnusedSchedule {
@@ -41,8 +42,8 @@ class LoraFolders {
     std::string name;
     std::vector<std::string> known;  // the LoRAs of the model, or of all models
   };
-  // Returns the schedules whose names no LoRA has now: neither one of `models` nor one in a folder.
-  // FAILED_PRECONDITION if a folder cannot be read.
+  // Returns the schedules whose names belong to no LoRA, neither in `models` nor in a folder. Fails
+  // with FAILED_PRECONDITION if a folder cannot be read.
   absl::StatusOr<std::vector<UnusedSchedule>> FindUnused(
       const std::vector<ModelSpec>& models) const;
 

@@ -13,9 +13,9 @@ namespace wan::server {
 // in folders.
 std::vector<LoraSource> Registered(const std::vector<LoraSource>& loras);
 
-// Applies the edits to the registered LoRAs `loras`. INVALID_ARGUMENT with a violation for each
-// name to remove that is not among them; `found` has the names that the server has found in
-// folders.
+// Applies the edits to the registered LoRAs `loras`. Fails with INVALID_ARGUMENT and a violation
+// for each name to remove that is not in `loras`; `found` has the LoRAs that the server has found
+// in folders.
 absl::Status Edit(const LoraEdits& edits, const std::vector<LoraSource>& found,
                   std::vector<LoraSource>& loras);
 

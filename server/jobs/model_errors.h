@@ -10,7 +10,7 @@
 namespace wan::server {
 
 // Returns NOT_FOUND (MODEL_NOT_FOUND). `error` says why the only load of this name failed; OK if
-// nobody has tried to load it.
+// nobody has tried to load the model.
 absl::Status ModelNotFoundError(const std::string& name,
                                 const absl::Status& error = absl::OkStatus());
 

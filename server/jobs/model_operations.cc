@@ -23,7 +23,7 @@ class SharedTask {
  public:
   explicit SharedTask(size_t groups) : left_(groups) {}
 
-  // Call it when the task has ended in a group with `status`. After the last group, returns the
+  // Call End when the task has ended in a group with `status`. After the last group, returns the
   // outcome of all groups; before that, nothing.
   std::optional<absl::Status> End(const absl::Status& status) {
     absl::MutexLock lock(&mutex_);
@@ -99,7 +99,7 @@ absl::Status ModelOperations::RunLoad(const ModelSpec& asked, int group) {
   ModelSpec wanted = asked;
   std::set<std::string> trusted = table_.ConfiguredPaths(asked.name);
   if (const auto resident = table_.ReplacedPath(asked.name, group); resident.has_value()) {
-    // The model stays what was loaded, wherever links in its path lead by now.
+    // Keep the path that was loaded, even if links in the configured path lead elsewhere by now.
     wanted.path = *resident;
     trusted.insert(*resident);
   }
@@ -137,8 +137,8 @@ absl::Status ModelOperations::WarmUpLoaded(const std::string& name, int group,
   Engine& engine = parts_.groups.engine(group);
   absl::Status warm = CallEngine([&] { return engine.Warmup(name, parts_.warm_up_shapes, stop); });
   if (warm.ok() || IsDeviceLost(warm)) return warm;
-  // A model that cannot run must not look ready or occupy memory. Return the error of the warm-up,
-  // not an error of this unload.
+  // Unload the model, because a model that cannot run must not look ready or occupy memory. Return
+  // the error of the warm-up, not an error of the unload.
   CallEngine([&] { return engine.UnloadModel(name); }).IgnoreError();
   warm = OrStopping(warm, stop);
   if (ReasonOf(warm) == kReasonServerStopping) return warm;
@@ -156,8 +156,8 @@ void ModelOperations::FinishLoad(const std::string& name, int group, const absl:
   const ModelTable::LoadEnd end = table_.EndLoad(name, group, status, taken);
   if (status.ok()) WantDigests(name, group);
   if (!status.ok() && !stopping && (groups.size() > 1 || end.kept)) {
-    // Tell the listeners, because the model's own state may not show the failure: it may still be
-    // READY in another group, or here with its former LoRAs.
+    // Tell the listeners, because the model's state may not show the failure: the model may still
+    // be READY in another group, or in this group with its former LoRAs.
     const absl::Status problem(
         status.code(),
         absl::StrCat("model '", name, "' could not be loaded in group ", group, " (",
@@ -249,7 +249,7 @@ absl::Status ModelOperations::PostWarmup(const std::string& name, std::vector<Vi
 absl::Status ModelOperations::RunWarmup(const std::string& name, int group,
                                         const std::vector<VideoShape>& shapes,
                                         const std::stop_token& caller) {
-  std::stop_source stop;  // Stop() or the task's caller requests it, whichever comes first
+  std::stop_source stop;  // Stop() or the task's caller requests this stop, whichever comes first
   const auto end = [&stop] { stop.request_stop(); };
   const std::stop_callback on_caller(caller, end);
   const std::stop_token stopping = stop_token();
@@ -288,7 +288,8 @@ void ModelOperations::Stop() {
     absl::MutexLock lock(&mutex_);
     stopping = stopping_;
   }
-  stopping.request_stop();  // call it outside the lock, because it runs callbacks of the engine
+  stopping.request_stop();  // call request_stop outside the lock, because it runs callbacks of the
+                            // engine
 }
 
 void ModelOperations::Resume() {

@@ -35,9 +35,9 @@ inline constexpr size_t kMaxWarmupShapes = 16;
 // has ended.
 //
 // The functions with a `done` never block. The engine works on the executors' threads, between
-// jobs; there `done` is called with the model or an error. If there is nothing to do, `done` is
-// called on the caller's thread before the call returns. When the server stops, every task that has
-// not ended gets UNAVAILABLE (SERVER_STOPPING).
+// jobs; on these threads `done` is called with the model or an error. If there is nothing to do,
+// `done` is called on the caller's thread before the call returns. When the server stops, every
+// task that has not ended gets UNAVAILABLE (SERVER_STOPPING).
 class ModelOperations {
  public:
   using Done = ModelTable::Done;
@@ -53,10 +53,11 @@ class ModelOperations {
     std::vector<VideoShape> warm_up_shapes;
     std::vector<SinkFactory> sinks;
     std::vector<StateListener*> listeners;
-    // Called on the executor's thread when a task has failed because its device was lost.
+    // ModelOperations calls on_device_lost on the executor's thread when a task has failed because
+    // the device was lost.
     std::function<void(int group, const absl::Status&)> on_device_lost;
-    // The paths that a Load names must lie below these folders. Paths that the settings name
-    // (ModelTable::Add) may lie anywhere.
+    // The folders below which the paths must lie that callers of Load name. Paths that the settings
+    // name (ModelTable::Add) may lie anywhere.
     ModelRoots roots;
     // The folders whose LoRAs every load registers as well.
     LoraFolders folders;
@@ -67,12 +68,12 @@ class ModelOperations {
 
   // Loads a model and, if warm_up_on_load is set, warms it up. If `spec.path` is empty, the model's
   // known path is used and, if `spec.loras` is empty too, its known LoRAs. If the model is already
-  // loaded with the same path and LoRAs, only the groups that lack it load it; if it is being
-  // loaded with these, `done` waits for that load. If it is loaded with the same path and other
-  // LoRAs, only its LoRAs are replaced, even if links in the path lead elsewhere by now; if the
-  // engine of any group refuses their files, the model stays READY with the old ones in all groups,
-  // and only the call and its operation have the error. If LoRAs are only added, the model stays
-  // READY all the time, and jobs may need it. `edits` changes the known LoRAs.
+  // loaded with this path and these LoRAs, only the groups that lack the model load it. If such a
+  // load is running, `done` waits for that load. If the model is loaded with this path but other
+  // LoRAs, replaces only the LoRAs, even if links in the path lead elsewhere by now. If the engine
+  // of any group refuses the LoRA files, the model stays READY with the old LoRAs in all groups,
+  // and only the call and its operation have the error. If the call only adds LoRAs, the model
+  // stays READY during the load, and jobs may use the model. `edits` changes the known LoRAs.
   //
   // Errors: FAILED_PRECONDITION (MODEL_LOADED) if the name is loaded with another path,
   // (MODEL_LOADING) if it is being loaded with another path or other LoRAs, (MODEL_IN_USE) if jobs
@@ -108,7 +109,7 @@ class ModelOperations {
   // Ends the running loads and warm-ups, and those that begin later, with UNAVAILABLE
   // (SERVER_STOPPING). Returns before these loads and warm-ups have ended. Later calls do nothing.
   void Stop();
-  // Takes Stop back: the loads that Stop has ended begin again. Returns before they have ended.
+  // Reverts Stop: the loads that Stop has ended begin again. Returns before these loads have ended.
   // Does nothing if Stop was not called.
   void Resume();
 
@@ -117,7 +118,7 @@ class ModelOperations {
   void PostLoad(const ModelSpec& spec, const std::vector<int>& groups);
   // Loads the model in one group, on its executor's thread.
   absl::Status RunLoad(const ModelSpec& asked, int group);
-  // Whether the model is loaded and warm, like a model that has only got other LoRAs.
+  // Whether the model is loaded and warm. A model that has only got other LoRAs counts as warm.
   bool IsWarm(const std::string& name, int group) const;
   absl::Status WarmUpLoaded(const std::string& name, int group, const std::stop_token& stop);
   // Records that the load in one group has ended; if it was the last group, calls the waiting
@@ -135,7 +136,7 @@ class ModelOperations {
   absl::Status RunWarmup(const std::string& name, int group, const std::vector<VideoShape>& shapes,
                          const std::stop_token& caller);
   // Makes a model that was READY in the group FAILED there and frees its memory, because the
-  // model's jobs would fail with `error` as well. Call it on the executor's thread.
+  // model's jobs would fail with `error` as well. Call Discard on the executor's thread.
   void Discard(const std::string& name, int group, const absl::Status& error);
   // Calls on_device_lost if `status` says that the group's device was lost.
   void Hear(const absl::Status& status, int group) const;

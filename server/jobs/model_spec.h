@@ -20,8 +20,8 @@ inline constexpr size_t kMaxPathBytes = 4096;
 absl::Status CheckSpec(const ModelSpec& spec);
 
 // Makes relative paths absolute, starting from the process's working directory, so that error
-// messages show where a file was sought; also those of a model's parts. "synthetic:FAMILY" and
-// empty paths stay as they are.
+// messages show where a file was sought; the paths of a model's parts are included.
+// "synthetic:FAMILY" and empty paths stay as they are.
 void MakeAbsolute(ModelSpec& spec);
 
 }  // namespace wan::server

@@ -165,7 +165,7 @@ absl::Status ModelTable::Complete(const LoadCall& call,
 ModelTable::Answer ModelTable::BeginLoad(const LoadCall& call, const Done& done,
                                          std::vector<int>* begin) {
   ModelSpec& spec = call.spec;
-  // Outside the lock, because this reads the disk.
+  // Call Find outside the lock, because it reads the disk.
   const absl::StatusOr<std::vector<LoraSource>> found = call.folders.Find(spec.name);
   if (!found.ok()) return found.status();
   absl::MutexLock lock(&mutex_);
@@ -256,7 +256,7 @@ void ModelTable::NoteLoadReport(const std::string& name, int group,
 void ModelTable::SettlePlace(const std::string& name, Entry& entry, int group,
                              const absl::Status& status) {
   Place& place = PlaceIn(entry, group);
-  // If the engine refuses the new LoRAs, it keeps the model with its former ones.
+  // If the engine refuses the new LoRAs, it keeps the model with the former LoRAs.
   if (entry.replacing && !entry.undoing.has_value() && !status.ok() && !IsDeviceLost(status)) {
     const std::vector<ModelDescription> resident = groups_.engine(group).Models();
     place.kept = std::any_of(resident.begin(), resident.end(),
@@ -336,7 +336,7 @@ ModelTable::LoadEnd ModelTable::EndLoad(const std::string& name, int group,
   Refresh(name, entry);
   end.model = Describe(name, entry);
   if (entry.loading > 0) return end;
-  // The state stayed READY, so Refresh has told nobody of the new LoRAs.
+  // The state stayed READY, so Refresh has not told the listeners of the new LoRAs.
   if (entry.adding && end.outcome.ok()) {
     for (StateListener* listener : listeners_) listener->OnModelState(end.model);
   }
@@ -367,7 +367,8 @@ ModelTable::Answer ModelTable::BeginUnload(const std::string& name, std::vector<
 void ModelTable::EndUnload(const std::string& name, int group, const absl::Status& status) {
   absl::MutexLock lock(&mutex_);
   Entry& entry = EntryOf(name);
-  // If a new load has begun meanwhile, the place is LOADING, and that load sets its state.
+  // If a new load has begun meanwhile, the place is LOADING, and the new load sets the place's
+  // state.
   if (!status.ok() && PlaceIn(entry, group).state == wan::v1::MODEL_STATE_UNLOADED) {
     SetPlace(entry, group, wan::v1::MODEL_STATE_FAILED, status);
     Refresh(name, entry);

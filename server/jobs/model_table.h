@@ -37,8 +37,9 @@ inline constexpr size_t kMaxIdleModels = 32;
 // Thread-safe, and never waits for an engine's work. A name may be bare ("ti2v-5b") or a resource
 // name ("models/ti2v-5b").
 //
-// A model may be resident in several device groups. It is READY while it is loaded in any serving
-// group that may have it. A load fails if none of these groups has the model when the load ends.
+// A model may be resident in several device groups. The model is READY while it is loaded in any
+// serving group that may have it. A load fails if none of these groups has the model when the load
+// ends.
 //
 // If a load names a new model and fails, the table forgets the name again. The call, its operation
 // and GetEnded then return the error.
@@ -57,10 +58,10 @@ class ModelTable {
   absl::Status Add(const ModelSpec& given);
 
   // Fails with NOT_FOUND (MODEL_NOT_FOUND) for an unknown name; the message includes the error of
-  // its last load.
+  // the name's last load.
   absl::StatusOr<wan::v1::Model> Get(std::string_view name) const;
-  // Like Get, but if the name is unknown because its only load failed, returns that model as FAILED
-  // with its operations. Use it to follow an operation to its end.
+  // Like Get, but if the name is unknown because its only load failed, returns the model as FAILED,
+  // with its operations. Use GetEnded to follow an operation to its end.
   absl::StatusOr<wan::v1::Model> GetEnded(std::string_view name) const;
   // Returns all models, ordered by name.
   std::vector<wan::v1::Model> List() const;
@@ -103,15 +104,15 @@ class ModelTable {
   void AddRecoveredJob(std::string_view name);
   void RemoveJob(std::string_view name);
 
-  // Call it when a group has stopped serving and others still serve. Updates the states of the
-  // models that were loaded in that group.
+  // Call OnGroupLeft when a group has stopped serving and others still serve. Updates the states of
+  // the models that were loaded in that group.
   void OnGroupLeft();
 
  private:
   // The following members are for ModelOperations, which makes the engine's calls.
   friend class ModelOperations;
 
-  // The answer to a caller if it is known at once; nullopt: executors must work first.
+  // The answer to a caller if the answer is known at once; nullopt: executors must work first.
   using Answer = std::optional<absl::StatusOr<wan::v1::Model>>;
   // The consequences of the end of a load in one group.
   struct LoadEnd {
@@ -119,11 +120,11 @@ class ModelTable {
     absl::Status outcome;       // the outcome of the load in all groups
     wan::v1::Model model;
     bool kept = false;  // whether the load failed and the group kept the model that it had
-    // Whether the group could not take its new LoRAs off again, so that its engine must free the
+    // Whether the group failed to remove the new LoRAs again, so that its engine must free the
     // model.
     bool stranded = false;
-    // The groups that must load `undo` now, because another group kept its former LoRAs. EndLoad
-    // must be called for each of them once more.
+    // The groups that must load `undo` now, because another group kept the model's former LoRAs.
+    // Call EndLoad once more for each of these groups.
     std::vector<int> undo_groups;
     ModelSpec undo;
   };
@@ -137,11 +138,11 @@ class ModelTable {
     const ModelRoots& roots;
     const LoraFolders& folders;
   };
-  // Begins a load, or joins the one that is running: if there is no immediate answer, `done`
-  // (unless null) waits for it. The caller must then load the model in the groups of `begin`, which
-  // may be none, and call EndLoad for each. Where the spec, whose name is bare, leaves out path and
-  // LoRAs, fills in those of the running load, or else those of the model, and applies the edits;
-  // adds the LoRAs of the folders; makes the paths of the spec absolute.
+  // Begins a load, or joins the running load. Without an immediate answer, `done` (unless null) is
+  // called at the load's end. The calling code must then load the model in the groups of `begin`,
+  // which may be empty, and call EndLoad for each of these groups. Completes the spec, whose name
+  // must be bare: if it lacks a path or LoRAs, takes those of the running load, or otherwise of the
+  // model; applies the edits; adds the LoRAs of the folders; makes paths absolute.
   Answer BeginLoad(const LoadCall& call, const Done& done, std::vector<int>* begin);
   // Returns the path with which the group's engine has a model that is being given other LoRAs;
   // nothing if the running load reads the model in this group.
@@ -158,7 +159,7 @@ class ModelTable {
   // If there is no immediate answer, the caller must free the model in the groups of `resident`.
   Answer BeginUnload(const std::string& name, std::vector<int>* resident);
   void EndUnload(const std::string& name, int group, const absl::Status& status);
-  // Call it when the unload has ended in all groups. Returns the unloaded model.
+  // Call this function when the unload has ended in all groups. Returns the unloaded model.
   wan::v1::Model SetUnloaded(const std::string& name);
   // Returns the groups in which the model is READY, or an error if there are none.
   absl::StatusOr<std::vector<int>> CheckReady(const std::string& name) const;
@@ -166,8 +167,8 @@ class ModelTable {
   std::string BeginWarmup(const std::string& name);
   wan::v1::Model EndWarmup(const std::string& name, const std::string& operation,
                            const absl::Status& outcome);
-  // Makes the model FAILED in a group where it is READY. Returns false if it is no longer READY
-  // there, because somebody asked to unload it.
+  // Makes the model FAILED in a group where it is READY. Returns false if the model is no longer
+  // READY in the group, because somebody asked to unload the model.
   bool SetFailed(const std::string& name, int group, const absl::Status& error);
   std::vector<std::string> Names() const;
 
@@ -194,12 +195,12 @@ class ModelTable {
     absl::Status error;
     int loading = 0;         // number of groups in which the current load has not ended
     bool replacing = false;  // whether the current load gives a loaded model other LoRAs
-    // Whether that load only adds LoRAs: meanwhile the model stays READY, and jobs may need it.
+    // Whether the current load only adds LoRAs: the model then stays READY, and jobs may use it.
     bool adding = false;
-    // The error for which the current load takes the new LoRAs off the groups that have got them,
-    // so that all groups have the same ones.
+    // Set if a group refused the new LoRAs: the error for which the current load removes them again
+    // from the other groups, so that all groups have the same LoRAs.
     std::optional<absl::Status> undoing;
-    // The spec of the last successful load; before the first, the argument of Add.
+    // The spec of the last successful load; before the first load, the argument of Add.
     std::optional<ModelSpec> sound;
     bool interrupted = false;  // whether a drain or stop has ended the latest load
     absl::Status load_error;   // the error of the first group whose load failed
@@ -212,10 +213,10 @@ class ModelTable {
 
   std::set<std::string> ConfiguredPathsLocked(const std::string& name) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Fills in what a load leaves out.
+  // Fills in the path and LoRAs that a load's spec leaves out.
   absl::Status Complete(const LoadCall& call, const std::vector<LoraSource>& found) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the entry of this name, and makes it if it is missing.
+  // Returns the entry of this name; creates the entry if it is missing.
   Entry& EntryOf(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static Place& PlaceIn(Entry& entry, int group) {
     return entry.places[static_cast<size_t>(group)];
@@ -225,12 +226,12 @@ class ModelTable {
   }
   // Returns the entry of a known name, or null.
   const Entry* FindKnown(std::string_view name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Returns the error for an unknown name, which includes the error of its last load.
+  // Returns the error for an unknown name; the message includes the error of the name's last load.
   absl::Status NotKnown(const std::string& name) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Returns the serving groups that may have the model; if no group serves, all groups that may
   // have it.
   std::vector<int> PlacesOf(std::string_view name) const;
-  // Returns those of PlacesOf(name) in which the model is READY.
+  // Returns the groups of PlacesOf(name) in which the model is READY.
   std::vector<int> ReadyPlaces(const std::string& name, const Entry& entry) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static void SetPlace(Entry& entry, int group, wan::v1::ModelState state,
@@ -239,8 +240,8 @@ class ModelTable {
   void Refresh(const std::string& name, Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   bool MayLoadMissing(const std::string& name, const Entry& entry, int group) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call it when the group has more free memory: loads that failed there for lack of memory are
-  // tried again.
+  // Call ForgetPauses when the group has more free memory: loads that failed there for lack of
+  // memory are tried again.
   void ForgetPauses(int group) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // After a load, updates the failure count of `place` and the time of its next try.
   void CountLoad(Place& place, const absl::Status& status) const;
@@ -251,13 +252,16 @@ class ModelTable {
   // Sets a group's place when its load has ended with `status`.
   void SettlePlace(const std::string& name, Entry& entry, int group, const absl::Status& status)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call it when all groups have ended a load. If some groups have got other LoRAs and one has kept
-  // the former ones, makes these the model's again, and returns the groups that must load them.
+  // Call this function when all groups have ended a load. If some groups have got other LoRAs and
+  // one group has kept the former LoRAs, restores the model's former LoRAs, and returns the groups
+  // that must load the former LoRAs.
   std::vector<int> BeginUndo(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call it when all groups have ended a load and nothing is undone. Returns the load's outcome.
+  // Call this function when all groups have ended a load and no group has to undo it. Returns the
+  // load's outcome.
   absl::Status SettleLoad(const std::string& name, Entry& entry)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // Call it when the model was unloaded or could not be loaded: puts it into `idle_`.
+  // Call this function when a model was unloaded or could not be loaded: puts the model into
+  // `idle_`.
   void SetIdle(const std::string& name) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string BeginOperation(const std::string& name, Entry& entry,
                              wan::v1::ModelOperation::Kind kind)
@@ -279,7 +283,7 @@ class ModelTable {
       ABSL_GUARDED_BY(watchers_mutex_);
   std::map<std::string, Entry, std::less<>> entries_ ABSL_GUARDED_BY(mutex_);
   // The models that kMaxIdleModels limits, from the oldest on. The list may contain models that
-  // were loaded since.
+  // have been loaded again.
   std::list<std::string> idle_ ABSL_GUARDED_BY(mutex_);
   // These counts are not in entries_, because jobs of an earlier process may name a model that is
   // no longer known.

@@ -19,9 +19,9 @@ struct PreemptionCase {
   std::optional<absl::Duration> cost;
 };
 
-// Returns whether the waiting job may take over. Its priority must be higher by `gap` or more; 0
-// turns preemption off. The `cost` must be less than `left`, because the waiting job gains at most
-// `left`. Returns false if `left` or `cost` is unknown. A pure function.
+// Returns whether the waiting job may take over. The waiting job's priority must be higher by `gap`
+// or more; 0 turns preemption off. The `cost` must be less than `left`, because the waiting job
+// gains at most `left`. Returns false if `left` or `cost` is unknown. A pure function.
 //
 // Jobs cannot preempt each other in turn: a job gives way only to jobs of higher priority, and only
 // after a step of its attempt has ended.

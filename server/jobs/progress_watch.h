@@ -15,10 +15,10 @@
 
 namespace wan::server {
 
-// Knows the stages that are running, and how long each may take. A stage is stuck once it has taken
-// both longer than kLeast and more than kTimes as long as its estimate. Stages that cannot be
-// estimated never count as stuck: a load from a slow disk, or the first step of a model that this
-// process has not run, may take hours and still be sound. Thread-safe.
+// Keeps the running stages, and the longest time that each stage may take. A stage is stuck once it
+// has taken both longer than kLeast and more than kTimes as long as its estimate. Stages that
+// cannot be estimated never count as stuck: a load from a slow disk, or the first step of a model
+// that this process has not run, may take hours and still be sound. Thread-safe.
 class ProgressWatch {
  public:
   static constexpr absl::Duration kLeast = absl::Minutes(15);
@@ -27,11 +27,11 @@ class ProgressWatch {
   // `clock` must outlive the watch.
   explicit ProgressWatch(Clock& clock) : clock_(clock) {}
 
-  // Call it when a stage of `job` ("jobs/ID") begins; `expected` is its estimated duration.
+  // Call Begin when a stage of `job` ("jobs/ID") begins; `expected` is its estimated duration.
   void Begin(const std::string& job, const Stage& stage, absl::Duration expected);
-  // Call it when the stage has ended. Does nothing if Begin was not called for the stage.
+  // Call End when the stage has ended. Does nothing if Begin was not called for the stage.
   void End(const std::string& job, const Stage& stage);
-  // Removes all stages of the job; call it when the attempt has ended.
+  // Removes all stages of the job; call EndJob when the attempt has ended.
   void EndJob(const std::string& job);
 
   // Returns OK, or DEADLINE_EXCEEDED with a message that names job, stage and both durations.

@@ -35,11 +35,12 @@ class QueueEstimates final : public StateListener {
     TimeEstimator* estimator = nullptr;
     Clock* clock = nullptr;
     // The content of `file` is used only if its first line is `device`, because another device or
-    // dtype has other rates. A missing, damaged or foreign file is ignored.
+    // dtype has other rates. The object ignores a file that is missing, damaged or from another
+    // device.
     std::filesystem::path file;
     std::string device;
   };
-  // Reads the file with the rates. Call it once, before the rest of the service begins.
+  // Reads the file with the rates. Call Start once, before the rest of the service begins.
   void Start(Parts parts);
 
   // If the model is READY, posts a task that plans the model's jobs of an earlier process.
@@ -61,7 +62,7 @@ class QueueEstimates final : public StateListener {
   Parts parts_;
   absl::Mutex mutex_;
   absl::Time kept_at_ ABSL_GUARDED_BY(mutex_) =
-      absl::InfinitePast();  // time of the steady clock when OnJobEndStored last called Keep
+      absl::InfinitePast();  // when OnJobEndStored last called Keep, on the steady clock
   // The rates that are in the file; after Start only the writer's thread uses it.
   std::string written_;
   std::optional<SerialThread> writer_{std::in_place};

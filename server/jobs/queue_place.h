@@ -11,7 +11,7 @@ namespace wan::server {
 // Totals of a part of the queue. absl::Duration adds exactly, so the order of additions does not
 // matter.
 struct QueueSum {
-  // Device time with which a job without an estimate counts.
+  // The device time that use() counts for each job without an estimate.
   static constexpr absl::Duration kUnknownUse = absl::Minutes(1);
 
   int jobs = 0;

@@ -83,9 +83,9 @@ wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::vector<JobFile> files
   // The stored size is always the video's exact size, even in jobs from before the field exact_size
   // existed.
   receipt.mutable_request()->set_exact_size(true);
-  // Jobs without a quality are older than that field.
+  // Jobs without a quality are from before the field `quality` existed.
   receipt.mutable_request()->set_quality(*ValueOf<wan::v1::Quality>(QualityOf(job.request())));
-  // The same holds for the decoder.
+  // Jobs without a decoder are from before the field `decoder` existed, and used the full decoder.
   if (job.request().decoder() == wan::v1::DECODER_UNSPECIFIED) {
     receipt.mutable_request()->set_decoder(wan::v1::DECODER_FULL);
   }

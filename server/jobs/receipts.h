@@ -23,9 +23,9 @@ std::vector<JobFile> JobFilesOf(std::span<const ModelFile> files, const FileDige
 // Sets the digests that have become known. Returns whether all of them are known.
 bool AddKnownDigests(const FileDigests& digests, std::vector<JobFile>& files);
 
-// Returns a job's receipt; `files` are those of its latest attempt. These files are the right ones
-// even if that attempt continued a savepoint, because an attempt does so only with the same files
-// and provenance.
+// Returns a job's receipt; `files` are the model's files in the job's latest attempt. These files
+// are right even if the latest attempt continued a savepoint, because an attempt continues a
+// savepoint only if files and provenance have not changed.
 wan::v1::Receipt MakeReceipt(const wan::v1::Job& job, std::vector<JobFile> files,
                              const FileDigests& digests);
 

@@ -22,7 +22,7 @@ class CanonicalRequest {
 };
 
 // Returns the SHA-256 of the whole request, image included, in lower-case hex. Equal requests have
-// equal digests. Any thread may call it.
+// equal digests. Any thread may call DigestOf.
 std::string DigestOf(const wan::v1::GenerationRequest& request);
 
 // Returns the key that serializes an owner's calls with one request_id (server/jobs/turns.h), so

@@ -47,10 +47,10 @@ struct RunnerParts {
   Clock& clock;
   std::vector<SinkFactory> sinks;
   std::vector<StateListener*> listeners;
-  // Called on the executor's thread after an attempt has lost the device and its job has been
-  // requeued or has ended.
+  // JobRunner calls on_device_lost on the executor's thread after an attempt has lost the device
+  // and the attempt's job has been requeued or has ended.
   std::function<void(int group, const absl::Status&)> on_device_lost;
-  // Least time between two savepoints of a job; zero: one after every step.
+  // Least time between two savepoints of a job; zero: the job keeps a savepoint after every step.
   absl::Duration savepoint_interval;
   // A waiting job preempts a running one if its priority is higher by this much or more; 0: never.
   int preempt_priority_gap = 0;

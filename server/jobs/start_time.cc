@@ -6,8 +6,8 @@
 namespace wan::server {
 namespace {
 
-// A longer queue is treated as this many equal jobs; then the result is wrong by at most the time
-// of one of these.
+// A longer queue is computed as this many equal jobs; the error of the result is at most the time
+// of one such equal job.
 constexpr int kMostPieces = 64;
 
 }  // namespace

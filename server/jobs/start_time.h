@@ -7,10 +7,10 @@
 
 namespace wan::server {
 
-// Returns the time until a job begins that must wait for `jobs` jobs with a total device time of
-// `work`. `free` says for each group how long it takes until the group takes its next job; it has
-// at least one entry. The result is exact for one group; for several it assumes that the jobs are
-// equally long and that every group can run each of them. A pure function.
+// Returns the time until the start of a job that waits for `jobs` other jobs with a total device
+// time of `work`. `free` has for each group (at least one) the time until the group takes its next
+// job. The result is exact for one group; for several it assumes that the jobs are equally long and
+// that every group can run each of them. A pure function.
 absl::Duration StartBehind(std::vector<absl::Duration> free, int jobs, absl::Duration work);
 
 }  // namespace wan::server

@@ -28,10 +28,10 @@ struct RunningOutlook {
 
 // Returns how long the job may go on before the server stops it: zero to `limit`. A pure function.
 //
-// With kAuto a job may go on for the whole `limit` if it will probably end within the limit and
-// within its RestartCost(); otherwise the server stops it at once. If its remaining time is
-// unknown, it may go on for RestartCost(), so waiting costs at most twice as much as the better
-// choice. A job that cannot be resumed always has the whole limit.
+// With kAuto, a job may go on for the whole `limit` if the job will probably end within the limit
+// and within its RestartCost(); otherwise the server stops the job at once. If the remaining time
+// is unknown, the job may go on for RestartCost(), so waiting costs at most twice as much as the
+// better choice. A job that cannot be resumed always has the whole limit.
 absl::Duration TimeToFinish(StopMode mode, const RunningOutlook& job, absl::Duration limit);
 
 }  // namespace wan::server

@@ -1,5 +1,4 @@
-// Says what happens to running jobs when the server stops or is drained. Queued jobs always stay
-// queued.
+// The ways to end running jobs when the server stops or is drained. Queued jobs always stay queued.
 #pragma once
 
 namespace wan::server {

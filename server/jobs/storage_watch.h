@@ -12,8 +12,8 @@
 
 namespace wan::server {
 
-// Thread-safe. Its thread checks the disk's room once a second. After Report it also probes the
-// folder once a second, until a probe succeeds.
+// Thread-safe. A thread of the watch checks the disk's room once a second. After Report the thread
+// also probes the folder once a second, until a probe succeeds.
 class StorageWatch {
  public:
   // The watch calls the functions on its thread with no lock held. `probe` returns OK if the folder
@@ -34,13 +34,13 @@ class StorageWatch {
   // Calls Stop if nobody has.
   ~StorageWatch();
 
-  // Call it at most once. Starts the thread.
+  // Call Start at most once. Starts the thread.
   void Start(Calls calls);
 
   // Returns OK if the folder takes writes, otherwise the reason why not.
   absl::Status status() const;
 
-  // Call it when a write has failed with `problem`. status() returns `problem` until a probe
+  // Call Report when a write has failed with `problem`. status() returns `problem` until a probe
   // succeeds. Wakes the watch's thread.
   void Report(const absl::Status& problem);
 

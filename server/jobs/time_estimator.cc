@@ -73,7 +73,7 @@ WayOfWork WayOf(const StagePlan& stage) {
   return {stage.stage.kind, stage.method, stage.exact_blocks};
 }
 
-// Whether the plan counts the stage's operations; if so, its time is estimated from them.
+// Whether the plan counts the stage's operations; if so, the time is estimated from the operations.
 bool HasWork(const StagePlan& stage) { return stage.flops.value_or(0) > 0; }
 
 }  // namespace
@@ -139,8 +139,8 @@ const TimeEstimator::ModelRates* TimeEstimator::LearnedOf(std::string_view model
 }
 
 TimeEstimator::ModelRates::const_iterator TimeEstimator::StepOf(const ModelRates& rates) {
-  // A step that reuses blocks says nothing about steps that compute them. Of those with 8 bits the
-  // last in the map has the most exact blocks.
+  // Ignore steps that reuse blocks: their times say nothing about steps that compute the blocks. Of
+  // those with 8 bits the last in the map has the most exact blocks.
   auto most_exact = rates.end();
   for (auto entry = rates.begin(); entry != rates.end(); ++entry) {
     if (entry->first.kind != StageKind::kStepInference) continue;

@@ -1,4 +1,4 @@
-// Estimates how long stages take from how long earlier ones took.
+// Estimates how long stages take from the times of earlier stages.
 #pragma once
 
 #include <compare>
@@ -26,8 +26,8 @@ struct WayOfWork {
   friend auto operator<=>(const WayOfWork&, const WayOfWork&) = default;
 };
 
-// The stages of a plan, added up by kind. Holds only the figures for an estimate, which take a
-// hundredth of the memory of the stages themselves. Immutable.
+// The stages of a plan, added up by kind. Has only the figures for an estimate, and so takes a
+// hundredth of the memory of the StagePlans. Immutable.
 class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);
@@ -51,7 +51,7 @@ class PlannedWork {
 // Thread-safe.
 class TimeEstimator {
  public:
-  // Call it when a stage of a plan has ended without error, with the stage's wall time.
+  // Call Observe when a stage of a plan has ended without error, with the stage's wall time.
   void Observe(std::string_view model, const StagePlan& stage, double seconds);
 
   // Returns the estimated seconds of a plan's stages, run one after the other. Returns nullopt if
@@ -64,7 +64,7 @@ class TimeEstimator {
   void Assume(double rate);
 
   // Like Seconds, but uses the rate set by Assume for a model without observations; returns nullopt
-  // if no rate was set. Use it for answers to callers; decisions about jobs use Seconds.
+  // if no rate was set. Use Expected for answers to callers; decisions about jobs use Seconds.
   std::optional<double> Expected(std::string_view model, const PlannedWork& work) const;
 
   // Learned returns the learned rates as lines of text, and TakeOver reads such lines in another
@@ -72,13 +72,13 @@ class TimeEstimator {
   std::string Learned() const;
   void TakeOver(std::string_view rates);
 
-  // Call it when a job has completed: `estimated` is what Seconds returned when the job started,
-  // `actual` is its wall time, both in seconds.
+  // Call ObserveJob when a job has completed: `estimated` is the result of Seconds when the job
+  // started, `actual` is the job's wall time, both in seconds.
   void ObserveJob(double estimated, double actual);
 
   // Factors by which to multiply a result of Seconds to get the median and the 90th percentile of a
-  // job's time. They are learned from the last 64 jobs of all models; while there are few jobs, the
-  // defaults below are used.
+  // job's time. JobSpread computes the factors from the last 64 jobs of all models, or returns the
+  // defaults while there are few jobs.
   struct Spread {
     double p50 = 1;
     double p90 = 1.5;
@@ -95,8 +95,8 @@ class TimeEstimator {
   };
   using ModelRates = std::map<WayOfWork, Rates>;
 
-  // Returns the rates of the most exact kind of steps that computed their blocks; the end if no
-  // such step was observed.
+  // Returns the rates of the most exact kind of steps that computed their blocks; rates.end() if no
+  // step that computed its blocks was observed.
   static ModelRates::const_iterator StepOf(const ModelRates& rates);
   // Returns the model's rates; null while no denoising step of the model was observed.
   const ModelRates* LearnedOf(std::string_view model) const ABSL_SHARED_LOCKS_REQUIRED(mutex_);

@@ -50,8 +50,8 @@ void Turns::PassOn(const std::string& key) {
     next = std::move(found->second.front());
     found->second.pop_front();
   }
-  // The turn is in a shared_ptr because tasks are copied. When a task is destroyed without being
-  // run, the turn passes on all the same.
+  // The turn is in a shared_ptr because tasks are copied. If a task is destroyed without being run,
+  // the next call still gets the turn.
   const auto turn = std::make_shared<Turn>(std::make_shared<const Holder>(*this, key));
   next.post([begin = std::move(next.begin), turn] { begin(std::move(*turn)); });
 }

@@ -16,13 +16,13 @@
 
 namespace wan::server {
 
-// Runs every given task once, on a thread that may wait for the disk. Any thread may call it; it
-// does not block.
+// Runs every given task once, on a thread that may wait for the disk. Any thread may call PostTask,
+// which does not block.
 using PostTask = std::function<void(std::function<void()> task)>;
 
-// Runs a step, at once or on another thread. The step receives OK if it should do its work. It
-// receives an error if the caller has gone or the server stops; then the step must only end the
-// call.
+// Runs a step, at once or on another thread. The step receives OK if it should do its work. The
+// step receives an error if the caller has gone or the server stops; then the step must only end
+// the call.
 using PostStep = std::function<void(std::function<void(const absl::Status& turn)> step)>;
 
 // Thread-safe. The object must outlive its turns.
@@ -69,8 +69,8 @@ class Turns {
 };
 
 // Blocking form of a call that takes a PostTask and a `done`: calls `begin(post, done)`, runs the
-// posted tasks on this thread, and returns what `done` received. Use it only on threads that may
-// wait for the disk.
+// posted tasks on this thread, and returns what `done` received. Use this function only on threads
+// that may wait for the disk.
 template <typename Result, typename Begin>
 Result AwaitPosted(const Begin& begin) {
   struct State {

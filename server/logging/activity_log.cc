@@ -34,8 +34,7 @@ LogField TraceIdOf(const wan::v1::TraceContext& trace) {
 // Returns the level of the log entry about a job.
 LogLevel LevelOf(const wan::v1::Job& job) {
   if (job.state() != wan::v1::JOB_STATE_FAILED) return LogLevel::kInfo;
-  // For the operator a failed job is only a warning, unless weights or files of the server are
-  // damaged.
+  // A failed job is a warning for the operator, unless weights or files of the server are damaged.
   const bool damaged = job.error().code() == static_cast<int>(absl::StatusCode::kDataLoss);
   return damaged ? LogLevel::kError : LogLevel::kWarning;
 }
@@ -88,7 +87,7 @@ class StageLog final : public TelemetrySink {
   bool fell_back_ = false;
 };
 
-// Logs the steps that requests with the LoRA take, and whether the server recognised it.
+// Logs the schedule that requests with the LoRA get, and whether the server recognised the LoRA.
 void LogSchedule(Logger& logger, const wan::v1::Model& model, const wan::v1::Lora& lora) {
   const wan::v1::LoraSchedule& schedule = lora.schedule();
   logger.Log(

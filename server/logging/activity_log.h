@@ -29,8 +29,8 @@ class ActivityLog final : public StateListener {
   void OnStopChoice(const StopChoice& choice) override;
   void OnRetention(const RetentionRound& round) override;
 
-  // Call it when the reasons for taking no jobs change; an empty list means that the server takes
-  // jobs again.
+  // Call OnHealth when the reasons for taking no jobs change; an empty list means that the server
+  // takes jobs again.
   void OnHealth(const NotServingReasons& reasons);
 
   // Returns a factory of sinks that log every stage with its duration. This object must outlive the

@@ -20,7 +20,8 @@ constexpr int64_t kTellAgainNanos = int64_t{60} * 1'000'000'000;
 constexpr absl::Duration kLastEntries = absl::Seconds(1);
 constexpr mode_t kOwnerOnly = S_IRUSR | S_IWUSR;
 
-// Appends to a file that another program may move away at any time. Use it on one thread at a time.
+// Appends to a file that another program may move away at any time. Use the object on one thread at
+// a time.
 class AppendedFile {
  public:
   explicit AppendedFile(std::string path) : path_(std::move(path)) {}

@@ -39,8 +39,8 @@ class AuditLog {
   static absl::StatusOr<std::unique_ptr<AuditLog>> ToFile(const std::string& path, Logger& logger,
                                                           Clock& clock);
 
-  // At most 100 refused calls by unknown callers are written in 10 s, so that they cannot fill the
-  // disk; a separate entry says how many were left out.
+  // Writes an entry. Writes at most 100 entries in 10 s about refused calls of unknown callers, so
+  // that these callers cannot fill the disk; a separate entry has the number of entries left out.
   void Write(const AuditEntry& entry);
 
   // Waits for a bounded time until all earlier entries are in the file.

@@ -18,8 +18,8 @@ constexpr int kLooks = 1'000;
 std::atomic<const LineQueue*> queue_at_crash{nullptr};
 struct sigaction actions_before[kCrashCount];
 
-// The handler only waits while the queue's own thread writes the lines; waiting is safe in a signal
-// handler.
+// Waits while the queue's own thread writes the lines. A signal handler may wait safely, but may
+// not write the lines itself.
 void OnCrash(int signal) {
   const LineQueue* const queue = queue_at_crash;
   for (int i = 0; i < kLooks && queue->waiting_bytes() > 0; ++i) nanosleep(&kLookAgain, nullptr);

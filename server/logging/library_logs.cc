@@ -43,8 +43,8 @@ LogLevel LevelOf(google::protobuf::LogLevel level) {
   return LogLevel::kError;
 }
 
-// Logs what is written to a C++ stream: each line becomes an entry. Each thread has its own
-// unfinished line, because threads write to the stream without a lock.
+// Logs the text that is written to a C++ stream: each line becomes an entry. Each thread has its
+// own unfinished line, because threads write to the stream without a lock.
 class EntryBuffer final : public std::streambuf {
  public:
   EntryBuffer(Logger& logger, const Clock& clock, const char* source)

@@ -38,7 +38,7 @@ struct LineQueue::State {
   int64_t untold ABSL_GUARDED_BY(mutex) = 0;  // number of lines dropped since the last notice
   int64_t dropped ABSL_GUARDED_BY(mutex) = 0;
   bool gone ABSL_GUARDED_BY(mutex) = false;
-  std::thread thread;  // only LineQueue uses it
+  std::thread thread;  // used only by the LineQueue object, not by the thread itself
 };
 
 void LineQueue::State::Loop() {

@@ -18,16 +18,16 @@ namespace wan::server {
 // fit, lines are dropped until half of the room is free; then a notice says how many were dropped.
 class LineQueue {
  public:
-  // Writes one line, which ends with a newline; the function may block. It returns 0, or the errno
-  // of the failure.
+  // Writes one line, which ends with a newline; the function may block. Returns 0, or the errno of
+  // the failure.
   using Write = std::function<int(std::string_view line)>;
   struct Options {
     // Maximum number of bytes of the lines in the queue, including the one that is being written.
     size_t most_bytes = size_t{4} << 20;
     // How long the destructor waits for the remaining lines.
     absl::Duration last_lines = absl::Seconds(1);
-    // Called on the queue's thread with the errno of each failed Write. It must not block; it is
-    // not called after the queue is destroyed.
+    // The queue calls `failed` on its thread with the errno of each failed Write, and never after
+    // the queue's destruction. `failed` must not block.
     std::function<void(int error)> failed = {};
   };
 
@@ -40,8 +40,8 @@ class LineQueue {
   // Waits at most Options::last_lines until the lines are written, and drops the rest.
   ~LineQueue();
 
-  // Starts the thread that writes. Call it once, before the first Push. `notice` returns the line
-  // that says how many lines were dropped; it must not call Push.
+  // Starts the thread that writes. Call Start once, before the first Push. `notice` returns the
+  // line that says how many lines were dropped; it must not call Push.
   void Start(std::function<std::string(int64_t dropped)> notice);
 
   // Queues the line, or drops it if the queue is full. Never waits for a line to be written.
@@ -54,7 +54,7 @@ class LineQueue {
   // Number of lines that were dropped since the start.
   int64_t dropped() const;
 
-  // Number of bytes in the queue. It takes no lock, so that a signal handler may call it.
+  // Number of bytes in the queue. Takes no lock, so that a signal handler may call waiting_bytes().
   int64_t waiting_bytes() const;
 
  private:

@@ -147,7 +147,8 @@ void LimitedLog::Log(LogLevel level, std::string_view message, std::string_view 
 std::unique_ptr<LineQueue> StandardError(Clock& clock) {
   const auto write = [](std::string_view line) {
     // Write each line by one call if possible, so that lines do not mix with those of other
-    // processes that share the descriptor. If this fails, there is nowhere to report the failure.
+    // processes that share the descriptor. If the write fails, there is nowhere to report the
+    // failure.
     while (!line.empty()) {
       const ssize_t written = ::write(STDERR_FILENO, line.data(), line.size());
       if (written < 0 && errno == EINTR) continue;

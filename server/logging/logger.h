@@ -43,13 +43,14 @@ struct LogField {
 };
 
 // Thread-safe. Lines of different threads do not mix. If the queue has dropped lines, a later line
-// says how many were dropped.
+// has the number of dropped lines.
 //
 // JSON: {"time":"2026-01-01T00:00:00.000Z","level":"info","message":...,FIELD:...}
 // Text: 2026-01-01T00:00:00.000Z INFO message field=value
 class Logger {
  public:
-  // Receives one line, including the newline at its end. Only one thread at a time calls it.
+  // Receives one line, including the newline at its end. Only one thread at a time calls the
+  // writer.
   using Writer = std::function<void(std::string_view line)>;
 
   // The logger drops entries below `level`. `clock` must outlive the logger. Log calls the writer
@@ -62,7 +63,7 @@ class Logger {
 
   void Log(LogLevel level, std::string_view message, std::initializer_list<LogField> fields = {});
 
-  // Waits until all earlier entries are written, but not longer than `most`. Call it before a
+  // Waits until all earlier entries are written, but not longer than `most`. Call Flush before a
   // process ends without running destructors.
   void Flush(absl::Duration most);
 
@@ -72,7 +73,8 @@ class Logger {
   // Returns the queue; null if the logger has none.
   const LineQueue* queue() const { return queue_.get(); }
 
-  // SetLevel and SetFormat take effect with the next entry. Any thread may call them.
+  // SetLevel and SetFormat take effect with the next entry. Any thread may call SetLevel and
+  // SetFormat.
   void SetLevel(LogLevel level) { level_ = level; }
   void SetFormat(LogFormat format);
 
@@ -94,13 +96,13 @@ std::unique_ptr<LineQueue> StandardError(Clock& clock);
 // Limits how many entries a source may log, for messages that callers can provoke. Thread-safe.
 class LimitedLog {
  public:
-  // Logs at most `most` entries in each `window`; a window begins with its first entry. Before the
-  // first entry of the next window, it logs how many entries were dropped. Every entry has `source`
-  // as a field. `logger` and `clock` must outlive this object.
+  // Logs at most `most` entries in each `window`; a window begins with its first entry. The first
+  // entry of the next window follows an entry with the number of dropped entries. Every entry has
+  // `source` as a field. `logger` and `clock` must outlive this object.
   LimitedLog(Logger& logger, const Clock& clock, std::string source, int most = 20,
              absl::Duration window = absl::Seconds(10));
 
-  // `file` is where in the library the message comes from; empty: unknown.
+  // `file` is the source file of the library that logs the message; empty: unknown.
   void Log(LogLevel level, std::string_view message, std::string_view file = {}, int line = 0);
 
  private:
@@ -115,14 +117,14 @@ class LimitedLog {
   int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Call it at most once. Lets `logger` receive the messages of gRPC and protobuf, and what libraries
-// write to std::cerr and std::clog, such as LibTorch's warnings; at most 20 entries of each source
-// in 10 s. `logger` and `clock` must live until the process ends.
+// Makes `logger` receive the messages of gRPC and protobuf, and the text that libraries write to
+// std::cerr and std::clog, such as LibTorch's warnings; at most 20 entries of each source in 10 s.
+// Call RouteLibraryLogs at most once. `logger` and `clock` must live until the process ends.
 void RouteLibraryLogs(Logger& logger, const Clock& clock);
 
-// Call it at most once. Makes a crash (abort, segmentation fault) wait up to a second until the
-// lines in the logger's queue are written, because these lines may tell the cause. The logger must
-// live until the process ends.
+// Makes a crash (abort, segmentation fault) wait up to a second until the lines in the logger's
+// queue are written, because these lines may tell the cause. Call WriteLinesAtCrash at most once.
+// The logger must live until the process ends.
 void WriteLinesAtCrash(const Logger& logger);
 
 }  // namespace wan::server

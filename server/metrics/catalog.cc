@@ -280,13 +280,13 @@ std::string MetricTables() {
     absl::StrAppend(&page, page.empty() ? "" : "\n", "## ", std::string(section.title),
                     "\n\n| metric | meaning |\n| --- | --- |\n");
     for (const MetricRow& row : section.rows) {
-      if (row.name.starts_with("process_")) continue;  // as every client library of Prometheus has
+      if (row.name.starts_with("process_")) continue;  // standard metrics of all clients
       std::string labels;
       if (!row.labels.empty()) {
         labels =
             absl::StrCat("{", absl::StrReplaceAll(std::string(row.labels), {{", ", ","}}), "}");
       }
-      // Counters and gauges can be told apart by their names.
+      // Name only the type histogram, because the names of counters and gauges show their type.
       absl::StrAppend(&page, "| `", std::string(row.name), labels, "`",
                       row.type == kHistogram ? " (histogram) | " : " | ", std::string(row.help),
                       " |\n");

@@ -1,6 +1,6 @@
 // The table of all metric families, with their names, types, units, labels and descriptions. The
-// server's families and their HELP lines are made from the table, and docs/operate/metrics.md as
-// well.
+// server makes its families and HELP lines from this table; a part of docs/operate/metrics.md is
+// generated from the table.
 #pragma once
 
 #include <span>
@@ -29,14 +29,14 @@ struct MetricSection {
 };
 
 // Returns the sections of the table, in the order in which the page has them. Any thread may call
-// it.
+// MetricSections.
 std::span<const MetricSection> MetricSections();
 
-// Returns the row of a family; null if the table has no such name. Any thread may call it.
+// Returns the row of a family; null if the table has no such name. Any thread may call FindRow.
 const MetricRow* FindRow(std::string_view name);
 
 // Returns the row of a family. Aborts if the table has no such name, which is a programming error.
-// Any thread may call it.
+// Any thread may call RowOf.
 const MetricRow& RowOf(std::string_view name);
 
 // Returns the part of docs/operate/metrics.md that is generated: a heading and a table for each

@@ -17,15 +17,15 @@ class Closable {
   virtual void Close() = 0;
 };
 
-// Use it on one thread.
+// Use the object on one thread only.
 class ConnectionShare {
  public:
   // `most` is the limit and at least 1.
   explicit ConnectionShare(size_t most) : most_(most) {}
 
-  // Adds a connection of a peer; NetworkOf returns the peer's name. If the limit is exceeded,
-  // closes the oldest connection of the peer that has the most connections, counting the new one,
-  // so that a peer that opens many loses its own.
+  // Adds a connection of a peer; NetworkOf returns the peer's name. If the new connection exceeds
+  // the limit, closes the oldest connection of the peer that now has the most connections, so that
+  // a peer that opens many connections loses its own.
   void Add(const std::string& peer, const std::shared_ptr<Closable>& connection);
 
   // Removes a connection that has ended or changed to another kind.

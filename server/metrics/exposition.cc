@@ -249,8 +249,7 @@ std::string Gzip(std::string_view text) {
   constexpr int kGzipWindow = 15 + 16;
   constexpr int kMemoryLevel = 8;
   z_stream stream{};
-  // The only possible error is lack of memory, which ends the process as any failed allocation
-  // does.
+  // The only possible error is lack of memory, so throw like any failed allocation.
   if (deflateInit2(&stream, Z_BEST_SPEED, Z_DEFLATED, kGzipWindow, kMemoryLevel,
                    Z_DEFAULT_STRATEGY) != Z_OK) {
     throw std::bad_alloc();

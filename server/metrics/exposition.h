@@ -22,7 +22,7 @@ struct Scrape {
 class ScrapeSource {
  public:
   virtual ~ScrapeSource() = default;
-  // Returns the current values. One thread at a time calls it, once for all waiting scrapes.
+  // Returns the current values. One thread at a time calls Collect, once for all waiting scrapes.
   virtual Scrape Collect() const = 0;
 };
 

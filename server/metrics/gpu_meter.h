@@ -15,8 +15,8 @@
 
 namespace wan::server {
 
-// Sums since the meter was made; nullopt until the card has given a value. The sums never decrease,
-// so readers can compute differences.
+// Sums since the GpuMeter was created; nullopt until the card has returned a value. The sums never
+// decrease, so readers can compute differences.
 struct GpuSums {
   std::optional<double> tensor_seconds;  // activity of the tensor cores, integrated over time
   std::optional<double> dram_seconds;    // used share of the memory bandwidth, integrated over time
@@ -31,9 +31,9 @@ class GpuMeter {
   // The meter owns the reader. `clock` must outlive the meter.
   GpuMeter(std::unique_ptr<DeviceReader> reader, Clock& clock);
 
-  // Adds what happened since the previous call, and returns the sums; the key is the device.
-  // Returns the same sums again within kShortest of the previous call. Time during which the card
-  // gives no values does not count.
+  // Adds the use since the previous call to the sums, and returns the sums; the key is the device.
+  // A call within kShortest of the previous one returns the previous sums. Time for which the card
+  // returns no values does not count.
   std::map<std::string, GpuSums> Read();
 
  private:

@@ -56,7 +56,7 @@ class Metrics final : public StateListener {
   Metrics& operator=(const Metrics&) = delete;
   ~Metrics() override;
 
-  // Sets the function that reads the gauges' values; it is called in ScrapeSource::Collect. If
+  // Sets the function that reads the gauges' values; ScrapeSource::Collect calls the function. If
   // `source` is null, there are no gauges. The previous function is not running any more when
   // SetSource returns.
   void SetSource(std::function<MetricsSnapshot()> source);
@@ -79,8 +79,8 @@ class Metrics final : public StateListener {
   void OnRetention(const RetentionRound& round) override;
 
   // Creates the counters of a method's calls with 0 for every code, so that rate() sees their first
-  // increment. `path` is the path in the method's MethodRule (gRPC or HTTP). Call it before the
-  // first call of the method ends.
+  // increment. `path` is the path in the method's MethodRule (gRPC or HTTP). Call AddMethod before
+  // the first call of the method ends.
   void AddMethod(std::string_view path);
 
   // Counts a call that has ended. `path` is the path in the method's MethodRule; calls over HTTP

@@ -36,7 +36,8 @@ using boost::system::error_code;
 constexpr char kPath[] = "/metrics";
 constexpr char kAlivePath[] = "/livez";
 constexpr char kReadyPath[] = "/readyz";
-// After the process ran out of file descriptors, it accepts again after this time.
+// How long the server waits before it accepts connections again when the process has run out of
+// file descriptors.
 constexpr std::chrono::milliseconds kAcceptAgain{100};
 
 // The kinds of connections. Each kind has its own limit, so that probes always get through.
@@ -52,7 +53,7 @@ struct Shared {
   std::function<void(Kind kind, const std::string& peer, const std::shared_ptr<Closable>&)> moved;
 };
 
-// Returns the value of the field; joins several values with commas, which means the same.
+// Returns the value of the header field; joins several values with commas, as HTTP allows.
 std::string AllOf(const http::request<http::empty_body>& request, http::field name) {
   std::string all;
   const auto found = request.equal_range(name);
@@ -254,7 +255,8 @@ struct MetricsServer::State {
     sockaddr_storage address = {};
     std::memcpy(&address, endpoint.data(), endpoint.size());
     const std::string peer = NetworkOf(address);
-    // Probes and scrapers never make so many connections that a handshake would have to wait.
+    // Drop a connection whose handshake would have to wait: probes and scrapers never make that
+    // many connections.
     if (tls.has_value() && tls->pace().Take(peer) != absl::ZeroDuration()) return;
     auto connection =
         std::make_shared<Connection<Stream>>(shared, peer, std::move(context), std::move(socket));
@@ -290,7 +292,7 @@ struct MetricsServer::State {
                                ConnectionShare(limits.connections),
                                ConnectionShare(limits.connections)};  // the index is the kind
   HostPort address;
-  // It is destroyed before the members above, to which its pending handlers refer.
+  // Destroyed before the members above, because pending handlers refer to those members.
   asio::io_context io{1};
   tcp::acceptor acceptor{io};
   asio::steady_timer accept_again{io};
@@ -300,7 +302,7 @@ struct MetricsServer::State {
         ShareOf(Kind::kArriving).Remove(*connection);
         ShareOf(kind).Add(peer, connection);
       }};
-  // Destroyed before the rest, because its pending scrapes hold connections.
+  // Destroyed before all other members, because pending scrapes hold connections.
   ScrapeRenderer renderer;
   std::thread thread;
 };

@@ -20,9 +20,9 @@ class TlsFiles;
 // Limits that keep slow or hostile clients from blocking a scrape (docs/operate/limits.md).
 struct MetricsServerLimits {
   // Maximum number of open connections of each of three kinds: connections whose request is
-  // incomplete, scrapes, and others. When there are more, the server closes the oldest connection
-  // of the peer that has the most of the kind, so that peers do not displace each other, and
-  // scrapes do not displace probes.
+  // incomplete, scrapes, and others. If a kind has more, the server closes the oldest connection of
+  // the peer that has the most connections of this kind, so that peers do not displace each other,
+  // and scrapes do not displace probes.
   size_t connections = 64;
   // Maximum time from the start of the connection to the last byte of the request's header.
   std::chrono::milliseconds header_time{5'000};
@@ -50,7 +50,7 @@ class MetricsServer {
   // Listens on the address and starts the threads. Fails with UNAVAILABLE if the address is taken
   // or does not belong to this machine. If `tls` is not null, it must outlive the server; each
   // connection uses the content that the files have when it begins, and header_time includes the
-  // handshake. If `health` is null, there are no pages for probes.
+  // handshake. If `health` is null, the server has no pages for probes.
   static absl::StatusOr<std::unique_ptr<MetricsServer>> Start(
       const HostPort& address, std::shared_ptr<const ScrapeSource> metrics,
       const MetricsServerLimits& limits = {}, TlsFiles* tls = nullptr, HealthPages health = {},

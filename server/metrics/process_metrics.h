@@ -26,7 +26,7 @@ struct ProcessFigures {
 ProcessFigures ParseProcessStat(std::string_view stat, double boot_time, double ticks,
                                 double page_bytes);
 
-// Appends the current figures of this process to `families`. Any thread may call it.
+// Appends the current figures of this process to `families`. Any thread may call AddProcess.
 void AddProcess(const WireStats& wire, std::vector<prometheus::MetricFamily>& families);
 
 }  // namespace wan::server

@@ -40,11 +40,11 @@ class ScrapeRenderer {
   ScrapeRenderer(std::shared_ptr<const ScrapeSource> source, const Rate& rate, Clock& clock);
   ScrapeRenderer(const ScrapeRenderer&) = delete;
   ScrapeRenderer& operator=(const ScrapeRenderer&) = delete;
-  // Waits for a running Collect(). Drops the scrapes that wait, without calling their `done`.
+  // Waits for a running Collect(). Drops waiting scrapes without calling their `done`.
   ~ScrapeRenderer();
 
   // Calls `done` with the text of a round that begins after this call, so that the text includes
-  // everything that happened before. `done` runs on the renderer's thread and must be quick.
+  // all changes made before this call. `done` runs on the renderer's thread and must be quick.
   void Render(const Variant& variant, std::function<void(Text)> done);
 
  private:
@@ -61,7 +61,7 @@ class ScrapeRenderer {
   const std::shared_ptr<const ScrapeSource> source_;
   const Rate rate_;
   Clock& clock_;
-  // The earliest time of the next round if no burst is allowed. Only the renderer's thread uses it.
+  // The earliest time of the next round if no burst is allowed. Used only by the renderer's thread.
   absl::Time next_ = absl::InfinitePast();
   absl::Mutex mutex_;
   std::vector<Waiting> waiting_ ABSL_GUARDED_BY(mutex_);

@@ -11,14 +11,15 @@
 namespace wan::server {
 namespace {
 
-// Names of samples that the engine and JobRunner record (engine/api/recorder.h).
+// Names of the samples that the engine and JobRunner record (engine/api/recorder.h).
 constexpr std::string_view kStopSeconds = "stop_seconds";
 constexpr std::string_view kPlannedFlops = "planned_flops";
 
 constexpr char kBetweenStages[] = "Other";
 
-// The stages of an attempt, by precedence. While several are open, time counts for the one that is
-// first in this list: stages that use the device come before those that wait or run in parallel.
+// The stages of an attempt, by precedence. While several stages are open, time counts for the stage
+// that is first in this list: stages that use the device come before stages that wait or run in
+// parallel.
 constexpr std::array kByPrecedence = {StageKind::kStepInference,  StageKind::kLoraMerging,
                                       StageKind::kStepLoading,    StageKind::kT5Encoding,
                                       StageKind::kVaeEncoding,    StageKind::kVaeDecoding,
@@ -47,7 +48,8 @@ const prometheus::Histogram::BucketBoundaries& StopBounds() {
   return *bounds;
 }
 
-// Whether the stage's time is counted; Queue_Wait is not, because it is not part of an attempt.
+// Whether the meter counts the stage's time. The meter does not count Queue_Wait, which is not part
+// of an attempt.
 bool IsPart(StageKind kind) {
   return std::find(kByPrecedence.begin(), kByPrecedence.end(), kind) != kByPrecedence.end();
 }
@@ -148,7 +150,7 @@ class StageMeter::Sink final : public TelemetrySink {
     }
   }
 
-  // Call it with the meter's lock held.
+  // Call Describe with the meter's lock held.
   InFlight Describe(int64_t now) const {
     return {group_,
             model_,
@@ -162,7 +164,7 @@ class StageMeter::Sink final : public TelemetrySink {
   }
 
  private:
-  // Whether this sink belongs to the attempt that its device group is running. Call it, like
+  // Whether this sink belongs to the attempt that its device group is running. Call Runs, like
   // StageNow, with the meter's lock held.
   bool Runs() const {
     const auto running = meter_.running_.find(group_);
@@ -201,8 +203,8 @@ class StageMeter::Sink final : public TelemetrySink {
     return kBetweenStages;
   }
 
-  // Adds the time since the last call to the counter of the stage that is open. Call it with the
-  // meter's lock held.
+  // Adds the time since the last call to the counter of the stage that is open. Call CountUntil
+  // with the meter's lock held.
   void CountUntil(int64_t now) {
     if (!Runs()) return;
     const int64_t passed = now - std::exchange(counted_until_, now);

@@ -51,7 +51,7 @@ struct InFlight {
 // Thread-safe.
 class StageMeter {
  public:
-  // The arguments must outlive the meter, and the meter its sinks.
+  // The arguments must outlive the meter, and the meter must outlive its sinks.
   StageMeter(prometheus::Registry& registry, Clock& clock);
   StageMeter(const StageMeter&) = delete;
   StageMeter& operator=(const StageMeter&) = delete;

@@ -29,7 +29,7 @@ struct WireStats {
   int64_t downloads_limit = 0;
   // Number of calls refused since the start because the server was too busy, by reason: "requests"
   // (too many, or too many bytes), "answers" (too many bytes), "streams", "downloads", "public"
-  // (any of these, for calls that need no credentials).
+  // (any reason, for calls that need no credentials).
   std::map<std::string, int64_t> refused_calls;
   // Number of connections closed since the start because the caller broke a rule of HTTP/2, by
   // NameOf(Http2Rule).

@@ -24,8 +24,9 @@ namespace wan::server {
 struct OutboundOptions {
   // Whether URLs with http are allowed in addition to https.
   bool allow_http = false;
-  // Returns whether the request may connect to an address. It is called when the host's name is
-  // resolved; the connection then uses exactly that address. Null: every address is allowed.
+  // Returns whether the request may connect to an address. Post calls the function when the host's
+  // name is resolved; the connection then uses exactly the address that was checked. Null: every
+  // address is allowed.
   std::function<bool(const sockaddr& address)> may_connect;
   // PEM file of the authorities with which certificates are verified; empty: those of the system.
   // The file is read for each connection; while it cannot be read, every request fails.

@@ -1,4 +1,4 @@
-// Posts one message to another server. Webhooks and traces are sent with it.
+// Posts one message to another server. The server sends webhooks and traces with Post().
 #pragma once
 
 #include <cstddef>
@@ -13,7 +13,7 @@
 namespace wan::server {
 
 struct PostOptions : OutboundOptions {
-  // Maximum number of bytes of the answer's body that are returned; the rest is dropped.
+  // Maximum number of bytes of PostAnswer::body; the rest of the answer's body is dropped.
   size_t most_answer_bytes = 0;
 };
 
@@ -26,12 +26,12 @@ struct PostAnswer {
   std::optional<absl::Duration> retry_after;
 };
 
-// Posts `body` with these header fields, and returns the answer whatever its status is. Blocks
-// until the answer has come or `stop` is requested. Opens a connection of its own, follows no
-// redirects and uses no proxy.
+// Posts `body` with the header fields `fields`, and returns the answer whatever the answer's status
+// is. Blocks until the answer has come or `stop` is requested. Opens a connection of its own,
+// follows no redirects and uses no proxy.
 //
 // Errors: PERMISSION_DENIED if may_connect refuses the address; UNAVAILABLE, with the cause in the
-// message, if no answer comes; CANCELLED after a stop. Any thread may call it.
+// message, if no answer comes; CANCELLED after a stop. Any thread may call Post.
 absl::StatusOr<PostAnswer> Post(const PostOptions& options, const std::string& url,
                                 const PostFields& fields, const std::string& body,
                                 std::stop_token stop);

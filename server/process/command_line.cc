@@ -21,12 +21,12 @@
 namespace wan::server {
 namespace {
 
-// Where OpenAI-style servers and their clients expect the API.
+// The usual port of servers with an OpenAI-style API.
 constexpr int kDefaultHttpPort = 8000;
 
 constexpr std::string_view kTruth = "true|false";
 
-// Reads a file; also a pipe, as in --config <(make-config).
+// Reads a file, or a pipe as in --config <(make-config).
 absl::StatusOr<std::string> ReadFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream text;
@@ -78,8 +78,8 @@ bool IsGivenEmpty(int argc, const char* const* argv, const std::string& flag) {
 // The values of the flags that were given; the keys are those of the settings.
 using GivenFlags = std::map<std::string_view, std::vector<std::string>>;
 
-// Sets in the configuration what the flags say. Returns INVALID_ARGUMENT with a line for each flag
-// that is wrong.
+// Sets the members of the configuration for which flags were given. Returns INVALID_ARGUMENT with a
+// line for each flag that is wrong.
 absl::Status ApplyFlags(GivenFlags& given, int argc, const char* const* argv,
                         ServerConfig& config) {
   std::vector<std::string> problems;
@@ -92,8 +92,8 @@ absl::Status ApplyFlags(GivenFlags& given, int argc, const char* const* argv,
       values = {"true"};
     }
     // In a file an empty text means that the setting is unset, as --print-config writes it. On a
-    // command line it probably comes from an empty shell variable, --auth-tokens "$TOKENS", so
-    // refuse it.
+    // command line, an empty text probably comes from an empty shell variable, --auth-tokens
+    // "$TOKENS", so refuse the flag.
     if (!IsMany(setting.form) && values.front().empty()) {
       problems.push_back(absl::StrCat(FlagOf(setting), " is empty; must be ",
                                       std::string(setting.placeholder), ", or leave the flag out"));

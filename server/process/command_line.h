@@ -16,7 +16,7 @@ struct CommandLine {
     kPrintText,    // print `text` (help or version), then exit with 0
   };
   Action action = Action::kServe;
-  // For kServe and kPrintConfig it is complete and checked; for kPrintText nobody uses it.
+  // With kServe and kPrintConfig the config is complete and checked; with kPrintText it is unused.
   ServerConfig config;
   std::string text;
 };

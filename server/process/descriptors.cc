@@ -25,7 +25,7 @@ void RaiseDescriptorLimit() {
   rlimit limit = {};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
-  // If this fails, the soft limit stays, and the metrics show it.
+  // Ignore errors: the soft limit then stays, and a metric shows the limit.
   setrlimit(RLIMIT_NOFILE, &limit);
 }
 

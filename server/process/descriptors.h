@@ -10,11 +10,11 @@ struct DescriptorUse {
   int64_t limit = 0;  // maximum number of descriptors that the process may open; 0: unknown
 };
 
-// If the system allows it, raises the soft limit (RLIMIT_NOFILE) to the hard limit. Call it once
-// when the process starts, before anything listens.
+// If the system allows it, raises the soft limit (RLIMIT_NOFILE) to the hard limit. Call
+// RaiseDescriptorLimit once when the process starts, before anything listens.
 void RaiseDescriptorLimit();
 
-// Reads the current figures from /proc. Any thread may call it.
+// Reads the current figures from /proc. Any thread may call DescriptorsNow.
 DescriptorUse DescriptorsNow();
 
 // Returns how many gRPC connections this limit of descriptors allows: a quarter of it, and at most

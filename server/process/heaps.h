@@ -4,8 +4,8 @@
 namespace wan::server {
 
 // Makes the C library map every block of 4 MiB or more separately, so that freeing the block
-// returns it to the system, and serve all threads from four heaps. Call it first in main, before
-// any thread is started.
+// returns it to the system, and serve all threads from four heaps. Call KeepHeapsSmall first in
+// main, before any thread is started.
 //
 // By default glibc takes blocks of up to 32 MiB from its heap once it has freed one of that size.
 // Tensors on a CPU then leave holes between such blocks: a video of 576x576 and 121 frames needed

@@ -22,11 +22,11 @@ constexpr char kThisProgram[] = "/proc/self/exe";
 void MakeIdleThreadsSleep(char** argv) {
   if (std::getenv(kWaitPolicy) != nullptr || std::getenv(kSpinCount) != nullptr) return;
   if (setenv(kSpinCount, kTurns, /*overwrite=*/0) != 0) return;
-  // Execute the file by its real path, because the process gets its name from that.
+  // Execute the file by its real path, because the process gets its name from the path.
   std::error_code error;
   const std::filesystem::path program = std::filesystem::read_symlink(kThisProgram, error);
   if (!error) execv(program.c_str(), argv);
-  // Control comes here if the file was moved or replaced since the start.
+  // If the file was moved or replaced since the start, execv above fails, so try the link.
   execv(kThisProgram, argv);
 }
 

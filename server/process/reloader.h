@@ -23,8 +23,8 @@ class Reloader {
     std::string_view setting;
     std::function<absl::Status()> reload;
   };
-  // The reloader calls `apply` with the new settings after each change, with its lock held; `apply`
-  // must not call the reloader. The logger must outlive the reloader.
+  // After each change the reloader calls `apply` with the new settings, while it holds its lock;
+  // `apply` must not call the reloader. The logger must outlive the reloader.
   struct Parts {
     Logger& logger;
     std::function<void(const ServerConfig& config)> apply;
@@ -34,15 +34,15 @@ class Reloader {
   Reloader(ServerConfig started, Parts parts)
       : parts_(std::move(parts)), current_(std::move(started)) {}
 
-  // Adds a file; call it before the first Reload.
+  // Adds a file; call Add before the first Reload.
   void Add(File file) { files_.push_back(std::move(file)); }
 
   // Returns the settings in effect. A setting that needs a restart has its old value.
   ServerConfig current() const;
 
-  // Reads the files again and applies `next`, which is the current content of the settings, or the
-  // error of reading them; an error changes no setting. Logs what was reloaded, which settings need
-  // a restart, and each failure.
+  // Reads the files again and applies `next`: the current settings, or the error of reading the
+  // settings. After an error no setting changes. Logs the reloaded settings and files, the settings
+  // that need a restart, and each failure.
   void Reload(const absl::StatusOr<ServerConfig>& next);
 
  private:

@@ -1,5 +1,5 @@
 // Sends messages to the service manager that started the process: systemd with Type=notify, through
-// sd_notify. Without a service manager the functions do nothing. Any thread may call them.
+// sd_notify. Without a service manager the functions do nothing. Any thread may call the functions.
 #pragma once
 
 #include <chrono>

@@ -22,12 +22,12 @@ struct Party {
 };
 
 // Shares out places; a place may be a stream, a request or a byte. Not thread-safe. The rules:
-// - A party may take more while its total stays at most the number of free places. So one party
-//   gets at most half of the places, two parties get a third each, and so on.
+// - A party may take more while its total stays at most the number of free places. So a single
+//   party gets at most half of the places, two parties get a third each, and so on.
 // - The last eighth is only for parties that hold nothing, at most a 64th for each, so that a new
 //   party finds room.
-// - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it. It
-//   is not kept in a budget whose places no protocol takes.
+// - One eighth is kept for gRPC and one for HTTP; calls over the other protocol cannot take it. A
+//   budget whose places do not belong to a protocol has no such reserve.
 class Budget {
  public:
   explicit Budget(int64_t limit) : limit_(limit), reserve_(limit / 8) {}
@@ -42,10 +42,10 @@ class Budget {
   Verdict Ask(int64_t held, Front front, int64_t more) const {
     return Ask(held, more, std::min(free(), limit_ - reserve_ - Of(front)));
   }
-  // The same in a budget whose places no protocol takes.
+  // Like Ask above, for a budget whose places do not belong to a protocol.
   Verdict Ask(int64_t held, int64_t more) const { return Ask(held, more, free()); }
 
-  // Gives places back if `places` is negative.
+  // Takes places; a negative number gives places back.
   void Take(Front front, int64_t places) { taken_[static_cast<size_t>(front)] += places; }
   void Take(int64_t places) { Take(Front::kGrpc, places); }
 

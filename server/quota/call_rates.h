@@ -20,8 +20,8 @@ class CallRates {
   explicit CallRates(Clock& clock) : clock_(clock.Steady()) {}
 
   struct Decision {
-    // Returns OK if the call is allowed; an allowed call is counted. Otherwise RESOURCE_EXHAUSTED
-    // (QUOTA_EXCEEDED), which says how long to wait until a call is allowed.
+    // OK if the call is allowed; CallRates counts allowed calls. Otherwise RESOURCE_EXHAUSTED
+    // (QUOTA_EXCEEDED), with the time until a call is allowed.
     absl::Status status;
     // Whether this is the principal's first refused call within a minute. Log only first refusals,
     // so that no principal can fill the log.

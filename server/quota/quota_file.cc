@@ -37,7 +37,7 @@ std::optional<Number> Parsed(absl::string_view text) {
   return number;
 }
 
-// Parses the value of one limit; returns what is wrong with it, or nothing.
+// Parses the value of one limit; returns what is wrong with the value, or nothing.
 using SetLimit = std::optional<std::string> (*)(absl::string_view value, Quota& quota);
 
 template <void (Quota::*Set)(int32_t)>
@@ -103,7 +103,7 @@ std::optional<std::string> ParseLimit(absl::string_view text, std::set<std::stri
                       ", or 'unlimited' alone, for example queued_jobs=20");
 }
 
-// Parses one line of the quota file; returns what is wrong with it, or nothing.
+// Parses one line of the quota file; returns what is wrong with the line, or nothing.
 std::optional<std::string> ParseLine(absl::string_view line, QuotaTable& table) {
   // Search for the colon from the end: a certificate's subject may contain colons, a limit may not.
   const size_t colon = line.rfind(':');

@@ -17,7 +17,8 @@ namespace wan::server {
 struct QuotaTable {
   // The limits of the principals that have a line of their own.
   std::map<std::string, wan::v1::Quota, std::less<>> named;
-  // The limits of all other principals, from the line '*'; without such a line they are unlimited.
+  // The limits of all other principals, from the line '*'; without a line '*' the other principals
+  // are unlimited.
   wan::v1::Quota others;
 
   const wan::v1::Quota& Of(std::string_view principal) const;

@@ -21,12 +21,12 @@ class Quotas {
   // Makes an object whose quotas limit nothing.
   Quotas();
 
-  // Both functions run on the thread that called Refresh, with no lock held.
+  // The functions of the listener run on the thread that called Refresh, with no lock held.
   struct Listener {
-    // Called when the quotas may have changed.
+    // Quotas calls on_change when the quotas may have changed.
     std::function<void()> on_change = [] {};
-    // Called with the error when the file has changed and is invalid; the quotas read before stay
-    // in force.
+    // Quotas calls on_problem with the error when the file has changed and is invalid; the quotas
+    // read before stay in force.
     std::function<void(const absl::Status&)> on_problem = [](const absl::Status&) {};
   };
   // Reads the quota file for the first time. Returns ReadQuotaFile's errors, each beginning with

@@ -7,7 +7,7 @@ namespace wan::server {
 namespace {
 
 constexpr size_t kFewestToForget = 1024;
-// A principal that has used less than this is forgotten.
+// RecentUse may forget principals whose decayed use is less than this.
 constexpr double kNegligibleSeconds = 0.01;
 
 // Returns the weight of a second of device time that was used `age` ago; at most 1 even if `age` is

@@ -17,7 +17,7 @@ class RecentUse {
   static constexpr absl::Duration kHalfLife = absl::Hours(1);
 
   // Adds the device time `held` that was used at `when`; `when` may be earlier than in previous
-  // calls. A negative `held` takes back an earlier call with the same `when`.
+  // calls. A negative `held` reverts an earlier call with the same `when`.
   void Add(const std::string& principal, absl::Duration held, absl::Time when);
 
   // Returns the principal's decayed use at `now`; never negative.
@@ -35,7 +35,7 @@ class RecentUse {
   void ForgetNegligible(absl::Time now);
 
   std::unordered_map<std::string, Use> uses_;
-  // When this many principals are remembered, those with negligible use are removed.
+  // When the object has this many principals, it removes the principals with negligible use.
   size_t forget_at_ = 1024;
 };
 

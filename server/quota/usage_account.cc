@@ -11,7 +11,7 @@ namespace {
 
 constexpr size_t kFewestToForget = 1024;
 constexpr absl::Duration kShortestRetry = absl::Seconds(1);
-// Device time that a job without an estimate counts with.
+// The device time that the account assumes for a job without an estimate.
 constexpr absl::Duration kLeast = absl::Nanoseconds(1);
 
 std::string Jobs(int count) { return absl::StrCat(count, count == 1 ? " job" : " jobs"); }
@@ -55,7 +55,7 @@ absl::Status UsageAccount::Admit(const wan::v1::Quota& quota, const std::string&
   const absl::Duration limit = absl::Seconds(quota.device_seconds());
   const absl::Duration used = principal.window.Sum(now);
   const absl::Duration taken = used + principal.reserved;
-  // If the estimate is unknown, the call is refused only if the quota is used up.
+  // If the estimate is unknown, refuse the call only if the quota is used up.
   const absl::Duration asked = std::max(demand.estimate, kLeast);
   if (taken + asked <= limit) return absl::OkStatus();
   QuotaExcess excess{owner, "device_seconds", Seconds(taken), absl::StrCat(quota.device_seconds())};

@@ -16,12 +16,12 @@
 
 namespace wan::server {
 
-// A running attempt counts with its estimated time; when it has ended, with its real time. Writes
-// Job.device_seconds; after a restart the account is rebuilt from these. Not thread-safe: LiveJobs
-// guards the account with its lock.
+// A running attempt counts with its estimated time, an ended attempt with its real time. The
+// account writes Job.device_seconds; after a restart the account is rebuilt from these fields. Not
+// thread-safe: LiveJobs guards the account with its lock.
 class UsageAccount {
  public:
-  // The use that the new jobs of a call would add to their owner's.
+  // The use that the new jobs of a call would add to the use of their owner.
   struct Demand {
     int jobs = 0;
     absl::Duration estimate;  // device time of all jobs of the call; zero if unknown
@@ -42,21 +42,21 @@ class UsageAccount {
   // `when` is the job's end. All times that callers pass must be of one steady clock.
   void RecallEnded(const std::string& owner, absl::Duration held, absl::Time when);
   // After a restart: counts the past use of an unfinished job of an earlier process. If the job is
-  // RUNNING, the earlier process lost its attempt, which counts until `heard`, the time of the
-  // job's last event. `shift` is the account's clock minus the clock that the job's row was written
-  // with. Call Add for the job before.
+  // RUNNING, the earlier process lost the job's attempt; the attempt counts until `heard`, the time
+  // of the job's last event. `shift` is the account's clock minus the clock that the job's row was
+  // written with. Call Add for the job before RecallUnended.
   void RecallUnended(wan::v1::Job& job, absl::Time heard, absl::Duration shift);
 
   // Counts a waiting job. A job without an estimate reserves Job.reserved_device_seconds.
   void Add(const wan::v1::Job& job, std::optional<absl::Duration> estimate);
   // Replaces the time that a waiting job reserves; does nothing if `estimate` is empty.
   void Estimate(const std::string& job, std::optional<absl::Duration> estimate);
-  // Call it when an attempt of the job begins. `estimate` must not be zero.
+  // Call Begin when an attempt of the job begins. `estimate` must not be zero.
   void Begin(const wan::v1::Job& job, absl::Duration estimate, absl::Time now);
-  // Call it when an attempt of the job has ended, which held the device for `held`. The job then
-  // counts as waiting again.
+  // Call End when an attempt of the job has ended; `held` is the time for which the attempt held
+  // the device. The job then counts as waiting again.
   void End(wan::v1::Job& job, absl::Duration held, absl::Time now);
-  // Call it when the job has ended or could not be accepted.
+  // Call Remove when the job has ended or could not be accepted.
   void Remove(const std::string& job);
 
   // Returns the principal's use after decay (RecentUse), by which the queue orders principals.
@@ -66,14 +66,14 @@ class UsageAccount {
   // Returns the principal's use with all fields except stored bytes and quota.
   wan::v1::Usage UsageOf(const std::string& owner, absl::Time now) const;
 
-  // Jobs that ended longer ago than this need no call of RecallEnded.
+  // RecallEnded is not needed for jobs that ended longer ago than this.
   static constexpr absl::Duration kMemory = UseWindow::kLength;
 
  private:
   struct Principal {
     int jobs = 0;  // number of the principal's jobs that wait or run
     int running = 0;
-    absl::Duration reserved;  // estimated device time of these jobs
+    absl::Duration reserved;  // estimated device time of the jobs that wait or run
     UseWindow window;
   };
   struct OpenJob {
@@ -91,7 +91,7 @@ class UsageAccount {
   std::unordered_map<std::string, Principal> principals_;
   // Jobs that wait or run; the key is the job's name.
   std::unordered_map<std::string, OpenJob> open_;
-  // When this many principals are remembered, those that use nothing are removed.
+  // When the account has this many principals, it removes the principals that use nothing.
   size_t forget_at_ = 1024;
 };
 

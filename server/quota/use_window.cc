@@ -15,7 +15,7 @@ absl::Time EndOf(int64_t minute) {
 void UseWindow::Add(absl::Duration used, absl::Time when) {
   minutes_[MinuteOf(when)] += used;
   sum_ += used;
-  // Sums that end before `when` can go: `when` is never in the future.
+  // Remove the sums that leave the window before `when`, because `when` is never in the future.
   while (EndOf(minutes_.begin()->first) <= when) {
     sum_ -= minutes_.begin()->second;
     minutes_.erase(minutes_.begin());

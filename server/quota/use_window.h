@@ -20,8 +20,8 @@ class UseWindow {
   // Returns the time used in the window that ends at `now`.
   absl::Duration Sum(absl::Time now) const;
 
-  // Returns how long it takes until the sum has fallen to `room`, if nothing is added; zero if it
-  // is already that low. `room` must not be negative.
+  // Returns the time until the sum has fallen to `room` if nothing is added; zero if the sum is not
+  // above `room`. `room` must not be negative.
   absl::Duration TimeUntil(absl::Duration room, absl::Time now) const;
 
  private:

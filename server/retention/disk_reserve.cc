@@ -11,14 +11,14 @@
 namespace wan::server {
 namespace {
 
-// Bytes for each pixel of a frame that cannot be compressed, as 4:2:0 in MP4 and as RGB in MKV.
-// Latents take at most a quarter of a byte for each pixel of the video, in float32.
+// Bytes for each pixel of an incompressible frame, as 4:2:0 in MP4 and as RGB in MKV. Latents take
+// at most a quarter of a byte for each pixel of the video, in float32.
 constexpr double kMp4Bytes = 1.5;
 constexpr double kMkvBytes = 3;
 constexpr double kLatentBytes = 0.25;
-// The savepoint of a multistep solver has its latents and up to three outputs of the model.
+// A savepoint of a multistep solver has the latents and up to three outputs of the model.
 constexpr double kSavepointBytes = 4 * kLatentBytes;
-// How many frames of the video a latent frame stands for; the last latent frame may have fewer.
+// The number of video frames for each latent frame; the last latent frame may have fewer.
 constexpr double kLatentFrames = 4;
 // Bytes for the rows, the events, the report and the containers of the files.
 constexpr uint64_t kEntryBytes = uint64_t{64} << 10;
@@ -58,8 +58,8 @@ double WorkBytes(const wan::v1::GenerationRequest& request) {
   return LatentPixelsOf(request) * for_each_pixel;
 }
 
-// Returns how many files of an output a job has while it runs: a progressive job has the MP4 a
-// second time, for those who watch it (server/watch/live_video.h).
+// Returns how many files of an output kind a running job has: a progressive job writes the MP4 a
+// second time, for watchers (server/watch/live_video.h).
 int FilesOf(const wan::v1::GenerationRequest& request, int kind) {
   return request.progressive() && kind == wan::v1::OUTPUT_KIND_MP4 ? 2 : 1;
 }

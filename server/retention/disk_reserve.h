@@ -23,16 +23,18 @@ namespace wan::server {
 // savepoint, and its rows; the request must have all its sizes set.
 uint64_t MostOutputBytes(const wan::v1::GenerationRequest& request);
 
-// Thread-safe. The reservation of a job lasts from its acceptance, or from its recovery when the
-// server starts, until its end, of which OnJobState tells the object.
+// Thread-safe. The reservation of a job begins when the server accepts or recovers the job, and
+// ends with the job (OnJobState).
 //
-// At first a job reserves MostOutputBytes. Once four files of the job's model and kind have been
-// written, a file reserves instead twice the most bytes per pixel that the last sixteen took.
+// At first a job reserves MostOutputBytes. Once jobs have written four files of the job's model and
+// of one kind, the reservation for a file of that kind is twice the most bytes per pixel of the
+// last sixteen files.
 class DiskReserve final : public StateListener {
  public:
   // `free_bytes` returns the free bytes of the disk with the data folder, or nullopt while that is
-  // unknown; then no job is refused. The object calls it with its lock held, so it must be quick.
-  // Beyond the reservations of jobs, `reserve_bytes` bytes are kept free.
+  // unknown; then no job is refused. The object calls `free_bytes` while it holds its lock, so
+  // `free_bytes` must be quick. Beyond the reservations of jobs, `reserve_bytes` bytes are kept
+  // free.
   DiskReserve(uint64_t reserve_bytes, std::function<std::optional<uint64_t>()> free_bytes)
       : free_bytes_(std::move(free_bytes)), reserve_bytes_(reserve_bytes) {}
 

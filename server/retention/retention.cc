@@ -155,7 +155,7 @@ absl::StatusOr<bool> Retention::Remove(const EndedJob& job, wan::v1::JobState st
   const absl::Status status = files ? parts_.remove_files(job.name) : parts_.remove_job(job.name);
   if (ReasonOf(status) == kReasonStorageUnavailable) return status;
   if (!status.ok()) {
-    // Ignore NOT_FOUND: the job was removed meanwhile, or its damaged row was moved.
+    // Ignore NOT_FOUND: another call has removed the job, or the job's damaged row was moved.
     if (!absl::IsNotFound(status)) parts_.on_problem(status);
     return false;
   }
@@ -175,7 +175,7 @@ void Retention::VacuumStore() {
   for (;;) {
     if (stopping()) return;
     const absl::StatusOr<bool> more = parts_.store.Vacuum();
-    if (!more.ok() || !*more) return;  // if this fails, the next round tries again
+    if (!more.ok() || !*more) return;  // ignore errors, because the next round tries again
   }
 }
 

@@ -26,13 +26,15 @@ class Retention {
   struct Parts {
     JobStore& store;
     Clock& clock;
-    // Returns whether a reader has a file of the job open. Such a job is skipped until a later
-    // round.
+    // Returns whether a reader has a file of the job open. The object skips a job with an open file
+    // until a later round.
     std::function<bool(const std::string& job)> in_use;
-    // These two remove an ended job, or only its files, and return when the removal is on the disk.
+    // `remove_job` removes an ended job, `remove_files` removes only its files; both return when
+    // the removal is on the disk.
     std::function<absl::Status(const std::string& job)> remove_job;
     std::function<absl::Status(const std::string& job)> remove_files;
-    // Called before every round: removes what earlier removals have left, and prepares later ones.
+    // Called before every round: removes files that earlier removals have left, and prepares later
+    // removals.
     std::function<void()> tidy;
     // Called at the end of every round that removed something.
     std::function<void(const RetentionRound& round)> on_round;
@@ -46,10 +48,10 @@ class Retention {
   ~Retention();
 
   RetentionPolicy policy() const;
-  // Replaces the policy and begins a round at once. Any thread may call it.
+  // Replaces the policy and begins a round at once. Any thread may call SetPolicy.
   void SetPolicy(const RetentionPolicy& policy);
 
-  // Call it at most once. Starts the thread.
+  // Call Start at most once. Starts the thread.
   void Start();
 
   // Ends the thread after the current removal. Later calls do nothing.
@@ -58,18 +60,19 @@ class Retention {
  private:
   void Loop();
   bool stopping() const;
-  // Makes one round: applies all rules. Returns whether more is left to remove than one round may.
+  // Makes one round: applies all rules. Returns whether the round stopped at its limit with more to
+  // remove.
   bool RunRound();
-  // Applies one rule to the jobs in a state; if `files`, only to their files. Adds to `round` what
-  // it removes.
+  // Applies one rule to the jobs in a state; if `files`, only to their files. Adds the removals to
+  // `round`.
   absl::Status Apply(const RetentionRule& rule, wan::v1::JobState state, bool files,
                      RetentionRound& round);
   // Applies only the age limit of the rule.
   absl::Status ApplyAge(const RetentionRule& rule, wan::v1::JobState state, bool files,
                         RetentionRound& round);
-  // Removes a job or its files, and counts that in the round. Returns false if it has removed
-  // nothing: a reader has a file of the job open, or this job alone cannot be removed. Any error
-  // ends the round.
+  // Removes a job or its files, and counts the removal in the round. Returns false if nothing was
+  // removed, because a reader has a file of the job open, or because this job alone cannot be
+  // removed. Any error ends the round.
   absl::StatusOr<bool> Remove(const EndedJob& job, wan::v1::JobState state, bool files,
                               RetentionReason reason, RetentionRound& round);
   void VacuumStore();

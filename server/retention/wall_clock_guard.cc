@@ -19,7 +19,7 @@ bool WallClockGuard::AgesHold() {
   const int64_t now = clock_.MonotonicNanos();
   if (offset > seen_ + kJump) believed_at_nanos_ = now + absl::ToInt64Nanoseconds(kDoubt);
   seen_ = offset;
-  // After a jump backward nothing looks older than it is, so ages can be trusted.
+  // After a jump backward no age is too high, so ages can be trusted.
   if (offset > trusted_ + kJump && now < believed_at_nanos_) return false;
   trusted_ = offset;
   return true;

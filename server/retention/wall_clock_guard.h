@@ -8,7 +8,7 @@
 
 namespace wan::server {
 
-// Use it on one thread.
+// Use the guard on one thread only.
 class WallClockGuard {
  public:
   explicit WallClockGuard(Clock& clock);

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// The setting shutdown_grace_seconds has the same limit.
+// The setting shutdown_grace_seconds also has this limit.
 constexpr absl::Duration kLongestTimeout = absl::Hours(24);
 
 class AdministrationService final : public CallService {

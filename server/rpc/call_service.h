@@ -1,8 +1,8 @@
-// The base class of the services of wan.v1. For each call it asks the gatekeeper, admits the
+// The base class of the services of wan.v1. For each call the class asks the gatekeeper, admits the
 // request, parses the request and runs the method.
 //
-// It does not use the generated services, because with them gRPC 1.51 parses every request before
-// anything can refuse it, and answers unparsable bytes with UNIMPLEMENTED.
+// The generated services are not used: with them gRPC 1.51 parses every request before the server
+// can refuse the call, and answers unparsable bytes with UNIMPLEMENTED.
 #pragma once
 
 #include <grpcpp/impl/codegen/server_callback_handlers.h>
@@ -104,8 +104,7 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
                                                                   kMaxPlainRequestBytes)
                                             : std::nullopt;
     if (field.has_value()) {
-      // The violations of a generation request name its fields relative to it, without "request."
-      // in front.
+      // Violations name the fields of a generation request without "request." in front.
       return InvalidFields(
           {{std::string(absl::StripPrefix(*field, "request.")),
             absl::StrCat("with it the request has more than ", kMaxPlainRequestBytes,
@@ -125,8 +124,8 @@ absl::StatusOr<AdmittedRequest<Request>> Admit(Admission& admission, const Call&
   return admitted;
 }
 
-// Derived classes add their methods by name, in their constructors. A call is cancelled if its
-// caller does not read the answer.
+// Derived classes add their methods by name, in their constructors. CallService cancels a call if
+// the caller does not read the answer.
 class CallService : public grpc::Service {
  protected:
   // `name` is the service's full name.
@@ -139,8 +138,8 @@ class CallService : public grpc::Service {
   HeartbeatOptions heartbeat() { return {shared_.clock, timer_, shared_.heartbeat_interval}; }
 
   // Adds a method that returns its answer to the caller directly. `work` is a function (const
-  // Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) -> the same if it must
-  // know the caller. `work` runs on the worker pool.
+  // Request&) -> absl::StatusOr<Response>, or (const Call&, const Request&) ->
+  // absl::StatusOr<Response> if it must know the caller. `work` runs on the worker pool.
   template <typename Request, typename Response, typename Work>
   void AddUnary(std::string_view method, Work work) {
     AddUnaryLater<Request, Response>(
@@ -168,7 +167,7 @@ class CallService : public grpc::Service {
     std::shared_ptr<const Request> request;
     PostTask post;    // runs tasks of the call in the call's class of work
     PostStep decode;  // runs steps that decode images
-    // Answers the call with a response or an error. Call it once, on any thread.
+    // Answers the call with a response or an error. Call `done` once, on any thread.
     std::function<void(absl::StatusOr<Response>)> done;
   };
 
@@ -323,7 +322,7 @@ class CallService : public grpc::Service {
     void OnDone() override { delete this; }
   };
 
-  // The state of a call whose method AddUnaryInSteps has added.
+  // The state of a call of a method that was added by AddUnaryInSteps.
   template <typename Request, typename Response, typename Steps>
   struct StepsOfCall {
     StepsOfCall(grpc::CallbackServerContext& context_in, AdmittedRequest<Request> admitted_in,
@@ -406,7 +405,7 @@ class CallService : public grpc::Service {
     AddMethod(added);
   }
 
-  // A call is cancelled if the caller does not read a message or the answer for this long.
+  // CallService cancels a call if the caller does not read a message or the answer for this long.
   static constexpr absl::Duration kLongestStall = absl::Seconds(60);
 
   const std::string name_;

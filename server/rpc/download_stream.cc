@@ -53,7 +53,7 @@ DownloadStream::Next DownloadStream::ProduceFile(wan::v1::DownloadArtifactRespon
   const bool first = !std::exchange(begun_, true);
   *status = ReadFile(first, chunk);
   if (!status->ok()) return Next::kEnd;
-  // The first message has the metadata, so it is sent even if nothing is left to read.
+  // Send the first message even if nothing is left to read, because it has the metadata.
   return first || !chunk->data().empty() ? Next::kMessage : Next::kEnd;
 }
 
@@ -73,7 +73,7 @@ DownloadStream::Next DownloadStream::ProduceLive(wan::v1::DownloadArtifactRespon
     *status = BeginLive();
     if (!status->ok()) return Next::kEnd;
   }
-  // The pointer is weak, because the stream owns the reader, which owns this function.
+  // Capture a weak pointer, because the stream owns the reader, which owns the callback.
   if (!live_->Ready([weak = weak_from_this()] {
         if (const auto stream = weak.lock()) stream->Wake();
       })) {

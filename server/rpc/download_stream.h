@@ -41,7 +41,7 @@ class DownloadStream final : public Stream<wan::v1::DownloadArtifactResponse> {
   const wan::v1::DownloadArtifactRequest request_;
   const Shared shared_;
   const std::string peer_;
-  bool is_live_;        // false: the file is sent
+  bool is_live_;        // false: the stream sends a file
   bool begun_ = false;  // whether the first message was made
   Admission::Lease place_;
   std::optional<ArtifactReader> reader_;

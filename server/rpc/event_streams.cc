@@ -12,7 +12,7 @@ constexpr std::chrono::milliseconds kDeadlineLatency{100};
 
 absl::StatusOr<std::unique_ptr<EventCursor>> EventStream::Follow(std::string_view job,
                                                                  int64_t after_sequence) {
-  // The pointer is weak, because the stream owns the cursor, which owns this function.
+  // Capture a weak pointer, because the stream owns the cursor, which owns the callback.
   return jobs_.Watch(job, after_sequence, [weak = weak_from_this()] {
     if (const auto stream = weak.lock()) stream->Wake();
   });
@@ -34,7 +34,7 @@ EventStream::Next EventStream::Produce(wan::v1::Event* event, absl::Status* stat
       heartbeat_.MessageSent();
       return Next::kMessage;
     case EventCursor::Next::kPending:
-      // The pointer is weak, so that the timer does not keep the stream alive after its call.
+      // Capture a weak pointer, so that the timer does not keep the stream alive after its call.
       if (!heartbeat_.Due([weak = weak_from_this()] {
             if (const auto stream = weak.lock()) stream->Wake();
           })) {
@@ -126,9 +126,9 @@ void GenerateStream::OnAbandoned() {
 }
 
 bool GenerateStream::DeadlinePassed() const {
-  // Compare with the caller's deadline, because the client enforces it itself and the server sees
-  // only a cancellation. The deadline that gRPC tells the server is later: gRPC rounds the time up
-  // by up to 1 % and counts it from the request's arrival.
+  // Compare the time with the caller's deadline, because the client enforces its deadline itself,
+  // and the server sees only a cancellation. The deadline that gRPC tells the server is later: gRPC
+  // rounds the time up by up to 1 % and counts it from the request's arrival.
   return std::chrono::steady_clock::now() - begun_ >= given_ - given_ / 100 - kDeadlineLatency;
 }
 

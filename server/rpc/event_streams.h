@@ -80,7 +80,7 @@ class GenerateStream final : public EventStream {
   bool DeadlinePassed() const;
 
   WorkerPool& workers_;
-  // When the call began, and how long it was then until the caller's deadline.
+  // The time when the call began, and the time from then to the caller's deadline.
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
   const std::chrono::system_clock::duration given_;
   // The request is released when the job is created, because it holds the image.
@@ -93,7 +93,7 @@ class GenerateStream final : public EventStream {
     bool deadline_passed ABSL_GUARDED_BY(mutex) = false;
     std::optional<absl::StatusOr<JobService::Created>> made ABSL_GUARDED_BY(mutex);
   };
-  // Any thread may call it.
+  // Any thread may call IsAbandoned.
   bool IsAbandoned();
   void OnMade(absl::StatusOr<JobService::Created> created);
 

@@ -12,13 +12,14 @@
 namespace wan::server {
 namespace {
 
-// Larger than the limit for images (32 MiB), so that the server refuses an image that is a little
-// too large with a violation of `image`. gRPC's own limit would end the call without details.
+// This limit is larger than that for images (32 MiB), so that the server itself refuses an image
+// that is a little too large, with a violation of `image`. gRPC's own limit would end the call
+// without details.
 constexpr int kMaxRequestBytes = 64 << 20;
-// Maximum number of bytes that gRPC may hold for arriving requests and unsent answers. Above this,
-// gRPC shrinks its flow-control windows and then ends calls.
+// Maximum number of bytes that gRPC may hold for arriving requests and unsent answers. Above this
+// number gRPC shrinks its flow-control windows and then ends calls.
 constexpr size_t kGrpcBytes = size_t{512} << 20;
-// Maximum number of open calls of one connection; the client holds back any more.
+// Maximum number of open calls of one connection; the client delays further calls.
 constexpr int kCallsPerConnection = 1'000;
 // Maximum number of bytes of a call's metadata, counted as in HTTP/2: each entry's text plus 32.
 constexpr int kMetadataBytes = 8 << 10;
@@ -30,7 +31,7 @@ constexpr int kShortestPingMillis = 5'000;
 constexpr int kHandshakeMillis = 10'000;
 // Time to answer the calls that are still open when the rest of the server has stopped.
 constexpr std::chrono::seconds kLastCalls{2};
-// Time that callers then have to read what ends their calls.
+// Time after kLastCalls in which callers can read the errors that end their calls.
 constexpr std::chrono::milliseconds kLastAnswers{500};
 
 }  // namespace

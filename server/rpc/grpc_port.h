@@ -38,19 +38,19 @@ class GrpcPort {
   ~GrpcPort();
 
   struct Callbacks {
-    std::function<void(bool)> accepting;  // called as ConnectionAcceptor::Start says
-    // Called in place of ConnectionRelay::Callbacks::on_refused.
+    std::function<void(bool)> accepting;  // passed to ConnectionAcceptor::Start
+    // The port calls on_refused whenever the relay calls ConnectionRelay::Callbacks::on_refused.
     std::function<void(const RefusedCaller&)> on_refused;
   };
-  // Begins to accept connections and to serve them. The services must outlive the port. Call it at
-  // most once.
+  // Begins to accept connections and to serve them. The services must outlive the port. Call Start
+  // at most once.
   absl::Status Start(const std::vector<grpc::Service*>& services, Callbacks callbacks);
 
-  // Stops accepting connections, gives running calls two seconds to end, and cancels the rest.
-  // Later calls do nothing.
+  // Stops accepting connections, gives running calls two seconds to end, and cancels the calls that
+  // have not ended. Later calls do nothing.
   void Stop();
 
-  // The address on which it listens, with the actual port.
+  // The address on which the port listens, with the actual port number.
   const HostPort& address() const { return address_; }
   ConnectionStats Stats();
 

@@ -24,7 +24,7 @@ class HealthReporter final : public StateListener {
   explicit HealthReporter(const std::vector<std::string>& configured);
 
   // Calls `publish` at once and after every change of a model or of the server, one call at a time,
-  // until Stop has returned. If `reasons` is empty, the server is SERVING. Call it once.
+  // until Stop has returned. If `reasons` is empty, the server is SERVING. Call Start once.
   using Publish = std::function<void(const NotServingReasons& reasons)>;
   void Start(Publish publish);
 
@@ -34,12 +34,12 @@ class HealthReporter final : public StateListener {
   // Returns the current reasons why the server as a whole is not serving.
   NotServingReasons Reasons() const;
   // Returns the reasons that keep callers from using even a READY model; states of models are not
-  // among them. When these reasons change, `publish` is called too.
+  // among them. The reporter also calls `publish` when these reasons change.
   NotServingReasons ServerReasons() const;
   // Returns the reasons for the health of one model; `state` is its state in the model table.
   NotServingReasons ReasonsOfModel(std::string_view name, wan::v1::ModelState state) const;
 
-  // Sets whether the server accepts new connections; at first it does.
+  // Sets whether the server accepts new connections; true at first.
   void SetAccepting(bool accepting);
 
   void OnModelState(const wan::v1::Model& model) override;
@@ -69,9 +69,9 @@ class HealthReporter final : public StateListener {
   bool accepting_ ABSL_GUARDED_BY(mutex_) = true;
   bool draining_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
-  // The error by which the device was lost; OK if it works.
+  // The error by which the device was lost; OK if the device works.
   absl::Status device_ ABSL_GUARDED_BY(mutex_);
-  // Why the data folder refuses writes; OK if it does not.
+  // Why the data folder refuses writes; OK if the folder takes writes.
   absl::Status storage_ ABSL_GUARDED_BY(mutex_);
   // How much disk space is missing; OK if there is enough.
   absl::Status room_ ABSL_GUARDED_BY(mutex_);

@@ -57,7 +57,7 @@ class HealthStream final : public Stream<HealthCheckResponse> {
  private:
   Next Produce(HealthCheckResponse* response, absl::Status* /*status*/) override {
     if (key_ == 0) {
-      // The pointer is weak, so that the statuses do not keep the stream alive after its call.
+      // Capture a weak pointer, so that the statuses do not keep the stream alive after its call.
       key_ = statuses_.Watch([weak = weak_from_this()] {
         if (const auto stream = weak.lock()) stream->Wake();
       });

@@ -1,6 +1,6 @@
 // Implements grpc.health.v1.Health.
 //
-// It replaces the service of gRPC 1.51, whose calls bypass the gatekeeper.
+// This service replaces that of gRPC 1.51, whose calls bypass the gatekeeper.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ namespace wan::server {
 std::optional<std::string_view> ModelOfHealthName(std::string_view service);
 
 // Name of the trailing metadata in which Check says why a service is NOT_SERVING: a serialized
-// wan.v1.ServerInfo that has only `not_serving_reasons`. Everybody may see it, like /readyz, which
-// shows the same reasons.
+// wan.v1.ServerInfo that has only `not_serving_reasons`. Every caller may see these reasons, which
+// /readyz shows too.
 inline constexpr char kNotServingMetadata[] = "wan-not-serving-bin";
 
 // The health status of each service, with the reasons for NOT_SERVING. Thread-safe.
@@ -42,16 +42,17 @@ class HealthStatuses {
   // If `reasons` is empty, the service is SERVING.
   void Set(const std::string& service, const NotServingReasons& reasons);
 
-  // Sets a function that Get asks about services that Set has not named; call it before the first
-  // Get. The function is called on any thread with no lock held, and must be quick. Call Changed
-  // when its results may have changed.
+  // Sets a function that Get asks about services that Set has not named; call AskAbout before the
+  // first Get. The function is called on any thread with no lock held, and must be quick. Call
+  // Changed when its results may have changed.
   using Others = std::function<std::optional<NotServingReasons>(const std::string& service)>;
   void AskAbout(Others others);
   // Tells the watchers that results of `others` may have changed. The calling code may hold locks
   // that `others` takes.
   void Changed();
 
-  // Returns nothing for an unknown service, and an empty list for a service that is SERVING.
+  // Returns the reasons why the service is not serving: nullopt for an unknown service, an empty
+  // list for a service that is SERVING.
   std::optional<NotServingReasons> Get(const std::string& service) const;
 
   // Calls `changed` after every change, on the thread of Set or Changed, until Unwatch with the

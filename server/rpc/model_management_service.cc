@@ -64,7 +64,8 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
       *response->mutable_model() = *std::move(model);
       return Next::kMessage;
     }
-    // If the operation is no longer listed, it has ended and newer ones have followed.
+    // If the model no longer lists the operation, the operation has ended and newer ones have
+    // followed.
     if (!request_.operation().empty() && (operation == nullptr || operation->has_end_time())) {
       return Next::kEnd;
     }
@@ -96,8 +97,8 @@ class ModelStream final : public Stream<wan::v1::WatchModelResponse> {
         kReasonOperationNotFound);
   }
 
-  // The pointer is weak, so that neither the table nor the timer keeps the stream alive after its
-  // call.
+  // Capture a weak pointer, so that neither the table nor the timer keeps the stream alive after
+  // its call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();

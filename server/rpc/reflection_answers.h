@@ -10,13 +10,13 @@
 namespace wan::server {
 
 // Maximum number of bytes of a name that a request may have. Protobuf hashes a name once for each
-// dot in it, so the time to look it up grows with its square: 1 KiB takes microseconds, 4 MiB would
-// take an hour.
+// dot in the name, so the time of a look-up grows with the square of the length: 1 KiB takes
+// microseconds, 4 MiB would take an hour.
 inline constexpr size_t kMostReflectedNameBytes = 1024;
 
-// Answers one request; `services` has the names for list_services. Any thread may call it. An error
-// is in the answer's error_response, as the protocol requires. The answer contains the request, so
-// the caller must bound the request's size.
+// Answers one request; `services` has the names for list_services. Any thread may call
+// AnswerReflection. Returns errors in the answer's error_response, as the protocol requires. The
+// answer contains the request, so the caller must bound the request's size.
 grpc::reflection::v1::ServerReflectionResponse AnswerReflection(
     const std::vector<std::string>& services,
     const grpc::reflection::v1::ServerReflectionRequest& question);

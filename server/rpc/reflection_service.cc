@@ -176,8 +176,7 @@ class ReflectionService final : public CallService {
 std::vector<std::unique_ptr<grpc::Service>> MakeReflectionServices(const ServiceShared& shared) {
   namespace v1 = grpc::reflection::v1;
   namespace v1alpha = grpc::reflection::v1alpha;
-  // Name one message of each file, so that the linker keeps the file and every listed file is
-  // known.
+  // Use one message of each file, so that the linker keeps the descriptors of every listed file.
   const FileDescriptor* const files[] = {
       wan::v1::GetJobRequest::descriptor()->file(),
       wan::v1::ListModelsRequest::descriptor()->file(),

@@ -1,5 +1,5 @@
-// Makes the gRPC services of wan.v1, thin shells around JobService and others. All arguments must
-// outlive the gRPC server.
+// Makes the gRPC services of wan.v1, which are thin shells around JobService and other classes. All
+// arguments must outlive the gRPC server.
 #pragma once
 
 #include <functional>
@@ -28,7 +28,7 @@ std::unique_ptr<grpc::Service> MakeModelManagementService(const ServiceShared& s
                                                           ModelTable& models,
                                                           ModelOperations& operations);
 
-// The action of a drain for running jobs: the mode and the longest time.
+// How a drain ends running jobs: the mode and the longest time.
 struct StopSettings {
   StopMode mode = StopMode::kAuto;
   absl::Duration grace;

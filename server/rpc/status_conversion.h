@@ -1,6 +1,6 @@
-// Converts an absl::Status to the grpc::Status of an RPC. Its details (grpc-status-details-bin) are
-// the google.rpc.Status that ToProto returns (server/conversion/convert.h), as in Job.error and
-// Event.failed.
+// Converts an absl::Status to the grpc::Status of an RPC. The details of the grpc::Status
+// (grpc-status-details-bin) are the google.rpc.Status that ToProto returns
+// (server/conversion/convert.h), as in Job.error and Event.failed.
 #pragma once
 
 #include "absl/status/status.h"

@@ -42,26 +42,27 @@ class Stream : public grpc::ServerWriteReactor<Message>,
   }
 
   // The stream keeps the lease `place` until it is destroyed, and admits its messages while they
-  // are sent. Call it before Begin.
+  // are sent. Call Keep before Begin.
   void Keep(Admission::Lease place, Admission& admission) {
     place_ = std::move(place);
     admission_ = &admission;
   }
 
   // Sets the call that the stream answers; before the first message the stream checks that the
-  // caller may see the call's job. Call it before Begin.
+  // caller may see the call's job. Call Answer before Begin.
   void Answer(std::shared_ptr<Call> call) {
     call_ = std::move(call);
     work_ = call_->work();
   }
 
   // Calls `cancel`, which must cancel the call, when a write takes longer than options.longest.
-  // Call it before Begin.
+  // Call EndIfStalled before Begin.
   void EndIfStalled(const StallWatch::Options& options, std::function<void()> cancel) {
     stall_.emplace(options, std::move(cancel));
   }
 
-  // Call it when there may be something to send, on any thread at any time. Does not block.
+  // Call Wake when the subclass may have something to send, on any thread at any time. Does not
+  // block.
   void Wake() {
     {
       absl::MutexLock lock(&mutex_);
@@ -84,7 +85,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
 
   explicit Stream(WorkerPool& pool) : pool_(pool) {}
 
-  // Sets the class of work for the next calls of Produce. Call it only in Produce.
+  // Sets the class of work for the next calls of Produce. Call ContinueAs only in Produce.
   void ContinueAs(WorkClass work) { work_ = work; }
 
   // Fills `message`, which is empty, or sets `status` (OK at first), which ends the call.
@@ -178,7 +179,7 @@ class Stream : public grpc::ServerWriteReactor<Message>,
     }
   }
 
-  // Admits the message that is about to be sent. If the message is refused the call ends, and the
+  // Admits the message that is about to be sent. If the message is refused, the call ends; the
   // caller can continue after the last message in a new call.
   absl::Status TakeRoom() {
     if (admission_ == nullptr || call_ == nullptr) return absl::OkStatus();

@@ -27,7 +27,7 @@ constexpr absl::Duration kLongestInterval = absl::Hours(1);
 
 struct WatchPlan {
   absl::Duration interval = kDefaultInterval;
-  int rounds = 0;  // 0: the stream does not end by itself
+  int rounds = 0;  // 0: the stream has no last round
 };
 
 absl::StatusOr<WatchPlan> PlanOf(const wan::v1::WatchDevicesRequest& request) {
@@ -85,7 +85,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
       round->mutable_heartbeat();
       return Next::kMessage;
     }
-    // The rounds keep a fixed rhythm. If a slow caller has missed rounds, skip them.
+    // Send rounds at fixed intervals. If a slow caller has missed rounds, skip the missed rounds.
     due_ = sent_ == 0 ? now + plan_->interval : std::max(due_ + plan_->interval, now);
     ++sent_;
     heartbeat_.MessageSent();
@@ -104,7 +104,7 @@ class DeviceStream final : public Stream<wan::v1::WatchDevicesResponse> {
     return Next::kMessage;
   }
 
-  // The pointer is weak, so that the timer does not keep the stream alive after its call.
+  // Capture a weak pointer, so that the timer does not keep the stream alive after its call.
   std::function<void()> WeakWake() {
     return [weak = weak_from_this()] {
       if (const auto stream = weak.lock()) stream->Wake();

@@ -1,5 +1,5 @@
 // Answers a unary call. The answer holds its lease (server/calls/admission.h) until gRPC has sent
-// it. If the caller does not read the answer in time, the call is cancelled.
+// it. If the caller does not read the answer in time, UnaryCall cancels the call.
 #pragma once
 
 #include <grpcpp/server_context.h>
@@ -19,8 +19,8 @@
 
 namespace wan::server {
 
-// An answer in serialized form. A message would cost memory twice, because gRPC would keep both the
-// message and its bytes.
+// An answer in serialized form. Keep no message object, because gRPC would keep both the message
+// and its bytes in memory.
 struct SentAnswer {
   grpc::ByteBuffer bytes;
 };
@@ -34,7 +34,7 @@ class SerializationTraits<wan::server::SentAnswer> {
  public:
   static Status Serialize(const wan::server::SentAnswer& answer, ByteBuffer* buffer,
                           bool* own_buffer) {
-    *buffer = answer.bytes;  // both share the same bytes
+    *buffer = answer.bytes;  // the two buffers share the bytes
     *own_buffer = true;
     return Status::OK;
   }
@@ -44,7 +44,8 @@ class SerializationTraits<wan::server::SentAnswer> {
 
 namespace wan::server {
 
-// The gRPC reactor of one unary call. It is created on gRPC's thread, and deletes itself in OnDone.
+// The gRPC reactor of one unary call. The reactor is created on gRPC's thread, and deletes itself
+// in OnDone.
 class UnaryCall final : public grpc::ServerUnaryReactor {
  public:
   // Objects that all calls of a service use; they must outlive the calls.
@@ -78,8 +79,8 @@ class UnaryCall final : public grpc::ServerUnaryReactor {
   std::optional<UnreadAnswers::Entry> unread_;
 };
 
-// Answers a unary call when it is called. Call it once, on any thread; all copies answer the same
-// call.
+// Answers a unary call when it is called. Call the reply once, on any thread; all copies answer the
+// same call.
 template <typename Response>
 class Reply {
  public:
@@ -88,7 +89,7 @@ class Reply {
   void operator()(absl::StatusOr<Response> result) const {
     result.ok() ? call_->Answer(*result) : call_->Fail(result.status());
   }
-  // Like UnaryCall::caller_gone; do not call it after the answer.
+  // Like UnaryCall::caller_gone; do not call caller_gone after the answer.
   std::stop_token caller_gone() const { return call_->caller_gone(); }
 
  private:

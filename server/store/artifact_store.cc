@@ -32,7 +32,7 @@ constexpr char kNameless[] = "nameless-XXXXXX";
 // The file that CheckWritable writes and removes.
 constexpr char kProbe[] = ".writable";
 constexpr size_t kProbeBytes = size_t{64} << 10;
-// How many bytes are hashed at a time; they fit into a core's cache.
+// The number of bytes to hash at a time; so many bytes fit into a core's cache.
 constexpr size_t kHashBytes = size_t{256} << 10;
 // How much a reader asks the object store for at a time: a request takes as long as a MiB or two.
 constexpr size_t kAheadBytes = size_t{4} << 20;
@@ -86,11 +86,11 @@ absl::StatusOr<wan::v1::Artifact> Describe(std::string_view job, const OutputFil
   return artifact;
 }
 
-// Computes size and SHA-256 of the files, and returns when they are on the disk. All files are
-// hashed and synced in parallel; hashing reads the page cache, so it does not wait for the syncs.
+// Computes size and SHA-256 of the files, and returns when they are on the disk. Hashes and syncs
+// all files in parallel; hashing reads the page cache, and so does not wait for the syncs.
 absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view job,
                                                               std::span<const OutputFile> outputs) {
-  // With `deferred`, the work runs on this thread if the system cannot start another one.
+  // With `deferred`, the work runs on this thread if the system cannot start another thread.
   constexpr auto kPolicy = std::launch::async | std::launch::deferred;
   std::vector<std::future<absl::Status>> syncs;
   std::vector<std::future<absl::StatusOr<wan::v1::Artifact>>> descriptions;
@@ -98,7 +98,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> DescribeSynced(std::string_view j
     syncs.push_back(std::async(kPolicy, [&output] { return SyncPath(output.path); }));
     descriptions.push_back(std::async(kPolicy, [job, &output] { return Describe(job, output); }));
   }
-  // Wait for all of them, even after an error.
+  // Wait for all syncs and descriptions, even after an error.
   absl::Status status;
   std::vector<wan::v1::Artifact> artifacts;
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -181,14 +181,13 @@ class FileInObjects final : public OpenFile {
 
 class OpenFiles {
  public:
-  // Returns the file at `path`, which it opens unless it is already open; null if it cannot be
-  // opened.
+  // Returns the open file at `path`; opens the file if it is not open yet. Returns null if the file
+  // cannot be opened.
   std::shared_ptr<const OpenFile> Open(const std::string& path) {
     absl::MutexLock lock(&mutex_);
     struct stat now = {};
     if (stat(path.c_str(), &now) != 0) return nullptr;
-    // The file may have been replaced by a later attempt while readers still have the former one
-    // open.
+    // A later attempt may have replaced the file while readers still have the former file open.
     if (std::shared_ptr<const OpenFile> known = files_[path].lock();
         known != nullptr && known->Is(now)) {
       return known;
@@ -358,7 +357,8 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
   if (!status.ok()) return status;
   std::error_code error;
   fs::create_directories(root_ / kArtifacts, error);
-  // The folder is there if the process died after the rename and before the last event.
+  // The target folder exists if an earlier process died after the rename and before the job's last
+  // event.
   RemoveFolder(job).IgnoreError();
   fs::rename(from, to, error);
   if (error) return FileError(absl::StrCat("renaming ", from.string(), " into place"), error);
@@ -368,7 +368,7 @@ absl::StatusOr<std::vector<wan::v1::Artifact>> ArtifactStore::Publish(
 }
 
 void ArtifactStore::Discard(std::string_view job, int attempt) const {
-  std::error_code ignored;  // if this fails, RemoveLeftovers tries again
+  std::error_code ignored;  // ignore errors, because RemoveLeftovers tries again
   fs::remove_all(StagingFolder(job, attempt), ignored);
 }
 

@@ -69,24 +69,25 @@ class ArtifactStore {
   explicit ArtifactStore(std::filesystem::path root, JobObjects* objects = nullptr);
 
   // Returns OK if a file can be written now and more than `free_bytes` bytes are free; otherwise an
-  // error with the reason STORAGE_UNAVAILABLE that names the folder. To find out, it writes a small
-  // file and removes it.
+  // error with the reason STORAGE_UNAVAILABLE that names the folder. CheckWritable writes a small
+  // file and removes it again.
   absl::Status CheckWritable(uint64_t free_bytes) const;
 
-  // Returns the free bytes of the disk; nullopt if the system does not say.
+  // Returns the free bytes of the disk; nullopt if the number is unknown.
   std::optional<uint64_t> FreeBytes() const;
 
   // Returns the bytes of the files that an attempt has in staging.
   uint64_t StagedBytes(std::string_view job, int attempt) const;
 
-  // Makes an empty folder for one attempt and returns the path in it for each output.
+  // Makes an empty folder for one attempt, and returns for each output the path of its file in this
+  // folder.
   absl::StatusOr<std::vector<OutputFile>> Stage(std::string_view job, int attempt,
                                                 std::span<const OutputKind> kinds) const;
 
   // Syncs the attempt's files, computes their sizes and SHA-256, and renames the folder into place,
-  // so that all files appear at once. Fails with INTERNAL if the engine did not write one of them.
-  // With an object store, first waits until the store has the files, or fails with CANCELLED after
-  // a stop (JobObjects::Publish).
+  // so that all files appear at once. Fails with INTERNAL if the engine did not write one of the
+  // files. With an object store, first waits until the store has the files, or fails with CANCELLED
+  // after a stop (JobObjects::Publish).
   absl::StatusOr<std::vector<wan::v1::Artifact>> Publish(std::string_view job, int attempt,
                                                          std::span<const OutputFile> outputs,
                                                          const std::stop_token& stop) const;
@@ -95,8 +96,8 @@ class ArtifactStore {
   // file vanishes when its last descriptor is closed.
   absl::StatusOr<std::unique_ptr<const Descriptor>> MakeNameless() const;
 
-  // Removes what an attempt has left in the folder staging. If the removal fails, the next start
-  // tries again.
+  // Removes the files that an attempt has left in the folder staging. If the removal fails, the
+  // next start tries again.
   void Discard(std::string_view job, int attempt) const;
 
   // Removes the published files of a job that has ended; returns OK if there are none. Readers that
@@ -113,20 +114,21 @@ class ArtifactStore {
   // the file open can still read it.
   absl::Status RemoveFile(std::string_view job, std::string_view file) const;
 
-  // Names the published files of a job that stay.
+  // Says which published files of a job stay.
   struct Kept {
     bool any = true;
     int attempt = 0;  // the attempt whose files stay in the object store; 0: those of all
     std::vector<std::string> but;  // exceptions: files to remove even if `any` is true
   };
-  // Removes everything in the folder staging. Call it at the server's start, before Stage. If the
-  // folder is a link, fails with FAILED_PRECONDITION (STORAGE_UNAVAILABLE) like CheckWritable, and
-  // does not remove the files to which the link leads.
+  // Removes everything in the folder staging. Call EmptyStaging at the server's start, before
+  // Stage. If the folder is a link, fails with FAILED_PRECONDITION (STORAGE_UNAVAILABLE) like
+  // CheckWritable, and does not remove the files to which the link leads.
   absl::Status EmptyStaging() const;
 
   // Calls `kept` for each job that has published files, and removes the files that `kept` rejects;
-  // ends early when `kept` returns nullopt. The time grows with the number of such jobs, so call it
-  // on a background thread. Files that are published meanwhile may or may not be visited.
+  // ends early when `kept` returns nullopt. The time grows with the number of jobs that have files,
+  // so call RemoveLeftovers on a background thread. May or may not visit files that are published
+  // during the call.
   absl::Status RemoveLeftovers(
       const std::function<std::optional<Kept>(const std::string& job)>& kept) const;
 

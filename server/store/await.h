@@ -11,7 +11,7 @@ namespace wan::server {
 
 namespace internal {
 
-// For threads that wait anyway.
+// A DiskWait for threads that may block; no other thread takes over meanwhile.
 class WaitsAnyway final : public DiskWait {
   void Begin() override {}
   void End() override {}
@@ -20,7 +20,7 @@ class WaitsAnyway final : public DiskWait {
 }  // namespace internal
 
 // Calls `begin` with a `done`, which any thread must call once, and returns the argument of `done`.
-// Use it only on threads that may wait for the disk, and in tests.
+// Use AwaitDone only on threads that may wait for the disk, and in tests.
 template <typename Result, typename Begin>
 Result AwaitDone(const Begin& begin) {
   internal::WaitsAnyway waits;

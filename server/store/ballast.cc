@@ -28,7 +28,7 @@ void Ballast::Fill() const {
   const uint64_t free = static_cast<uint64_t>(disk.f_bavail) * disk.f_frsize;
   const uint64_t more = std::min(kBytes - held, free / 2);
   if (more == 0 || posix_fallocate(file.get(), 0, static_cast<off_t>(held + more)) == 0) return;
-  // Take a partial allocation back. If this fails, the next call tries again.
+  // Undo a partial allocation. Ignore errors, because the next call tries again.
   static_cast<void>(!ftruncate(file.get(), static_cast<off_t>(held)));
 }
 

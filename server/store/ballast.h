@@ -10,17 +10,17 @@ namespace wan::server {
 // Not thread-safe.
 class Ballast {
  public:
-  // Does not touch the disk.
+  // The constructor does not access the disk.
   explicit Ballast(std::filesystem::path file) : file_(std::move(file)) {}
 
-  // Grows the file to kBytes, but by at most half of the free space. If the disk refuses that, the
-  // file stays as it is.
+  // Grows the file to kBytes, but by at most half of the free space. If the disk refuses the
+  // growth, the file stays as it is.
   void Fill() const;
 
   // Frees the file's space. Returns whether the file had space to free.
   bool Release() const;
 
-  // Enough space: deleting the longest jobs seen so far wrote less than 1 MiB.
+  // This space is enough: deleting the longest jobs seen so far wrote less than 1 MiB.
   static constexpr uint64_t kBytes = uint64_t{4} << 20;
 
  private:

@@ -9,10 +9,10 @@
 
 namespace wan::server {
 
-// Compares a canary with the one that the file `data_dir`/device_canaries has for the same setup.
-// If the file has none, appends the canary and returns OK. Fails with UNAVAILABLE (DEVICE_LOST) and
-// both digests if they differ. Any other error means that the file could not be written; the device
-// may be sound. Not thread-safe.
+// Compares a canary with the stored canary of the same setup in the file
+// `data_dir`/device_canaries. If the file has no canary of this setup, appends the canary and
+// returns OK. Fails with UNAVAILABLE (DEVICE_LOST) and both digests if they differ. Any other error
+// only means that the file could not be written. Not thread-safe.
 absl::Status CompareCanary(const std::filesystem::path& data_dir, const DeviceCanary& canary);
 
 }  // namespace wan::server

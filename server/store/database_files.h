@@ -1,4 +1,4 @@
-// Checks the files of an open database without SQLite: whether they are still in their places, and
+// Checks without SQLite whether the files of an open database are still in their places, and
 // whether writes are on the disk.
 #pragma once
 
@@ -13,11 +13,11 @@
 
 namespace wan::server {
 
-// Remembers which file was opened, because SQLite keeps writing to it even after its folder was
-// removed or its disk unmounted. Any thread may call Check.
+// Remembers which file was opened, because SQLite keeps writing to the opened file even if its
+// folder was removed or its disk unmounted. Any thread may call Check.
 class FilePlace {
  public:
-  // If the file does not exist (a database in memory), Check always succeeds.
+  // If `file` does not exist (a database in memory), Check always succeeds.
   explicit FilePlace(const std::string& file);
 
   // Fails with UNAVAILABLE (STORAGE_UNAVAILABLE), naming `where`, if the path now leads to another
@@ -53,8 +53,9 @@ class SoleUse {
 // write-ahead log.
 std::string ImmutableUri(const std::string& file);
 
-// Syncs the write-ahead log of a database over a descriptor of its own. (Closing a descriptor drops
-// a process's locks on that file, but SQLite's locks are on the database file.) One call at a time.
+// Syncs the write-ahead log of a database over a descriptor of its own. (Closing this descriptor is
+// harmless: it drops the process's locks on the log file, and SQLite's locks are on the database
+// file.) Only one thread at a time may call Sync.
 class LogFile {
  public:
   // `where` names the database in messages.
@@ -62,14 +63,14 @@ class LogFile {
       : path_(database + "-wal"), where_(where) {}
 
   // Returns once all earlier writes are on the disk. Fails with UNAVAILABLE (STORAGE_UNAVAILABLE)
-  // if it is uncertain whether they are.
+  // if it is uncertain whether the writes are on the disk.
   absl::Status Sync();
 
  private:
   const std::string path_;
   const std::string where_;
-  // The first call of Sync opens it. SQLite creates the file at the first write and keeps it until
-  // the database is closed.
+  // The first call of Sync opens the log file. SQLite creates the file at the first write and keeps
+  // it until the database is closed.
   std::unique_ptr<const Descriptor> file_;
 };
 

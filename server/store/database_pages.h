@@ -21,7 +21,7 @@ namespace wan::server {
 using DatabaseValue = std::variant<std::monostate, int64_t, std::string>;
 
 struct DatabaseRecord {
-  int64_t rowid = 0;  // 0 if the table has no rowids
+  int64_t rowid = 0;  // 0 for a record of a table without rowids
   std::vector<DatabaseValue> values;
 };
 
@@ -40,17 +40,17 @@ struct BtreePage {
     kLeafTable = 13,
   };
   Kind kind = Kind::kLeafTable;
-  std::vector<uint32_t> children;  // numbers of the child pages; only an interior page has any
-  std::vector<CellPlace> cells;    // cells with records; none in a table's interior page
+  std::vector<uint32_t> children;  // numbers of the child pages; a leaf page has none
+  std::vector<CellPlace> cells;    // cells with records; the interior pages of tables have none
   bool damaged = false;            // whether a cell lies outside the page
 };
 
-// Not thread-safe. Whatever the file contains, the object reads nothing outside it.
+// Not thread-safe. Never reads outside the mapped file, whatever the file contains.
 class DatabasePages {
  public:
-  // Maps the file, which nobody may change meanwhile, and reads the write-ahead log beside it. If
-  // the file's header is damaged, takes the page size from the log; if there is no log, assumes
-  // 4096.
+  // Maps the file, and reads the write-ahead log in the file's folder. Nobody may change the file
+  // while the object exists. If the file's header is damaged, takes the page size from the log; if
+  // there is no log, assumes 4096.
   static absl::StatusOr<DatabasePages> Open(const std::filesystem::path& file);
 
   uint32_t count() const { return count_; }

@@ -14,7 +14,7 @@ class Sha256 {
  public:
   Sha256();
   void Update(std::string_view data);
-  // Returns the digest in lower-case hex. Call it once, after the last Update.
+  // Returns the digest in lower-case hex. Call FinishHex once, after the last Update.
   std::string FinishHex();
 
  private:

@@ -59,7 +59,7 @@ absl::Status ReplaceFile(const std::filesystem::path& path, std::string_view hea
     status = ErrnoError(absl::StrCat("renaming ", beside.string(), " into place"), errno);
   }
   if (!status.ok()) {
-    std::error_code ignored;  // if this fails, the next call overwrites the file
+    std::error_code ignored;  // ignore errors, because the next call overwrites the file
     std::filesystem::remove(beside, ignored);
     return status;
   }

@@ -15,11 +15,11 @@
 
 namespace wan::server {
 
-// Call all functions of this file with the connection's lock held. They throw the exceptions of
-// SQLite. Each does a bounded amount of work, because triggers of the schema maintain the totals by
-// owner and state.
+// Call all functions of this file with the connection's lock held. The functions throw the
+// exceptions of SQLite. Each function does a bounded amount of work, because triggers of the schema
+// maintain the totals by owner and state.
 
-// Records in job_keys how many bytes an ended job takes; does nothing for other jobs. Call it
+// Records in job_keys how many bytes an ended job takes; does nothing for other jobs. Call NoteEnd
 // inside a transaction, after the job's rows are written.
 void NoteEnd(SQLite::Database& db, int64_t number, const wan::v1::Job& job);
 

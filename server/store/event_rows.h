@@ -15,11 +15,11 @@
 
 namespace wan::server {
 
-// Call both functions with the connection's lock held, and the one that writes inside a
-// transaction. They throw the exceptions of SQLite.
+// Call both functions with the connection's lock held, and InsertEventRows inside a transaction.
+// The functions throw the exceptions of SQLite.
 
-// Adds events to the job of this number. If `replaced` is set, first removes the events from that
-// sequence on, which an earlier, refused change has left.
+// Adds events to the job of this number. If `replaced` is set, first removes the events from the
+// sequence `replaced` on, which an earlier, refused change has left.
 void InsertEventRows(Statements& db, int64_t number, std::span<const wan::v1::Event> events,
                      std::optional<int64_t> replaced);
 

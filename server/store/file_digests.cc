@@ -21,7 +21,7 @@
 namespace wan::server {
 namespace {
 
-// How many bytes are read at a time; a slow core hashes them in a few milliseconds.
+// The number of bytes to read at a time; a slow core hashes this many bytes in a few milliseconds.
 constexpr size_t kPieceBytes = size_t{256} << 10;
 constexpr size_t kHexBytes = 64;
 
@@ -70,8 +70,8 @@ absl::StatusOr<std::string> Compute(const ModelFile& file, const std::function<b
   absl::StatusOr<FileVersion> version = FileVersion::Of(descriptor.get());
   if (!version.ok()) return version.status();
   if (*version != file.version) return ChangedError(file);
-  // Disable read-ahead; otherwise ReadPiece would take bytes that were read ahead for bytes that
-  // were cached before.
+  // Disable read-ahead; otherwise ReadPiece would treat bytes that were read ahead like bytes that
+  // had been cached before.
   ::posix_fadvise(descriptor.get(), 0, 0, POSIX_FADV_RANDOM);
   Sha256 hash;
   std::vector<char> piece(kPieceBytes);
@@ -222,7 +222,7 @@ void FileDigests::ReadKept() {
   std::ifstream stream(file_, std::ios::binary);
   read_kept_ = stream.is_open();
   const std::string text{std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
-  // Ignore a missing or damaged file: the digests in it are computed again.
+  // Ignore a missing or damaged file, because the object computes lost digests again.
   if (text.size() <= kHexBytes || text[kHexBytes] != '\n') return;
   const std::string_view lines = std::string_view(text).substr(kHexBytes + 1);
   if (Sha256Hex(lines) != std::string_view(text).substr(0, kHexBytes)) return;

@@ -21,8 +21,8 @@
 
 namespace wan::server {
 
-// Maximum number of digests that are remembered; the least recently wanted are forgotten. The
-// largest model has about fifty files.
+// Maximum number of digests that FileDigests keeps; it removes the digests that were wanted least
+// recently. The largest model has about fifty files.
 inline constexpr size_t kMaxFileDigests = 10'000;
 
 // Thread-safe. A thread of the object reads the files with the system's lowest priority for CPU and
@@ -32,10 +32,10 @@ inline constexpr size_t kMaxFileDigests = 10'000;
 //   FILE   a line with the SHA-256 of what follows, then one line "KEY SHA256" for each digest
 class FileDigests {
  public:
-  // `file` is where the digests are stored; its folder need not exist yet. Calls `on_problem` on
-  // the object's thread, with no lock held, for files that have changed since their model was
-  // loaded (they get no digest), and if digests cannot be stored. Calls `on_known`, if it is set,
-  // on the same thread after each file that is done.
+  // `file` is the path of the file with the digests; the file's folder need not exist yet. Calls
+  // `on_problem` on the object's thread, with no lock held, if digests cannot be stored, and for
+  // each file that has changed since its model was loaded (the file gets no digest). Calls
+  // `on_known`, if it is set, on the same thread after each file that is done.
   FileDigests(std::filesystem::path file, std::function<void(const absl::Status&)> on_problem,
               std::function<void()> on_known = nullptr);
   FileDigests(const FileDigests&) = delete;
@@ -45,7 +45,7 @@ class FileDigests {
   // Returns the key of a file's digest, in lower-case hex; it identifies one version of one file.
   static std::string KeyOf(const ModelFile& file);
 
-  // Queues the files whose digests are unknown. Returns before they are read.
+  // Queues the files whose digests are unknown. Returns without waiting for the reads.
   void Want(const std::vector<ModelFile>& files);
 
   // Returns a digest in lower-case hex; nullopt while it is unknown.
@@ -57,8 +57,8 @@ class FileDigests {
   // since its model was loaded; the system's error if it cannot be read.
   absl::StatusOr<std::string> Learn(const ModelFile& file, const std::stop_token& stop);
 
-  // Between Pause and Resume, which may nest, no file is read, so that a load has the disk for
-  // itself. Pause does not wait for a read that has begun.
+  // Between Pause and Resume, which may nest, the object reads no file, so that a load has the disk
+  // for itself. Pause does not wait for a read that has begun.
   void Pause();
   void Resume();
 
@@ -72,8 +72,8 @@ class FileDigests {
 
  private:
   void Loop();
-  // Reads the digests of earlier processes unless that has succeeded before; the data folder may
-  // appear only after the server's start.
+  // Reads the digests of earlier processes, unless an earlier call has read them; the data folder
+  // may appear only after the server's start.
   void ReadKept();
   // Adds a digest and writes all of them to the file.
   absl::Status Keep(const std::string& key, const std::string& digest);
@@ -83,7 +83,7 @@ class FileDigests {
 
   struct Known {
     std::string digest;
-    uint64_t wanted = 0;  // greater for the files that were wanted later
+    uint64_t wanted = 0;  // the greater, the later the file was wanted
   };
 
   const std::filesystem::path file_;
@@ -93,7 +93,7 @@ class FileDigests {
   absl::Mutex writing_;  // held while the file is written
   mutable absl::Mutex mutex_ ABSL_ACQUIRED_AFTER(writing_);
   std::map<std::string, Known, std::less<>> known_ ABSL_GUARDED_BY(mutex_);
-  // The keys of `known_`, by when they were wanted.
+  // The keys of `known_`, ordered by Known::wanted.
   std::map<uint64_t, std::string> by_want_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_want_ ABSL_GUARDED_BY(mutex_) = 0;
   std::deque<ModelFile> waiting_ ABSL_GUARDED_BY(mutex_);

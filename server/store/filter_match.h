@@ -24,7 +24,7 @@ struct JobKeys {
   int64_t priority = 0;
   int64_t create_time = 0;  // microseconds since the epoch, like end_time
   int64_t end_time = kNotEnded;
-  // It is called for every comparison that needs the labels.
+  // Matches calls `labels` for every comparison that needs the labels.
   std::function<const JobLabels&()> labels;
 };
 
@@ -32,8 +32,8 @@ struct JobKeys {
 // there is none.
 const JobFilter* EqualityOf(const JobFilter& filter, JobField field);
 
-// Whether the job matches the filter; not computed in SQL, because there a row with many
-// comparisons of labels took 85 us.
+// Whether the job matches the filter. The filter is not computed in SQL, because SQL took 85 us for
+// a row with many comparisons of labels.
 bool Matches(const JobFilter& filter, const JobKeys& keys);
 
 }  // namespace wan::server

@@ -21,16 +21,16 @@ class GroupSync {
  public:
   using Done = std::function<void(const absl::Status&)>;
 
-  // `sync` makes all earlier writes durable. The object calls it on its own thread, one call at a
-  // time, with no lock held.
+  // `sync` makes all earlier writes durable. The object calls `sync` on its own thread, one call at
+  // a time, with no lock held.
   explicit GroupSync(std::function<absl::Status()> sync);
   GroupSync(const GroupSync&) = delete;
   GroupSync& operator=(const GroupSync&) = delete;
-  // If callers wait, syncs once more for them.
+  // If callers are waiting, syncs once more for them.
   ~GroupSync();
 
-  // Calls `done` with OK once all earlier writes are durable, or with the error of the sync. The
-  // call comes on the object's thread with no lock held; `done` must not block.
+  // Calls `done` with OK once all earlier writes are durable, or with the error of the sync. Calls
+  // `done` on the object's thread with no lock held; `done` must not block.
   void Await(Done done);
 
   // If no sync runs or is waited for, syncs on the calling thread and returns the result. Otherwise
@@ -57,7 +57,7 @@ class SerialThread {
   SerialThread() : thread_([this] { Loop(); }) {}
   SerialThread(const SerialThread&) = delete;
   SerialThread& operator=(const SerialThread&) = delete;
-  // Runs all posted tasks before it ends.
+  // Runs all posted tasks before the thread ends.
   ~SerialThread();
 
   void Post(std::function<void()> task);

@@ -11,7 +11,8 @@
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
-// transaction. They throw the exceptions of SQLite. `number` is the job's number in the table jobs.
+// transaction. The functions throw the exceptions of SQLite. `number` is the job's number in the
+// table jobs.
 
 // Leaves out the files that `inputs.artifacts` names.
 void InsertInputs(SQLite::Database& db, int64_t number, const JobInputs& inputs);

@@ -32,7 +32,7 @@ JobDatabase::~JobDatabase() {
   writer_.reset();
   sync_.reset();
   const absl::MutexLock lock(&state_mutex_);
-  // If a sync has failed, only the checkpoint can save the log.
+  // After a failed sync do not keep the log, because only a checkpoint can save its content.
   if (unsynced_.ok() && last_sync_ > kSlowSync) KeepLogOnClose();
 }
 

@@ -22,10 +22,9 @@
 
 namespace wan::server {
 
-// Thread-safe. One thread of the object writes, and another one syncs what was written. Callers
-// read on their own threads over two connections that neither of these uses: in WAL mode a reader
-// waits for no writer, no sync and no checkpoint. Short reads wait only for short reads, and scans
-// only for scans.
+// Thread-safe. One thread of the object writes, and another thread syncs the writes. Callers read
+// on their own threads over two separate connections: in WAL mode a reader waits for no writer, no
+// sync and no checkpoint. Short reads wait only for short reads, and scans only for scans.
 class JobDatabase {
  public:
   using Done = std::function<void(const absl::Status&)>;
@@ -39,20 +38,20 @@ class JobDatabase {
     std::string where;  // names the file in messages
     Opener open;        // opens a connection; may throw SQLite::Exception, like `open_to_read`
     Preparer prepare;
-    // It is called twice, once for each reading connection. Null: reads use the writing connection,
-    // because a second connection is impossible.
+    // Open calls the function twice, once for each reading connection. Null: a second connection is
+    // impossible, so reads use the writing connection.
     Opener open_to_read = nullptr;
     std::function<absl::Status()> sync;  // makes all earlier writes durable
     const Clock& clock = SystemClock();  // measures how long syncs take
   };
 
-  // Returns the errors of `prepare`, and those of SQLite as SqliteStatus converts them.
+  // Returns the errors of `prepare`, and SQLite's errors as converted by SqliteStatus.
   static absl::StatusOr<std::unique_ptr<JobDatabase>> Open(Source source);
   JobDatabase(const JobDatabase&) = delete;
   JobDatabase& operator=(const JobDatabase&) = delete;
   // First finishes the pending calls: after that every `done` has been called. Then moves the log
-  // into the database, which takes two syncs; if the last sync took more than a second, leaves the
-  // log, which the next start reads, so that a process that was told to end does so in time.
+  // into the database, which takes two syncs. If the last sync took more than a second, leaves the
+  // log to the next start, so that the process ends in time.
   ~JobDatabase();
 
   // Calls `body` with the connection for short reads, for example of one job, and turns SQLite's
@@ -71,20 +70,20 @@ class JobDatabase {
 
   // Calls `body` in a transaction, in the order of the calls, and commits if it returns OK. Then
   // calls `done` with the error, or with OK once the change is durable. If the sync fails, calls
-  // `undo` (may be null) before `done`. All of that happens on the writing or the syncing thread,
-  // which `done` must not block, or, if the calling thread may wait for the disk, perhaps on the
-  // calling thread before this returns.
+  // `undo` (may be null) before `done`. Runs on the writing and the syncing thread, which `done`
+  // must not block. If the calling thread may wait for the disk, all may run on the calling thread
+  // before Change returns.
   void Change(Body body, Done done, Undo undo = nullptr);
 
   // Like Change, but without a transaction and without a sync, for changes that a power cut may
   // undo.
   void Write(Body body, Done done);
 
-  // Calls `body` at once, on the calling thread. Call it only in `undo`.
+  // Calls `body` at once, on the calling thread. Call TakeBack only in `undo`.
   absl::Status TakeBack(const Body& body);
 
-  // Calls `done` with OK if the disk takes writes. After a failed sync all writes are refused until
-  // CheckWritable has moved the whole log into the database.
+  // Calls `done` with OK if the disk takes writes. After a failed sync the object refuses all
+  // writes until CheckWritable has moved the whole log into the database.
   void CheckWritable(Done done);
 
  private:
@@ -103,7 +102,7 @@ class JobDatabase {
     return Guarded(connection, body);
   }
 
-  // Call it with the connection's lock held.
+  // Call Guarded with the connection's lock held.
   template <typename GuardedBody>
   auto Guarded(Connection& connection, const GuardedBody& body)
       -> decltype(body(std::declval<SQLite::Database&>())) {
@@ -113,8 +112,8 @@ class JobDatabase {
       return SqliteStatus(error, where_);
     }
   }
-  // Makes a change on the calling thread, if that may wait for the disk and nothing else is under
-  // way. Returns false if it has not begun.
+  // Makes a change on the calling thread, if that thread may wait for the disk and no other change
+  // is under way. Otherwise does nothing and returns false.
   bool ChangeHere(const Body& body, const Done& done, const Undo& undo);
   absl::Status WriteChange(const Body& body);
   void AwaitSync(const Done& done, const Undo& undo);
@@ -125,7 +124,7 @@ class JobDatabase {
   absl::Status Sync();
   // Moves the whole log into the database after a failed sync.
   absl::Status SaveLog(SQLite::Database& database);
-  // Call it before the connections are closed.
+  // Call KeepLogOnClose before the connections are closed.
   void KeepLogOnClose();
 
   const std::string where_;
@@ -135,17 +134,17 @@ class JobDatabase {
   FilePlace place_;
   Connection writing_;
   std::optional<Statements> statements_;  // guarded by the mutex of writing_
-  // It has no database if Source::open_to_read is null.
+  // `reading_` and `scanning_` have no database if Source::open_to_read is null.
   Connection reading_;
   Connection scanning_;
   mutable absl::Mutex state_mutex_;
-  // If a sync failed and writes may not be durable since, its error; otherwise OK.
+  // The error of a failed sync, until CheckWritable has made all writes durable; otherwise OK.
   absl::Status unsynced_ ABSL_GUARDED_BY(state_mutex_);
   absl::Duration last_sync_ ABSL_GUARDED_BY(state_mutex_);
   // Whether a caller's thread writes and syncs. Only one caller's thread at a time may write and
-  // sync, so that of all pools only one thread waits for the disk.
+  // sync, so that at most one thread of all worker pools waits for the disk.
   std::atomic<bool> caller_writes_ = false;
-  // The destructor resets it to destroy the writer first, because the writer uses the rest.
+  // Optional, so that the destructor can destroy the writer first, which uses the other members.
   std::optional<GroupSync> sync_;
   std::optional<SerialThread> writer_;
 };

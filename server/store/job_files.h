@@ -14,7 +14,7 @@
 namespace wan::server {
 
 // Call both functions with the connection's lock held, ReplaceJobFiles also inside a transaction.
-// They throw the exceptions of SQLite.
+// The functions throw the exceptions of SQLite.
 
 // Replaces the files of the job with this number.
 void ReplaceJobFiles(SQLite::Database& db, int64_t number, std::span<const JobFile> files);

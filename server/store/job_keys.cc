@@ -31,7 +31,8 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
 }
 
 // A column that has the same value in all jobs of a query, and an index that begins with this
-// column and continues in the query's order. Without such an index a scan visits all jobs.
+// column and continues in the query's order. Without an index for the query, a scan visits all
+// jobs.
 struct IndexedEquality {
   std::string_view column;
   std::string_view index;

@@ -15,16 +15,16 @@
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
-// transaction. They throw the exceptions of SQLite.
+// transaction. The functions throw the exceptions of SQLite.
 
 // Adds the keys of a job that has no keys yet. If the job has ended, its rows must have been
 // written.
 void InsertJobKeys(Statements& db, int64_t number, const wan::v1::Job& job);
-// Replaces the keys of `job`, and its labels if `labels`. Its rows must have been written.
+// Replaces the keys of `job`, and its labels if `labels`. The job's rows must have been written.
 void UpdateJobKeys(SQLite::Database& db, int64_t number, const wan::v1::Job& job, bool labels);
 void DeleteJobKeys(SQLite::Database& db, int64_t number);
-// Rebuilds the keys of all jobs from the jobs' rows, for migrations and repairs. The time that this
-// takes grows with the number of jobs.
+// Rebuilds the keys of all jobs from the jobs' rows, for migrations and repairs. The time grows
+// with the number of jobs.
 void RebuildJobKeys(SQLite::Database& db);
 
 // Visits the jobs after `after` (nullopt: from the first on) in the query's order, until it has

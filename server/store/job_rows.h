@@ -19,7 +19,7 @@
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
-// transaction. They throw the exceptions of SQLite.
+// transaction. The functions throw the exceptions of SQLite.
 
 // A SELECT whose result ReadRow can read; append the WHERE clause.
 inline constexpr char kSelectJob[] =
@@ -33,7 +33,7 @@ JobRow ReadRow(SQLite::Statement& select);
 void BindBlob(SQLite::Statement& statement, int index, const std::string& bytes);
 
 // Adds a job with its files, but without events, and returns its number: `number`, or the next one.
-// ALREADY_EXISTS if its name or request_id is taken.
+// Fails with ALREADY_EXISTS if the job's name or request_id is taken.
 absl::StatusOr<int64_t> InsertJobRows(Statements& db, const StoredJob& stored,
                                       const JobInputs& inputs,
                                       std::optional<int64_t> number = std::nullopt);
@@ -61,8 +61,8 @@ absl::Status RemoveEndedJob(SQLite::Database& db, std::string_view job);
 // Returns the device time of removed jobs that ended in the minute of `since` or later.
 std::vector<PrincipalUse> ReadRemovedUse(SQLite::Database& db, absl::Time since);
 
-// Records the name of a removed job; of more than 100,000 names it forgets the oldest. `owner` is
-// nullopt if nobody knows the owner.
+// Records the name of a removed job; if there are more than 100,000 names, removes the oldest.
+// `owner` is nullopt if nobody knows the owner.
 void NoteRemoved(SQLite::Database& db, std::string_view job,
                  const std::optional<std::string>& owner);
 

@@ -1,4 +1,4 @@
-// Stores what must survive the process: jobs, with their events, reports and input files.
+// Stores the jobs, with their events, reports and input files, which must survive the process.
 #pragma once
 
 #include <cstdint>
@@ -46,12 +46,12 @@ struct JobFile {
 // Changes of one job that are stored together, in one transaction.
 struct JobChange {
   std::string job;                  // the job's name, "jobs/ID"
-  std::optional<wan::v1::Job> row;  // replaces the job if set
+  std::optional<wan::v1::Job> row;  // if set, replaces the job's row
   // Events to add; their sequences must be greater than any stored one.
   std::vector<wan::v1::Event> events;
-  std::optional<wan::v1::JobReport> report;  // replaces the report if set
+  std::optional<wan::v1::JobReport> report;  // if set, replaces the report
   bool labels_changed = false;               // whether `row` has other labels than the job had
-  // Replaces the files of the model if set.
+  // If set, replaces the list of the model's files.
   std::optional<std::vector<JobFile>> files = std::nullopt;
 };
 
@@ -86,7 +86,7 @@ struct JobQuery {
 struct JobPage {
   std::vector<StoredJob> jobs;
   size_t bytes = 0;  // bytes of the jobs' rows
-  // Where the next page starts, which may be empty; nullopt after the last page.
+  // The place where the next page starts (that page may be empty); nullopt after the last page.
   std::optional<JobPlace> next;
 };
 
@@ -115,9 +115,10 @@ struct PrincipalUse {
 // Selects ended jobs, the oldest first.
 struct EndedQuery {
   wan::v1::JobState state = wan::v1::JOB_STATE_COMPLETED;
-  bool with_files = false;  // only jobs that have files; use it only with COMPLETED
-  // Only jobs with an earlier end_time, in the order of their end_time. If it is nullopt: all jobs,
-  // in the order in which they ended, which does not change when the wall clock jumps.
+  bool with_files = false;  // whether to select only jobs that have files; allowed only with
+                            // COMPLETED
+  // If set, selects only jobs with an earlier end_time, in the order of end_time. Nullopt: all
+  // jobs, in the order in which they ended; this order does not change when the wall clock jumps.
   std::optional<absl::Time> ended_before;
   int skip = 0;  // leaves out this many jobs at the beginning
   int limit = 64;
@@ -129,7 +130,7 @@ struct EndedQuery {
 // Calls with `done` do not block while the disk syncs. The store calls `done` once, on one of its
 // threads with no lock held, or on the calling thread before the function returns. `done` must not
 // block or call a changing function without `done`. Changes are made in the order of the calls.
-// Reads never wait for a sync; they see changes that are written but not yet synced.
+// Reads never wait for a sync, and return changes that are written but not yet synced.
 //
 // Errors: NOT_FOUND if the job is unknown; DATA_LOSS (JOB_DAMAGED) if its row cannot be read (but
 // List and Unfinished leave such jobs out); RESOURCE_EXHAUSTED, UNAVAILABLE or PERMISSION_DENIED
@@ -149,8 +150,9 @@ class JobStore {
   virtual void InsertAll(std::span<const JobAddition> additions, Done done) = 0;
 
   // Deletes an ended job with its events, report and labels; its device seconds still count as its
-  // owner's use. From then on, the job's name gives NOT_FOUND (EXPIRED), and its request_id can be
-  // used again. Fails with FAILED_PRECONDITION (JOB_NOT_ENDED) if the job has not ended.
+  // owner's use. Afterwards, calls with the job's name fail with NOT_FOUND (EXPIRED), and another
+  // job can use its request_id. Fails with FAILED_PRECONDITION (JOB_NOT_ENDED) if the job has not
+  // ended.
   virtual void Remove(std::string_view job, Done done) = 0;
 
   // Applies the changes in order, all of them or none; `changes` must live until `done` is called.
@@ -166,7 +168,7 @@ class JobStore {
   // have fewer than `limit` jobs, or none, although others follow.
   virtual absl::StatusOr<JobPage> List(const JobQuery& query) = 0;
   // Returns the owner of a job, even if its row is damaged or was removed; fails with NOT_FOUND if
-  // nobody knows the owner. Reads nothing but the owner.
+  // nobody knows the owner. Reads only the owner.
   virtual absl::StatusOr<std::string> OwnerOf(std::string_view job) = 0;
   // Returns 32 random bytes with which page tokens are encrypted; they are the same for the life of
   // the database.
@@ -195,7 +197,7 @@ class JobStore {
   // cannot be read.
   virtual absl::StatusOr<std::vector<wan::v1::Event>> Events(std::string_view job, int64_t after,
                                                              int limit) = 0;
-  // Returns the job's report; fails with NOT_FOUND also if the job has none yet.
+  // Returns the job's report; also fails with NOT_FOUND if the job has no report yet.
   virtual absl::StatusOr<wan::v1::JobReport> Report(std::string_view job) = 0;
   // Returns the files of the job's model, in the order of their names; empty for an unknown job,
   // and before the job has run.
@@ -203,7 +205,7 @@ class JobStore {
   // Returns the files of the job's request; empty for an unknown job, and after the job has ended.
   virtual absl::StatusOr<JobInputs> Inputs(std::string_view job) = 0;
 
-  // The outbox of webhook reports; Apply adds the reports. It lives as long as the store.
+  // The outbox of webhook reports; Apply adds the reports. The outbox lives as long as the store.
   virtual WebhookOutbox& webhooks() = 0;
 };
 

@@ -1,5 +1,5 @@
-// Prevents the store from writing rows that it could not read back. This is a second check: the
-// code that receives texts from callers checks them first.
+// Prevents the store from writing rows that it could not read back. These functions make a second
+// check; the code that receives texts from callers makes the first.
 #pragma once
 
 #include <functional>
@@ -18,9 +18,10 @@ namespace wan::server {
 absl::Status CheckReadsBack(const std::string& where, const StoredJob& stored,
                             std::span<const wan::v1::Event> events);
 
-// Returns all changes, with MendTexts applied to messages that could not be read back, and reports
-// each to `on_problem`; returns an empty list if there are none. Changes are mended, not refused,
-// because a job whose end cannot be stored would never end. Takes no lock.
+// If messages of the changes could not be read back, returns all changes with these messages
+// repaired by MendTexts, and reports each repair to `on_problem`; otherwise returns an empty list.
+// Repairs changes instead of refusing them, because a job whose end cannot be stored would never
+// end. Takes no lock.
 std::vector<JobChange> MendedChanges(const std::string& where, std::span<const JobChange> changes,
                                      const std::function<void(const absl::Status&)>& on_problem);
 

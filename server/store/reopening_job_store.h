@@ -28,7 +28,7 @@ struct StoreWatch {
 
 // Thread-safe. Passes every call to the store that is open. While no store is open, every call
 // fails with the cause and the reason STORAGE_UNAVAILABLE; while the open store is read-only, every
-// change fails so. The object opens a store only in Reopen.
+// change fails in this way. The object opens a store only in Reopen.
 class ReopeningJobStore final : public JobStore {
  public:
   using Opener = std::function<absl::StatusOr<std::unique_ptr<JobStore>>()>;
@@ -40,10 +40,10 @@ class ReopeningJobStore final : public JobStore {
         open_for_reading_(std::move(open_for_reading)),
         watch_(std::move(watch)) {}
 
-  // Opens the store for writing unless it already is open for writing. Other calls wait meanwhile.
-  // Returns OK, or the reason why the store cannot be written. After an error with the reason
-  // STORAGE_UNAVAILABLE, try again later. Other errors need an operator: the file is damaged, or
-  // another server uses it.
+  // Opens the store for writing unless it already is open for writing. Other calls wait while
+  // Reopen runs. Returns OK, or the reason why the store cannot be written. After an error with the
+  // reason STORAGE_UNAVAILABLE, try again later. After any other error an operator must act: the
+  // file is damaged, or another server uses the file.
   absl::Status Reopen();
 
   // Whether a store is open, for writing or only for reading.
@@ -89,9 +89,9 @@ class ReopeningJobStore final : public JobStore {
 
   template <typename Call>
   auto Read(const Call& call) -> decltype(call(std::declval<JobStore&>()));
-  // Returns the store if it is open for writing. Such a store is never replaced, so changes wait
-  // for the disk without holding mutex_; otherwise Reopen, and then readers, would wait for these
-  // changes.
+  // Returns the store if it is open for writing. A store that is open for writing is never
+  // replaced, so changes may wait for the disk without holding mutex_. (If they held mutex_, Reopen
+  // and readers would wait for the changes.)
   absl::StatusOr<JobStore*> Writable() const;
   template <typename Call>
   auto Write(std::string_view operation, const Call& call)
@@ -105,7 +105,8 @@ class ReopeningJobStore final : public JobStore {
   const Opener open_for_reading_;
   const StoreWatch watch_;
   Outbox outbox_{*this};
-  mutable absl::Mutex mutex_;  // calls hold it shared; replacing the store holds it exclusively
+  mutable absl::Mutex mutex_;  // calls hold the mutex shared; replacing the store holds the mutex
+                               // exclusively
   std::unique_ptr<JobStore> store_ ABSL_GUARDED_BY(mutex_);
   // Why no store is open for writing; OK if one is open.
   absl::Status unwritable_ ABSL_GUARDED_BY(mutex_);

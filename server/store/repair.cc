@@ -46,7 +46,7 @@ constexpr off_t kLockBytes = 512;
 
 // Locks the file, so that no SQLite can use it while the descriptor is open. This function does not
 // use SQLite, which may refuse to open the file. The lock belongs to the descriptor, not to the
-// process.
+// process, so SQLite in this process respects it.
 absl::Status LockOut(const Descriptor& file, const fs::path& path) {
   struct flock lock = {};
   lock.l_type = F_WRLCK;
@@ -61,7 +61,7 @@ absl::Status LockOut(const Descriptor& file, const fs::path& path) {
       absl::StrCat("a server uses ", path.string(), "; stop it before a repair"));
 }
 
-// Returns whether SQLite finds the file undamaged. An error means that another program or a newer
+// Returns whether SQLite finds the file undamaged. Returns an error if another program or a newer
 // server wrote the file.
 absl::StatusOr<bool> IsWhole(const fs::path& file) {
   const std::string where = absl::StrCat("job database ", file.string());
@@ -69,7 +69,8 @@ absl::StatusOr<bool> IsWhole(const fs::path& file) {
     const std::unique_ptr<SQLite::Database> db = OpenReadOnly(file);
     const absl::Status read = PrepareForReading(*db, where);
     if (absl::IsDataLoss(read)) return false;
-    // UNAVAILABLE means that an older server wrote the file, which only needs a migration.
+    // Accept UNAVAILABLE, which means that an older server wrote the file and that the file only
+    // needs a migration.
     if (!read.ok() && !absl::IsUnavailable(read)) return read;
     return db->execAndGet("PRAGMA integrity_check(1)").getString() == "ok";
   } catch (const SQLite::Exception& error) {
@@ -85,7 +86,7 @@ bool IsEnd(const wan::v1::Event& event) {
   return event.has_completed() || event.has_failed() || event.has_cancelled();
 }
 
-// Sets the job's end to the one that the event `end` describes.
+// Sets the job's state and end as the event `end` describes.
 void EndAs(const wan::v1::Event& end, wan::v1::Job& job) {
   *job.mutable_end_time() = end.time();
   if (end.has_completed()) {
@@ -370,8 +371,8 @@ absl::Status WriteNew(const DatabasePages& pages, const fs::path& file, const fs
   return SyncPath(file);
 }
 
-// If an earlier repair was interrupted, returns the damaged file that it has put aside; otherwise
-// nothing.
+// If an earlier repair was interrupted, returns the damaged file that the earlier repair has put
+// aside; otherwise nothing.
 std::optional<fs::path> PutAsideBefore(const fs::path& database) {
   std::ifstream pending(database.string() + kPendingSuffix);
   if (!pending.is_open()) return std::nullopt;
@@ -396,8 +397,8 @@ absl::StatusOr<fs::path> PutAside(const fs::path& database, absl::Time now) {
 }
 
 // Replaces the damaged file by the new one. Removes the log first, because SQLite would apply it to
-// the new file. If this is interrupted, a marker file prevents a server from using the old file
-// without its log.
+// the new file. If the exchange is interrupted, a marker file prevents servers from using the old
+// file without its log.
 absl::Status Exchange(const fs::path& database, const fs::path& fresh, const fs::path& aside) {
   const fs::path marker = database.string() + kPendingSuffix;
   absl::Status status = ReplaceFile(marker, aside.filename().string(), "");

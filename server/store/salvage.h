@@ -19,7 +19,7 @@ struct SalvagedJob {
   CellPlace place;
   std::string name;
   int64_t state = 0;
-  // Whether the table's tree reaches the row; if not, it may be an old version.
+  // Whether the table's tree reaches the row; a row that it does not reach may be an old version.
   bool reachable = false;
 };
 
@@ -49,8 +49,8 @@ struct Salvage {
 
 // Reads every page of the database. If there are several versions of a row, prefers the one that
 // the table's tree reaches. Also reads the pages that are neither free nor in a tree, because the
-// page that links to them may be damaged; from these it takes undamaged rows that the trees do not
-// contain.
+// page that links to them may be damaged; from these pages takes undamaged rows that the trees do
+// not contain.
 Salvage FindRows(const DatabasePages& pages);
 
 // ReadJob and the functions below read a row that FindRows has found; they return nullopt if the

@@ -177,7 +177,7 @@ int SavepointStore::StepsKept(std::string_view job) const {
 
 void SavepointStore::Remove(std::string_view job) const {
   if (objects_ != nullptr) objects_->RemoveSavepoint(job);
-  std::error_code ignored;  // if this fails, RemoveLeftovers tries again
+  std::error_code ignored;  // ignore errors, because RemoveLeftovers tries again
   fs::remove(PathOf(job), ignored);
 }
 

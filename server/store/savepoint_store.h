@@ -69,8 +69,8 @@ class SavepointStore {
   // tries again.
   void Remove(std::string_view job) const;
 
-  // Removes incomplete files, and the savepoints of jobs that `keep` rejects. Call it at the
-  // server's start.
+  // Removes incomplete files, and the savepoints of jobs that `keep` rejects. Call RemoveLeftovers
+  // at the server's start.
   absl::Status RemoveLeftovers(const std::function<bool(const std::string& job)>& keep) const;
   // Removes the savepoints of jobs that `has_ended` names from the object store; ends early when it
   // returns nullopt. Blocks; call it after the server's start.

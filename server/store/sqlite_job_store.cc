@@ -83,7 +83,7 @@ class SqliteJobStore final : public JobStore {
                 transaction.commit();
                 return absl::OkStatus();
               })
-              .IgnoreError();  // if this fails, the refused jobs run after the next start
+              .IgnoreError();  // ignore errors: the refused jobs then run after the next start
         });
   }
 
@@ -275,8 +275,8 @@ class SqliteJobStore final : public JobStore {
     return readable;
   }
 
-  // Returns a query's next jobs, in its order: at most `limit`, and none after the job that exceeds
-  // `bytes`. Stores in `scan` how far the search has come.
+  // Returns a query's next jobs, in the query's order: at most `limit`, and none after the job that
+  // exceeds `bytes`. Stores in `scan` how far the search has come.
   absl::StatusOr<std::vector<JobRow>> ReadFound(const JobQuery& query,
                                                 const std::optional<JobPlace>& after, int limit,
                                                 size_t bytes, JobScan& scan) {
@@ -300,7 +300,7 @@ class SqliteJobStore final : public JobStore {
     });
   }
 
-  // Parses a row; call it with no lock held. If the row is damaged, calls SetAside and returns
+  // Parses a row; call ToJob with no lock held. If the row is damaged, calls SetAside and returns
   // DATA_LOSS.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
@@ -373,7 +373,8 @@ class SqliteJobStore final : public JobStore {
   const std::function<void(const absl::Status&)> on_problem_;
   absl::Mutex mutex_;
   // For each job, the sequence of the first event that was written without a confirmation by the
-  // disk. The store has refused that change; the caller will repeat it, possibly with other events.
+  // disk. The store has refused the change with this event; the caller will repeat the change,
+  // possibly with other events.
   std::map<std::string, int64_t> unsynced_events_ ABSL_GUARDED_BY(mutex_);
   // The numbers of the damaged rows that were already reported.
   std::set<int64_t> told_ ABSL_GUARDED_BY(mutex_);
@@ -392,7 +393,7 @@ std::string WhereOf(const std::filesystem::path& file) {
   return absl::StrCat("job database ", file.string());
 }
 
-// Fails with FAILED_PRECONDITION for a pipe and other special files, for which SQLite would wait
+// Fails with FAILED_PRECONDITION for a pipe or another special file, on which SQLite would wait
 // forever.
 absl::Status CheckIsFile(const std::filesystem::path& file) {
   for (const char* const suffix : {"", "-wal"}) {

@@ -1,6 +1,6 @@
 // The JobStore that servers use: one SQLite file in WAL mode, inside the process. One thread
-// writes, and another one syncs all that was written meanwhile. Short reads and scans have a
-// connection each, which waits for neither of these threads, nor for a checkpoint.
+// writes, and another thread syncs the writes. Short reads and scans have a connection each, which
+// waits for neither the writes, nor the syncs, nor a checkpoint.
 #pragma once
 
 #include <filesystem>
@@ -16,10 +16,10 @@ namespace wan::server {
 // Opens or creates the file and locks it; fails with UNAVAILABLE if another process or store has it
 // open. Fails with DATA_LOSS if the file is damaged or not a database; FAILED_PRECONDITION if a
 // newer version of the server wrote it. The messages of both errors name the file and say what to
-// do. An error with the reason STORAGE_UNAVAILABLE means that the disk lets the store neither
-// create nor read the file.
+// do. Fails with the reason STORAGE_UNAVAILABLE if the disk lets the store neither create nor read
+// the file.
 //
-// A damaged row loses only its own job: the first call that reads it moves it to the table
+// A damaged row loses only its own job: the first call that reads the row moves it to the table
 // damaged_jobs, and calls `on_problem` on the calling thread with no lock held.
 //
 // `sync` makes the file's write-ahead log durable; null means fdatasync. After a failed sync the

@@ -182,14 +182,14 @@ CREATE TABLE latents (                       -- files of requests, until the job
     R"sql(
 ALTER TABLE job_files ADD COLUMN sha256 TEXT NOT NULL DEFAULT '';  -- '': not known yet
 )sql"};
-// The latest schema version that changed the table job_keys. The keys of an older database are
-// rebuilt.
+// The latest schema version that changed the table job_keys. A migration rebuilds the keys of an
+// older database.
 constexpr int kVersionOfJobKeys = 7;
 constexpr int kSchemaVersion = static_cast<int>(std::size(kMigrations));
 
-// The VFS of SQLite that excludes other processes from the first read on, allows several
-// connections of this process, and keeps the index of the write-ahead log in memory. It creates no
-// extra file, so a database on a full disk can still be read.
+// This VFS of SQLite excludes other processes from the first read on, allows several connections of
+// this process, and keeps the index of the write-ahead log in memory. The VFS creates no extra
+// file, so a database on a full disk can still be read.
 constexpr char kOneProcess[] = "unix-excl";
 
 // The value of PRAGMA auto_vacuum with which VacuumPiece can shrink a file.
@@ -293,7 +293,7 @@ std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file) {
 }
 
 absl::Status PrepareDatabase(SQLite::Database& db, const std::string& where) {
-  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // this affects only new files (VacuumPiece)
+  db.exec("PRAGMA auto_vacuum = INCREMENTAL");  // the setting affects only new files (VacuumPiece)
   const std::string mode = db.execAndGet("PRAGMA journal_mode = WAL").getString();
   // The store syncs the write-ahead log itself, once for several changes. With NORMAL, SQLite still
   // syncs the log's header, and both files at a checkpoint, which consistency requires.

@@ -23,25 +23,25 @@ std::unique_ptr<SQLite::Database> OpenReadOnly(const std::filesystem::path& file
 // closed, no other process can use the file. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenToWrite(const std::string& file);
 
-// Opens another connection, for reading, which never waits for the one that writes. Call it after
-// PrepareDatabase. Throws SQLite::Exception.
+// Opens another connection, for reading, which never waits for the writing connection. Call
+// OpenBesideWriter after PrepareDatabase. Throws SQLite::Exception.
 std::unique_ptr<SQLite::Database> OpenBesideWriter(const std::string& file);
 
-// Locks the file for this process, checks it, and migrates it to this server's schema. Returns an
-// error or throws SQLite::Exception if it cannot. If the disk refuses writes but the schema needs
-// no migration, returns OK, because the file can still be read.
+// Locks the file for this process, checks the file, and migrates it to this server's schema. If one
+// of these fails, returns an error or throws SQLite::Exception. If the disk refuses writes but the
+// schema needs no migration, returns OK, because the file can still be read.
 absl::Status PrepareDatabase(SQLite::Database& database, const std::string& where);
 
-// Makes the same checks for a connection that can only read. Fails with UNAVAILABLE
+// Makes the checks of PrepareDatabase for a connection that can only read. Fails with UNAVAILABLE
 // (STORAGE_UNAVAILABLE) if the schema needs a migration.
 absl::Status PrepareForReading(SQLite::Database& database, const std::string& where);
 
-// Gives some free pages of the file back to the file system, and returns whether there are more. A
-// database that was created before schema version 5 never shrinks (it would need VACUUM, which
-// rewrites the whole file); it only reuses its free pages.
+// Gives some free pages of the file back to the file system, and returns whether the file has more
+// free pages. A database that was created before schema version 5 only reuses its free pages and
+// never shrinks, because shrinking would need VACUUM, which rewrites the whole file.
 bool VacuumPiece(SQLite::Database& database);
 
-// Writes to the file without changing anything. Throws SQLite::Exception if that fails.
+// Writes to the file without changing anything. Throws SQLite::Exception if the write fails.
 void WriteNothing(SQLite::Database& database);
 
 }  // namespace wan::server

@@ -13,7 +13,7 @@
 
 namespace wan::server {
 
-// Changes are not synced: if a power cut takes one back, a report is delivered once more.
+// Changes are not synced: if a power cut undoes a change, a report is delivered once more.
 class SqliteWebhookOutbox final : public WebhookOutbox {
  public:
   // The database must outlive the outbox.

@@ -9,7 +9,7 @@
 
 namespace wan::server {
 
-// Used like the connection itself, which must outlive it. Not thread-safe.
+// Use a Statements object like the connection, which must outlive the object. Not thread-safe.
 class Statements {
  public:
   explicit Statements(SQLite::Database& db) : db_(db) {}
@@ -19,8 +19,8 @@ class Statements {
   // NOLINTNEXTLINE(google-explicit-constructor): most work on the connection prepares nothing
   operator SQLite::Database&() const { return db_; }
 
-  // A prepared statement in use, at first without bindings. Its destructor ends the run, so that no
-  // snapshot stays open.
+  // A prepared statement in use, at first without bindings. The destructor ends the statement's
+  // run, so that no snapshot stays open.
   class Use {
    public:
     explicit Use(SQLite::Statement& statement);
@@ -34,7 +34,8 @@ class Statements {
     SQLite::Statement& statement_;
   };
 
-  // Prepares the statement when it is asked for first. A statement may be in use once at a time.
+  // Returns a use of the statement; prepares the statement at the first call. A statement may have
+  // only one Use at a time.
   Use Get(const char* sql);
 
  private:

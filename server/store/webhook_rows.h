@@ -15,7 +15,7 @@
 namespace wan::server {
 
 // Call all functions of this file with the connection's lock held, and those that write inside a
-// transaction. They throw the exceptions of SQLite.
+// transaction. The functions throw the exceptions of SQLite.
 
 // Adds a report if the change ends a job that has a webhook_url.
 void AddWebhookOf(SQLite::Database& db, const JobChange& change);

@@ -10,9 +10,9 @@
 namespace wan::server {
 
 // Returns the URL to which spans are posted. `endpoint` is the value of the setting otlp_endpoint;
-// "/v1/traces" is added unless it ends with that. Fails with INVALID_ARGUMENT, and a message that
-// begins with the setting, if the value is not an http or https URL or has more than host, port and
-// path.
+// if the value does not end with "/v1/traces", adds "/v1/traces". Fails with INVALID_ARGUMENT, and
+// a message that begins with the setting, if the value is not an http or https URL or has more than
+// host, port and path.
 absl::StatusOr<std::string> TracesUrl(const std::string& endpoint);
 
 // Reads HTTP header fields from the file that the setting otlp_headers names: each line has one,

@@ -83,7 +83,7 @@ class AttemptSpans final : public TelemetrySink {
       span.name = NameOf(record.stage);
     }
     span.start = record.start;
-    // Do not use the current time: the wall clock may have been set meanwhile.
+    // Compute the end from the duration, because the wall clock may have been set meanwhile.
     span.end = record.start + absl::Seconds(record.seconds);
     span.attributes.push_back({"wan.model", context_.model});
     if (record.step != nullptr) {
@@ -174,7 +174,7 @@ void JobTracer::OnJobState(const wan::v1::Job& job, wan::v1::JobState previous) 
   {
     absl::MutexLock lock(&mutex_);
     if (previous == wan::v1::JOB_STATE_UNSPECIFIED) {
-      // Make the span when the job's state changes next; then the row has the entry of the lost
+      // Make the span at the next change of the job's state, when the row has the entry of the lost
       // attempt.
       if (job.state() == wan::v1::JOB_STATE_RUNNING) lost_.insert(job.name());
       return;

@@ -25,18 +25,18 @@ struct SpanExporterOptions {
   // The resource attributes, which describe this process, and the server's version.
   std::vector<SpanAttribute> resource;
   std::string version;
-  // Maximum number of spans that wait; more are dropped.
+  // Maximum number of spans that wait; further spans are dropped.
   size_t capacity = 8192;
   // Maximum number of spans that are sent in one request. A request has fewer when the oldest span
   // has waited for `interval`.
   size_t batch = 512;
   absl::Duration interval = absl::Seconds(2);
-  // Time before the second attempt of a request; it doubles with each further attempt, up to
-  // `most_delay`. A random time of up to a quarter is added, and the collector's Retry-After is
-  // respected.
+  // Time before the second attempt of a request; the time doubles with each further attempt, up to
+  // `most_delay`. The exporter adds a random time of up to a quarter, and respects the collector's
+  // Retry-After.
   absl::Duration first_delay = absl::Seconds(1);
   absl::Duration most_delay = absl::Seconds(30);
-  // A request is given up when an attempt fails this long after the first attempt.
+  // The exporter gives up a request when an attempt fails this long after the first attempt.
   absl::Duration most_age = absl::Minutes(1);
   // Maximum time for which Stop goes on sending.
   absl::Duration flush_time = absl::Seconds(3);

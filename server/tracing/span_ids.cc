@@ -13,7 +13,7 @@ namespace {
 
 constexpr size_t kSpanIdDigits = 16;
 
-// Returns a random number other than 0, which would mean that there is no ID.
+// Returns a random number that is not 0, because 0 means no ID.
 uint64_t RandomNumber() {
   thread_local std::random_device random;
   uint64_t number = 0;

@@ -9,11 +9,12 @@
 
 namespace wan::server {
 
-// Returns a new trace; its spans have no parent in another process. The trace is sampled with the
-// probability `sampling_ratio` (0 to 1), which its ID decides.
+// Returns a new trace; its spans have no parent in another process. The trace's ID decides whether
+// the trace is sampled; the probability is `sampling_ratio` (0 to 1).
 wan::v1::TraceContext NewTrace(double sampling_ratio);
 
-// Return the ID of a job's span ("jobs/ID"), and that of the span of one of its attempts.
+// These functions return the ID of the span of a job ("jobs/ID"), and of the span of one of the
+// job's attempts.
 std::string JobSpanId(std::string_view job);
 std::string AttemptSpanId(std::string_view job, int attempt);
 

@@ -12,7 +12,7 @@ namespace internal {
 // The log's state for one cursor. The mutex of the stream guards all members except `notify`.
 struct CursorState {
   std::function<void()> notify;
-  bool armed = false;  // the reader got kPending, so `notify` must be called for the next event
+  bool armed = false;  // true: the log must call `notify` for the next event
   bool gone = false;
   bool running = false;  // whether `runner` is the thread that is calling `notify` now
   std::thread::id runner;
@@ -156,7 +156,7 @@ absl::Status EventCursor::ReadPage(int64_t stream_first) {
   if (!page.ok()) return page.status();
   page_ = *std::move(page);
   page_position_ = 0;
-  // Drop the events that the stream has as well; they were stored after the cursor was made.
+  // Drop the events that the stream also has, which were stored after the cursor was made.
   while (!page_.empty() && page_.back().sequence() >= stream_first) page_.pop_back();
   if (page_.empty()) next_ = stream_first;
   return absl::OkStatus();

@@ -27,13 +27,13 @@ struct EventStream;
 struct CursorState;
 }  // namespace internal
 
-// Reads one job's log for one watcher. The reader asks for events, so a reader that is slow or has
-// vanished costs only its position and one preview. Not thread-safe.
+// Reads one job's log for one watcher. A reader asks for events, so a slow or vanished reader costs
+// only the memory of a position and one preview. Not thread-safe.
 class EventCursor {
  public:
   enum class Next {
     kEvent,    // an event was written to `*event`
-    kPending,  // there is no event now; `notify` will be called once when there may be one
+    kPending,  // no event is there now; the log calls `notify` once when there may be an event
     kEnd,      // no more events will come; status() says why
   };
 
@@ -46,7 +46,7 @@ class EventCursor {
   // Gets the next event; never waits for an event, but may read the store.
   Next TryNext(wan::v1::Event* event);
 
-  // Call it only after TryNext has returned kEnd. Returns OK if the job has ended and all its
+  // Call status() only after TryNext has returned kEnd. Returns OK if the job has ended and all its
   // events were delivered, UNAVAILABLE if the server is stopping, otherwise the store's error.
   const absl::Status& status() const { return status_; }
 
@@ -72,8 +72,8 @@ class EventCursor {
 // Thread-safe. One thread writes the changes of all jobs in transactions of limited size, so Append
 // never waits for the disk, and the store is never locked for long. Cursors see an event only when
 // it is stored; previews are not stored. The log keeps changes that the store refuses, merges them
-// to one for each job, and writes them again once a second or with the next change. Until that
-// succeeds, cursors see neither these changes nor later events of the job.
+// to one for each job, and writes them again once a second or with the next change. Until the store
+// accepts these changes, cursors see neither these changes nor later events of the job.
 class EventLog {
  public:
   // `store` and `clock` must outlive the log, and the log must outlive its cursors. Calls
@@ -88,7 +88,7 @@ class EventLog {
   // Opens the log of a job that has not ended. `last_sequence` is the sequence of the job's newest
   // stored event; 0 for a new job.
   void Open(const std::string& job, int64_t last_sequence);
-  // Takes Open back; call it if the store has not accepted the job.
+  // Reverts Open. Call this function if the store has not accepted the job.
   void Forget(const std::string& job);
 
   // Queues a change of a job whose log is open, and returns at once. Sets sequence and job of the
@@ -98,17 +98,16 @@ class EventLog {
   void Append(JobChange change, std::function<void()> stored = nullptr);
 
   // Shows a preview to those cursors of the job that have read all stored events; does not store
-  // the preview. A cursor that has not read the previous preview sees only this one.
+  // the preview. A cursor that has not read the previous preview gets only the new preview.
   void Broadcast(const std::string& job, wan::v1::Event preview);
 
   // Calls `done` when the store has accepted or refused every earlier change of the job and cursors
-  // see the accepted ones: with OK, or with the error of the refusal. The call comes once, on the
-  // log's thread or, if there is nothing to wait for, on the caller's thread; `done` must not
-  // block.
+  // see the accepted ones: with OK, or with the error of the refusal. Calls `done` once, on the
+  // log's thread or, without anything to wait for, on the caller's thread; `done` must not block.
   void Flush(const std::string& job, std::function<void(const absl::Status&)> done);
 
   // Waits until the store has accepted or refused all earlier changes of all jobs. Returns the
-  // first error of the latest write. Returns without waiting if it is called in `notify`.
+  // first error of the latest write. Returns without waiting if Flush is called in `notify`.
   absl::Status Flush();
 
   // Returns a cursor over the job's events with a sequence greater than `after_sequence`. The job
@@ -135,8 +134,8 @@ class EventLog {
     std::vector<std::function<void()>> stored;
 
     void Add(JobChange change, std::function<void()> on_stored);
-    // Merges the change with the one that the batch already has for the job, if any. Keeps only the
-    // last of consecutive Queued events, because no cursor has seen the others.
+    // Merges the change with the batch's earlier change of the job, if there is one. Of consecutive
+    // Queued events keeps only the last one, because no cursor has seen the earlier ones.
     void Merge(JobChange change, std::function<void()> on_stored);
   };
   // A call of Flush that waits.
@@ -151,8 +150,8 @@ class EventLog {
     int64_t stored = 0;     // the sequence of the job's newest stored event
     uint64_t appended = 0;  // the value of appended_ after the job's latest change
     bool ended = false;     // whether the job's last change was appended
-    // Why the store has refused the oldest pending change of the job; OK if the store has not
-    // refused it.
+    // Why the store has refused the oldest pending change of the job; OK if the store has refused
+    // no change.
     absl::Status refused;
   };
 
@@ -160,8 +159,8 @@ class EventLog {
   // Waits for work; after a refused write, waits at most until the next retry.
   void AwaitWork(bool refused) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Writes the changes in one transaction or, if that fails, one by one, and returns the status of
-  // each change. `refused` has the jobs with a refused change, and new ones are added: after a
-  // refused change, no other change of the job is written.
+  // each change. `refused` has the jobs with a refused change; the function adds jobs to it, and
+  // writes no further change of such a job.
   std::vector<absl::Status> Write(std::span<const JobChange> changes,
                                   std::unordered_map<std::string, absl::Status>& refused);
   // Sets the sequences of the events of changes that are about to be written.
@@ -171,7 +170,7 @@ class EventLog {
   void FinishStored(const JobChange& change, const std::function<void()>& stored);
   void NoteRefused(const std::string& job, const absl::Status& problem);
   void Show(const JobChange& change);
-  // Writes all changes and returns those that the store refused; stores the first refusal in
+  // Writes all changes and returns the changes that the store refused; stores the first refusal in
   // `first_error`.
   Batch WriteAll(Batch batch, absl::Status& first_error);
   // Removes and returns the calls of Flush that need not wait any more, each with its status.

@@ -1,4 +1,4 @@
-// The interface through which metrics, health, logs and others learn what happens.
+// The interface through which metrics, health, logs and other parts learn of events in the server.
 #pragma once
 
 #include <cstdint>
@@ -39,14 +39,14 @@ enum class RequeueCause {
   kStorage,    // the data folder takes no writes
 };
 
-// How long a completed job took, and what was estimated when it began. If the job continued a
-// savepoint, both times cover only the last attempt.
+// How long a completed job took, and the estimate that was made when the job began. If the job
+// continued a savepoint, both times cover only the last attempt.
 struct EstimateMet {
   absl::Duration taken;
   absl::Duration p50;
   absl::Duration p90;
-  // The kind of stage that took the most time, and how long it took in total. It is set only if
-  // `taken` exceeds p90.
+  // The kind of stage that took the most time, and how long it took in total. Both members are set
+  // only if `taken` exceeds p90.
   std::string slowest_stage = {};
   absl::Duration slowest_stage_taken = absl::ZeroDuration();
 };
@@ -56,9 +56,9 @@ struct StopChoice {
   std::string job;
   // The estimated time until the job's end; nullopt while unknown.
   std::optional<absl::Duration> left;
-  // Time that would be lost if the job were stopped now and resumed after a restart.
+  // Time that would be lost if the server stopped the job now and resumed it after a restart.
   absl::Duration restart_cost;
-  // How long the job may go on before it is stopped.
+  // How long the job may go on before the server stops it.
   absl::Duration may_go_on;
 };
 
@@ -76,7 +76,7 @@ struct WebhookOutcome {
 struct SpansOutcome {
   int64_t exported = 0;
   int64_t failed = 0;        // lost because the collector refused them or could not be reached
-  int64_t dropped = 0;       // lost because too many waited, or because the server stopped
+  int64_t dropped = 0;       // lost because too many spans waited, or because the server stopped
   std::string problem = {};  // why some spans were not exported; empty: all were exported
 };
 
@@ -97,9 +97,9 @@ struct RetentionRound {
   double seconds = 0;
 };
 
-// The functions may be called on any thread. OnJobState and OnModelState are called in the order in
-// which a job or model changes, under the lock of the jobs or models: they must be quick and must
-// not call JobService or ModelTable.
+// Callers may call the functions on any thread. OnJobState and OnModelState are called in the order
+// in which a job or model changes, under the lock of the jobs or models: they must be quick and
+// must not call JobService or ModelTable.
 class StateListener {
  public:
   virtual ~StateListener() = default;
@@ -107,23 +107,24 @@ class StateListener {
   // recovered.
   virtual void OnJobState(const wan::v1::Job& /*job*/, wan::v1::JobState /*previous*/) {}
   virtual void OnModelState(const wan::v1::Model& /*model*/) {}
-  // One of these is called in addition to OnJobState when a job has become CANCELLED, when it was
-  // requeued, or when it has become COMPLETED after it began with an estimate.
+  // OnJobCancelled, OnJobRequeued and OnEstimateMet are called in addition to OnJobState: when a
+  // job has become CANCELLED, was requeued, or has become COMPLETED after a begin with an estimate.
   virtual void OnJobCancelled(const wan::v1::Job& /*job*/, StopCause /*cause*/) {}
   virtual void OnJobRequeued(const wan::v1::Job& /*job*/, RequeueCause /*cause*/) {}
   virtual void OnEstimateMet(const wan::v1::Job& /*job*/, const EstimateMet& /*met*/) {}
   // The server has refused jobs. Called with no lock held.
   virtual void OnJobsRejected(const absl::Status& /*problem*/, int /*jobs*/) {}
-  // A change was synced to the job database; its name is "insert", "apply", "remove", "vacuum",
-  // "webhook" or "check". Called on a thread of the store or of the caller who waits, so it must be
-  // quick.
+  // A change was synced to the job database; `operation` is "insert", "apply", "remove", "vacuum",
+  // "webhook" or "check". Called on a thread of the store or of a waiting caller, so the function
+  // must be quick.
   virtual void OnStoreWrite(std::string_view /*operation*/, absl::Duration /*taken*/) {}
-  // If `status` is an error, the data folder refuses writes from now on, for that reason; if it is
-  // OK, the folder takes writes again. Called with no lock held.
+  // If `status` is an error, the data folder refuses writes from now on, and `status` is the
+  // reason; if `status` is OK, the folder takes writes again. Called with no lock held.
   virtual void OnStorage(const absl::Status& /*status*/) {}
   // If `status` is an error, the disk with the data folder has less free space than accepted jobs
-  // and the setting disk_reserve need; the message has the numbers. If it is OK, the disk has
-  // enough space again. It is also called when the numbers change. Called with no lock held.
+  // and the setting disk_reserve need; the message has the numbers. If `status` is OK, the disk has
+  // enough space again. OnDiskRoom is also called when the numbers change. Called with no lock
+  // held.
   virtual void OnDiskRoom(const absl::Status& /*status*/) {}
   // A savepoint of a job (engine/api/savepoint.h) is on the disk; writing it took `seconds`. Called
   // with no lock held.
@@ -133,7 +134,7 @@ class StateListener {
   virtual void OnJobEndStored() {}
   // An attempt to send a webhook has ended. Called with no lock held.
   virtual void OnWebhook(const WebhookOutcome& /*outcome*/) {}
-  // Spans were exported, or were lost. Called with locks held, so it must be quick.
+  // Spans were exported, or were lost. Called with locks held, so the function must be quick.
   virtual void OnSpans(const SpansOutcome& /*outcome*/) {}
   // A round of the retention has removed something; called with no lock held.
   virtual void OnRetention(const RetentionRound& /*round*/) {}
@@ -142,7 +143,7 @@ class StateListener {
   virtual void OnProblem(const absl::Status& /*problem*/) {}
   // A drain has begun: the server accepts and begins no jobs. Called with no lock held.
   virtual void OnDraining() {}
-  // The drain was taken back. Called with no lock held.
+  // Undrain has reverted the drain. Called with no lock held.
   virtual void OnUndrained() {}
   // A job is running while the server begins to stop or to drain. Called with no lock held.
   virtual void OnStopChoice(const StopChoice& /*choice*/) {}
@@ -167,7 +168,7 @@ struct SinkContext {
 };
 
 // Makes a sink for one attempt of a job or one model task. Called on the executor's thread. The
-// sink is destroyed before anybody is told the result of that work.
+// sink is destroyed before the result of the work is announced.
 using SinkFactory = std::function<std::unique_ptr<TelemetrySink>(const SinkContext&)>;
 
 // Makes one sink with each factory, for one attempt of a job or one model task.

@@ -16,7 +16,7 @@
 namespace wan::server {
 namespace internal {
 
-// The stream of one attempt. The channel's mutex guards what is not const.
+// The stream of one attempt. The channel's mutex guards the members that are not const.
 struct LiveRecording {
   enum class State { kGrows, kComplete, kCut };
 
@@ -26,13 +26,14 @@ struct LiveRecording {
   State state = State::kGrows;
 };
 
-// What the readers of one job share.
+// The state that the readers of one job share.
 struct LiveChannel {
   absl::Mutex mutex;
   std::shared_ptr<LiveRecording> recording ABSL_GUARDED_BY(mutex);  // null: no stream has begun
-  bool over ABSL_GUARDED_BY(mutex) = false;                         // no other stream begins
-  bool stopping ABSL_GUARDED_BY(mutex) = false;                     // the server stops
-  // The readers that wait, with their functions.
+  bool over ABSL_GUARDED_BY(mutex) = false;                         // true: no further stream
+                                                                    // begins
+  bool stopping ABSL_GUARDED_BY(mutex) = false;                     // true: the server is stopping
+  // The waiting readers, with the functions to call.
   std::unordered_map<const LiveVideoReader*, std::function<void()>> waiting ABSL_GUARDED_BY(mutex);
 };
 
@@ -75,7 +76,8 @@ absl::Status WriteAt(int fd, uint64_t offset, std::string_view bytes) {
 }  // namespace
 
 LiveVideoReader::~LiveVideoReader() {
-  std::function<void()> last;  // destroyed after the lock is released: it may own other readers
+  std::function<void()> last;  // destroyed after the lock is released, because the function may own
+                               // other readers
   absl::MutexLock lock(&channel_->mutex);
   const auto found = channel_->waiting.find(this);
   if (found == channel_->waiting.end()) return;
@@ -110,7 +112,7 @@ absl::StatusOr<std::string> LiveVideoReader::Read(size_t max_bytes) {
   {
     absl::MutexLock lock(&channel_->mutex);
     if (channel_->stopping) return ServerStoppingError();
-    // A cut stream ends at once: no player shows its last frames as if they were the end.
+    // End a cut stream at once, so that no player shows its last frames as the video's end.
     if (recording_->state == LiveRecording::State::kCut) return CutError();
     size = recording_->size;
   }

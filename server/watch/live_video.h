@@ -1,5 +1,5 @@
-// Keeps the videos of running jobs while they are made (GenerationRequest.progressive), for
-// everybody who watches them.
+// Keeps the videos of running jobs (GenerationRequest.progressive), so that callers can watch a
+// video while the server makes it.
 #pragma once
 
 #include <cstddef>
@@ -23,9 +23,10 @@ struct LiveChannel;
 struct LiveRecording;
 }  // namespace internal
 
-// Reads one job's video while it is made, from its first byte. The bytes are on the disk and the
-// reader asks for them, so a reader that is slow or has vanished costs only its position. It reads
-// the stream of one attempt: the first one that has begun when the reader looks. Not thread-safe.
+// Reads one job's video from the first byte, while the server makes the video. The bytes are on the
+// disk and readers ask for them, so a slow or vanished reader costs only the memory of a position.
+// A reader reads the stream of one attempt: the first stream that has begun when the reader looks.
+// Not thread-safe.
 class LiveVideoReader {
  public:
   LiveVideoReader(const LiveVideoReader&) = delete;
@@ -33,21 +34,22 @@ class LiveVideoReader {
   // Forgets the function that was passed to Ready.
   ~LiveVideoReader();
 
-  // Returns whether there is something to read: bytes, an end, or that no stream comes. If not,
-  // calls `notify` once when it is worth calling Ready again, on any thread with no lock held;
-  // `notify` must not block. It may be called while the reader is being destroyed, so it must own
-  // what it uses.
+  // Returns whether the reader has news: bytes, the stream's end, or the fact that no stream comes.
+  // If not, calls `notify` once when the caller should call Ready again, on any thread with no lock
+  // held. `notify` must not block, and must own the objects that it uses, because it may be called
+  // while the reader is being destroyed.
   bool Ready(std::function<void()> notify);
 
-  // Call the following only after Ready has returned true.
+  // Call the following functions only after Ready has returned true.
 
-  // Whether a stream has begun. If not, the job has ended, and its stream with it. UNAVAILABLE if
+  // Whether a stream has begun. If not, the job has ended and has no stream. Returns UNAVAILABLE if
   // the server is stopping.
   absl::StatusOr<bool> Begun() const;
   // The content type of a stream that has begun, with its codec.
   std::string content_type() const;
   // Returns the next bytes of the stream, at most `max_bytes`; empty if the stream is complete.
-  // ABORTED (LIVE_VIDEO_CUT) if the attempt has ended otherwise, or decodes the video again.
+  // Returns ABORTED (LIVE_VIDEO_CUT) if the attempt has ended without completing the stream, or
+  // decodes the video again.
   absl::StatusOr<std::string> Read(size_t max_bytes);
 
  private:
@@ -60,29 +62,29 @@ class LiveVideoReader {
   uint64_t offset_ = 0;
 };
 
-// Thread-safe. The bytes are in a file without a name in the folder staging, which the system
-// removes when the job has ended and its last reader has gone, or when the process dies.
+// Thread-safe. The bytes are in a nameless file in the folder staging. The system removes the file
+// when the job has ended and its last reader has gone, or when the process dies.
 class LiveVideos {
  public:
   // `artifacts` must outlive the object.
   explicit LiveVideos(const ArtifactStore& artifacts) : artifacts_(artifacts) {}
 
-  // Adds the next part of a running job's stream. Returns why the disk did not take it; then the
-  // stream is cut, and later parts are dropped until one begins a new stream.
+  // Adds the next part of a running job's stream. If the disk refuses the part, returns the reason,
+  // cuts the stream, and drops later parts until a part begins a new stream.
   absl::Status Add(const std::string& job, const VideoPart& part);
 
-  // Ends the job's stream; nothing happens if there is none. If it is not `complete`, its readers
-  // get an error, and readers that come later wait for the job's next attempt.
+  // Ends the job's stream; does nothing if the job has no stream. If the stream is not `complete`,
+  // its readers get an error, and later readers wait for the job's next attempt.
   void End(const std::string& job, bool complete);
 
-  // The job has ended and its end is stored: readers that wait for a stream learn that none comes.
-  // Call End before, and call this function also for a job that had ended before Watch.
+  // Call Forget when a job's end is stored: waiting readers then learn that no stream comes. Call
+  // End before Forget. Also call Forget for a job that had ended before Watch.
   void Forget(const std::string& job);
 
   // Begins to read the stream of a job. The job must not have ended; otherwise call Forget.
   std::unique_ptr<LiveVideoReader> Watch(const std::string& job);
 
-  // The server stops: all readers get UNAVAILABLE.
+  // Call Close when the server stops: all readers then get UNAVAILABLE.
   void Close();
 
  private:

@@ -12,7 +12,7 @@
 namespace wan::server {
 namespace {
 
-// After an error of the store, the next attempt to use it comes after this time.
+// How long to wait before using the store again after an error of the store.
 constexpr absl::Duration kStoreAgain = absl::Seconds(5);
 constexpr int kGone = 410;
 constexpr double kMostJitter = 0.25;
@@ -114,7 +114,8 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
       outbox_->TakeWebhook(report.number, clock_.Now() + delay);
   if (!taken.ok()) {
     {
-      // The store would refuse other reports as well, so wait without freeing the report's slot.
+      // Wait without freeing the report's slot, because the store would refuse other reports as
+      // well.
       absl::MutexLock lock(&mutex_);
       steady_.AwaitUntil(mutex_, absl::Condition(&stop_), steady_.Now() + kStoreAgain);
     }
@@ -135,7 +136,7 @@ void WebhookDelivery::Attempt(const WaitingReport& report) {
   bool removed = false;
   if (outcome.kind != WebhookOutcome::Kind::kRetried) {
     // If the removal fails, the report is sent once more; docs/use/webhooks.md tells receivers to
-    // expect that.
+    // expect repeated reports.
     removed = outbox_->RemoveWebhook(webhook.number).ok();
   }
   WaitingReport next = report;

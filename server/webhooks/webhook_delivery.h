@@ -24,16 +24,16 @@ namespace wan::server {
 struct WebhookOptions {
   WebhookRules rules;
   std::string secret;
-  // Maximum number of reports that are sent at a time; at most half of them to one host or for one
-  // owner (WebhookTurns).
+  // Maximum number of reports to send at a time; at most half of these go to one host or are for
+  // one owner (WebhookTurns).
   int parallel = 8;
-  // Time before the second attempt; it doubles with each further attempt, up to `most_delay`. A
-  // random time of up to a quarter is added, so that reports are not all repeated at the same
+  // Time before the second attempt; the time doubles with each further attempt, up to `most_delay`.
+  // The object adds a random time of up to a quarter, so that reports are not all repeated at one
   // moment.
   absl::Duration first_delay = absl::Seconds(2);
   absl::Duration most_delay = absl::Hours(1);
-  // A report is given up if an attempt fails and its job ended longer ago than this, unless the
-  // wall clock has jumped and ages cannot be trusted (WallClockGuard).
+  // The object gives up a report if an attempt fails and the report's job ended longer ago than
+  // this, unless the wall clock has jumped and ages cannot be trusted (WallClockGuard).
   absl::Duration most_age = absl::Hours(24);
 };
 
@@ -50,7 +50,7 @@ class WebhookDelivery final : public StateListener {
   ~WebhookDelivery() override;
 
   // Begins to deliver the reports that are or will be in the outbox, which must live until Stop.
-  // Call it at most once.
+  // Call Start at most once.
   void Start(WebhookOutbox& outbox);
 
   // Cancels the attempts that are running; their reports stay in the outbox. Later calls do
@@ -69,8 +69,8 @@ class WebhookDelivery final : public StateListener {
   // Sends the report to its host. Returns whether the host has answered; nullopt if no request was
   // made.
   std::optional<bool> Send(const PendingWebhook& webhook, WebhookOutcome& outcome);
-  // Frees the report's slot in turns_. If `again` is set, adds the report again; it is then due at
-  // that time.
+  // Frees the report's slot in turns_. If `again` is set, adds the report again with the due time
+  // `again`.
   void End(WaitingReport report, std::optional<bool> answered, std::optional<absl::Time> again);
   bool IsTooOld(const PendingWebhook& webhook);
   absl::Duration DelayAfter(int attempts) const;
@@ -83,7 +83,7 @@ class WebhookDelivery final : public StateListener {
   const WebhookOptions options_;
   WebhookTransport& transport_;
   Clock& clock_;
-  Clock& steady_;  // used for due times, because the wall clock may be set
+  Clock& steady_;  // the steady clock, used for due times because the wall clock may be set
   const std::vector<StateListener*> listeners_;
   WebhookOutbox* outbox_ = nullptr;
   std::stop_source stopping_;

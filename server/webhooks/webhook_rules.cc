@@ -92,9 +92,9 @@ bool IsPublicV6(const uint8_t* address) {
     uint8_t prefix[16];
     int bits;
   } kSpecial[] = {
-      {{0x20, 0x01, 0x00}, 23},        // for protocols of the IETF, among them Teredo
+      {{0x20, 0x01, 0x00}, 23},        // IETF protocols, among them Teredo
       {{0x20, 0x01, 0x0D, 0xB8}, 32},  // for documentation
-      {{0x20, 0x02}, 16},              // for 6to4
+      {{0x20, 0x02}, 16},              // 6to4
       {{0x3F, 0xFF, 0x00}, 20},        // for documentation
   };
   return std::none_of(std::begin(kSpecial), std::end(kSpecial), [&](const auto& special) {

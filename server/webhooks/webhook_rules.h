@@ -10,8 +10,8 @@
 namespace wan::server {
 
 struct WebhookRules {
-  // Each is "HOST", which means the default port of the scheme, or "HOST:PORT". If the list is
-  // empty, webhooks are off.
+  // Allowed hosts: each entry is "HOST", which means the default port of the scheme, or
+  // "HOST:PORT". If the list is empty, webhooks are off.
   std::vector<std::string> hosts;
   // Whether URLs with http are allowed in addition to https.
   bool allow_http = false;
@@ -29,8 +29,9 @@ std::string WebhookUrlProblem(const WebhookRules& rules, std::string_view url);
 // Returns the host of a URL that WebhookUrlProblem accepts; empty for other URLs.
 std::string WebhookHostOf(std::string_view url);
 
-// Whether the address is public: not in a private, loopback or link-local network, and not one that
-// contains another address. Returns false for families other than IPv4 and IPv6.
+// Whether the address is public: the address is in no private, loopback or link-local network, and
+// does not embed another address (such as 6to4). Returns false for families other than IPv4 and
+// IPv6.
 bool IsPublicAddress(const sockaddr& address);
 
 }  // namespace wan::server

@@ -17,8 +17,8 @@ class WebhookTransport {
  public:
   virtual ~WebhookTransport() = default;
 
-  // Posts the message, and returns the HTTP status of the answer. Blocks for a limited time.
-  // Returns an error that says why no answer has come.
+  // Posts the message, and returns the HTTP status of the answer. Blocks for a limited time. If no
+  // answer has come, returns an error with the reason.
   virtual absl::StatusOr<int> Post(const std::string& url, const WebhookMessage& message,
                                    std::stop_token stop) = 0;
 };

@@ -27,7 +27,7 @@ uint64_t SharedForwardBytes(const TransformerConfig& config, int64_t tokens, int
   const int64_t head_dim = config.dim / config.num_heads;
   const int64_t patch = config.patch_size[0] * config.patch_size[1] * config.patch_size[2];
   const int64_t all = batch * tokens;
-  // The first rank is counted, because it has the most tokens and heads.
+  // Counts the first rank, because it has the most tokens and heads.
   const int64_t own = batch * ((tokens + ranks - 1) / ranks);
   const int64_t modulation = 2 * 6 * config.dim * kFp32;
 

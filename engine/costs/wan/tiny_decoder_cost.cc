@@ -14,7 +14,7 @@ namespace {
 constexpr int64_t kColors = 3;
 constexpr int64_t kFp32 = 4;
 
-// Frames and pixels that a stage gets of one latent frame.
+// The input of a stage for one latent frame: number of frames, and pixels per frame.
 struct Place {
   int64_t frames = 1;
   int64_t pixels = 0;
@@ -38,8 +38,8 @@ class TinyWalk {
         element_bytes_(ElementBytes(precision)),
         checks_chunks_(MayLeaveFp16(precision)) {}
 
-  // The first three chunks are walked (four if chunks are checked), because later ones need the
-  // same memory.
+  // Walks through the first three chunks only (four if chunks are checked), because later chunks
+  // need the same memory.
   uint64_t Decode(const LatentSize& size) {
     const int64_t chunks = std::min<int64_t>(size.frames, checks_chunks_ ? 4 : 3);
     for (int64_t chunk = 0; chunk < chunks; ++chunk) DecodeChunk(size, chunk == 0);
@@ -53,7 +53,7 @@ class TinyWalk {
     return walk_.Take(channels * place.frames * place.pixels * element_bytes_);
   }
 
-  // The input is held by the caller.
+  // The caller holds the input.
   Block Forward(int64_t width, const Place& place, Block& before) {
     Block both = Make(2 * width, place);
     Block last = Make(width, {1, place.pixels});
@@ -98,7 +98,7 @@ class TinyWalk {
     Download(x, kColors * patch * place.frames * place.pixels);
   }
 
-  // As VaeWalk::DecodeChunk ends.
+  // Does what the end of VaeWalk::DecodeChunk does.
   void Download(Block& x, int64_t values) {
     if (checks_chunks_) std::swap(x, pending_);
     const Block frames = walk_.Take(kFp32 * values);
@@ -113,7 +113,7 @@ class TinyWalk {
   const int64_t element_bytes_;
   const bool checks_chunks_;
   MemoryWalk walk_;
-  // The frame before, of each block.
+  // For each block, the last frame of its previous input.
   std::array<Block, (kTinyStages - 1) * static_cast<size_t>(kTinyBlocks)> history_;
   Block pending_;     // the chunk whose check is not known yet
   Block on_its_way_;  // frames in 8 bits
@@ -161,7 +161,7 @@ double TinyDecodingFlops(const TinyDecoderConfig& config, const LatentSize& size
   const int64_t patch = kColors * config.patch_size * config.patch_size;
   const double pixels = Convolution(last, config.widths.back(), patch, 9);
   const auto frames = static_cast<double>(size.frames);
-  // Of the first latent frame's frames only one becomes pixels.
+  // The first latent frame gives only one video frame, so fewer frames become pixels.
   return frames * (flops + pixels) - pixels * (1 - 1.0 / TinyDecoderConfig::kStrideTemporal);
 }
 

@@ -38,7 +38,7 @@ std::string_view PackOf(std::string_view name) {
   return {};
 }
 
-// Outside the blocks only the text projection has the compute dtype.
+// Outside the blocks, only the weights of the text projection have the compute dtype.
 WeightDtype DtypeOutsideBlocks(std::string_view name) {
   return name.starts_with("text_embedding.") ? WeightDtype::kCompute : WeightDtype::kFp32;
 }
@@ -55,7 +55,7 @@ bool IsTextPart(std::string_view name) {
          name.starts_with("cross_attn.norm_k.");
 }
 
-// Whether a block's tensor is a matrix that forwards multiply with.
+// Returns whether a block's tensor is a matrix that forwards multiply with.
 bool IsVideoMatrix(std::string_view name) {
   return DtypeInBlock(name) == WeightDtype::kCompute && name.ends_with(".weight") &&
          !IsTextPart(name);
@@ -134,7 +134,8 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
   {
     const auto time_modulation = walk.Take(modulation);
     const auto table = walk.Take(2 * modulation);  // modulation of one block and the next
-    // The attention's result. A long attention runs in parts and copies each part's result there.
+    // Memory of the attention's result. A long attention runs in parts, and copies each part's
+    // result into this memory.
     const auto attended = walk.Take(rows * config.dim * element_bytes);
     const int64_t queries = QueriesAtATime(config, tokens);
     if (queries < tokens) walk.Touch(queries * config.dim * element_bytes);
@@ -154,8 +155,8 @@ uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t 
     const auto channels = walk.Take(2 * columns * kFp32);  // scales and the bias in fp32
     const auto outputs = walk.Take(rows * kFp32);
   }
-  // The attention: scales of queries and keys, the keys' mean; codes, scales, means, largest
-  // magnitudes and what the rounding lost of values.
+  // Memory of the attention. For queries and keys: scales, and the keys' mean. For values: codes,
+  // scales, means, largest magnitudes and rounding errors.
   const auto heads = walk.Take(2 * rows * config.num_heads * kFp32 + batch * config.dim * kFp32);
   const int64_t padded = (tokens + kKeysOfTile - 1) / kKeysOfTile * kKeysOfTile;
   const auto values = walk.Take(batch * padded * config.dim + 5 * batch * config.dim * kFp32);
@@ -179,9 +180,9 @@ uint64_t RecordedForwardBytes(const TransformerConfig& config, int64_t tokens, i
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch) {
   const auto dim = static_cast<double>(config.dim);
   const auto rows = static_cast<double>(batch * tokens);
-  // These are the operations per row. First the self-attention with its four projections; then the
-  // attention to the text with its two projections, and the two products of the feed-forward
-  // layers.
+  // These are the operations per row. `per_row` counts the self-attention with its four
+  // projections. `rest_per_row` counts the attention to the text with its two projections, and the
+  // two products of the feed-forward layers.
   const double per_row = 8 * dim + 4 * static_cast<double>(tokens);
   const double rest_per_row =
       4 * dim + 4 * static_cast<double>(config.text_len) + 4 * static_cast<double>(config.ffn_dim);
@@ -212,8 +213,8 @@ std::vector<BlockOperator> BlockOperators(const TransformerConfig& config, int64
     return BlockOperator{name, kElementwise, 0, bytes};
   };
   const double narrow = rows * dim * element;  // bytes of one activation tensor
-  // Such an operator reads a product's output and the residual stream, and writes the residual
-  // stream and the next product's input.
+  // bytes of a residual operator: it reads a product's output and the residual stream, and writes
+  // the residual stream and the next product's input
   const double residual = 2 * narrow + 2 * rows * dim * static_cast<double>(kFp32);
   return {
       product("queries_keys_values", kProjections, dim, 3 * dim),

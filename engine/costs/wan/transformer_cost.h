@@ -15,9 +15,9 @@
 
 namespace wan {
 
-// Returns the groups: weights outside the blocks; per block, keys and values of the text; per
-// block, the rest. With `eight_bits` the matrices of the last are kept in 8 bits, except those of
-// `exact_blocks`, which rise.
+// Returns the groups: the weights outside the blocks; then one group per block for the text's keys
+// and values; then one group per block for the block's other weights. With `eight_bits` the
+// matrices in the last groups have 8 bits, except in `exact_blocks`, which must be in rising order.
 WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight_bits,
                                      const std::vector<int>& exact_blocks = {});
 
@@ -25,7 +25,7 @@ WeightGroups TransformerWeightGroups(const TransformerConfig& config, bool eight
 uint64_t TextConditioningBytes(const TransformerConfig& config, int64_t texts,
                                int64_t element_bytes);
 
-// Returns the memory in which the texts of a step, `texts` of them, keep what the blocks have added
+// Returns the device memory in which a step with `texts` texts keeps what its blocks added
 // (BlockUse::kComputeAndKeep), on each of `ranks` ranks that share the step's tokens.
 uint64_t KeptBlocksBytes(const TransformerConfig& config, int64_t tokens, int64_t texts,
                          int64_t ranks);
@@ -43,14 +43,14 @@ uint64_t ForwardBytes(const TransformerConfig& config, int64_t tokens, int64_t b
 // Keys in a tile of the attention of 8 bits (kRoundedKeyTile of engine/ops/rounded_attention.h).
 inline constexpr int64_t kKeysOfTile = 128;
 
-// Returns an upper bound of what a forward of 8 bits (ForwardPolicy) needs besides on a GPU: the
-// rounded weights of one product or the rounded values of the attention, and scales. Other rounded
-// activations are where the exact ones would be.
+// Returns an upper bound of the memory that a forward of 8 bits (ForwardPolicy) needs on a GPU in
+// addition to ForwardBytes: the rounded weights of one product or the rounded values of the
+// attention, and scales. All other rounded activations use the memory of the exact activations.
 uint64_t RoundingBytes(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
-// A forward with more floating-point operations than this is not recorded as a graph
-// (forward_graphs.h). The launches of such a forward take less time than its kernels, 3 ms against
-// 8 ms for 30 blocks on an H200, so a graph would gain nothing.
+// The maximum number of floating-point operations of a forward that is recorded as a graph
+// (forward_graphs.h). In a larger forward the launches take less time than the kernels (3 ms
+// against 8 ms for 30 blocks on an H200), so a graph would gain nothing.
 inline constexpr double kMostGraphedFlops = 5e12;
 
 // Returns the device memory that a recorded forward of this size keeps: its inputs with a copy of
@@ -67,8 +67,8 @@ struct BlockFlops {
 BlockFlops TransformerBlockFlops(const TransformerConfig& config, int64_t tokens, int64_t batch);
 
 // The operators of a block in execution order. The last operator adds the feed-forward layers'
-// output to the residual stream and applies the next block's norm; the last block of a forward does
-// not run it.
+// output to the residual stream and applies the next block's norm. A forward's last block lacks
+// this operator.
 enum class BlockStep : size_t {
   kQueriesKeysValues,
   kQueryKeyNorm,
@@ -96,9 +96,9 @@ std::vector<OperatorWork> TransformerBlockOperators(const TransformerConfig& con
                                                     int64_t batch, int64_t element_bytes);
 
 // Maximum number of floating-point operations of a self-attention that run as one kernel, which
-// cannot be stopped. Up to `whole` operations the attention is one kernel; beyond that its queries
-// are divided into parts of about `part` operations. The defaults are for GPUs: 0.3 s on an H200,
-// which is the attention over 100,000 tokens of an A14B model.
+// cannot be stopped. An attention of up to `whole` operations is one kernel. The queries of a
+// larger attention are divided into parts of about `part` operations. The defaults are for GPUs:
+// 0.3 s on an H200, which is the attention over 100,000 tokens of an A14B model.
 struct AttentionLimits {
   double whole = 2e14;
   double part = 1e14;
@@ -121,8 +121,8 @@ double AttentionFlops(const TransformerConfig& config, int64_t queries, int64_t 
 // which a job does only once.
 double TextBlockFlops(const TransformerConfig& config, int64_t batch);
 
-// Floating-point operations of a forward's patch embedding and head, which are what remains of it
-// when it reuses the blocks' work.
+// Returns the floating-point operations of a forward's patch embedding and head: all the work of a
+// forward that reuses the blocks' work.
 double TransformerEndsFlops(const TransformerConfig& config, int64_t tokens, int64_t batch = 1);
 
 // Returns the floating-point operations of VideoTransformer::Forward for `batch` videos of `tokens`

@@ -12,16 +12,16 @@
 
 namespace wan {
 
-// Returns the groups: the token table and the last norm; then one per block. With `eight_bits` the
-// matrices are kept in 8 bits.
+// Returns the groups of weights: first the token table and the last norm, then one group per block.
+// With `eight_bits` the matrices have 8 bits.
 WeightGroups TextEncoderWeightGroups(const TextEncoderConfig& config, bool eight_bits);
 
 // Returns the device memory that TextEncoder::Encode needs for `tokens` tokens, including its
 // result.
 uint64_t TextEncodingBytes(const TextEncoderConfig& config, int64_t tokens, int64_t element_bytes);
 
-// Returns an upper bound of the additional memory if matrices are kept in 8 bits: the largest
-// matrix, restored for its product.
+// Returns an upper bound of the additional memory if matrices have 8 bits: the largest matrix,
+// converted back for its product.
 uint64_t RestoredMatrixBytes(const TextEncoderConfig& config, int64_t element_bytes);
 
 // Returns the floating-point operations of TextEncoder::Encode for `tokens` tokens.

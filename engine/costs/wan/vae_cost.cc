@@ -18,8 +18,8 @@ constexpr size_t kDecoder = 2;
 constexpr size_t kTinyDecoder = 3;
 constexpr int64_t kHistory = 2;  // number of earlier frames that a convolution over three frames
                                  // reads
-// Has the same value as in engine/ops/fused_convolution.h, which needs LibTorch and cannot be
-// included here.
+// A copy of the constant in engine/ops/fused_convolution.h, which this file cannot include because
+// it needs LibTorch.
 constexpr int64_t kFusedChannelBytes = 64;
 
 // The shape of an activation, and the block of memory that it holds.
@@ -42,12 +42,12 @@ class VaeWalk {
   VaeWalk(const VaeConfig& config, int64_t element_bytes, int64_t normed_bytes)
       : config_(config), element_bytes_(element_bytes), normed_bytes_(normed_bytes), fused_(true) {}
 
-  // Also counts the finite check of decoded chunks, which keeps each chunk until the next one is
+  // Also counts the finite check of decoded chunks, which keeps each chunk until the next chunk is
   // decoded.
   void CheckChunks() { checks_chunks_ = true; }
 
-  // Walk through VideoAutoencoder::Decode or Encode. Only the first three chunks are walked (four
-  // if chunks are checked), because later ones need the same memory.
+  // Walk through VideoAutoencoder::Decode or Encode. The walk covers only the first three chunks
+  // (four if chunks are checked), because later chunks need the same memory.
   void Decode(const LatentSize& size);
   void Encode(const LatentSize& size);
 
@@ -88,7 +88,7 @@ class VaeWalk {
     return y;
   }
 
-  // A convolution's history is allocated at its first run and kept to the end of the video.
+  // A convolution allocates its history in its first run, and keeps it to the end of the video.
   void Remember(int64_t frames, const Feature& x) {
     SkipSlot();
     MemoryWalk::Block& history = histories_[slot_ - 1];
@@ -101,11 +101,11 @@ class VaeWalk {
   }
 
   // CausalConv3d allocates its input together with the earlier frames, then its output. If `given`
-  // is x's block, it is freed in between.
+  // is x's block, CausalConv3d frees it between these two allocations.
   Feature CausalConv(const Feature& x, int64_t out, int64_t out_frames, int64_t history,
                      MemoryWalk::Block* given = nullptr) {
     if (history == kHistory && IsFused(out)) {
-      // A caller gives a block only if the input is normalised.
+      // A caller passes `given` only if the input is normalised.
       return FusedConv(x, out, given, given != nullptr ? normed_bytes_ : element_bytes_);
     }
     const auto window = walk_.Take(Bytes(x.channels, x.frames + history, x));
@@ -116,7 +116,7 @@ class VaeWalk {
   Feature CausalConv(const Feature& x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory);
   }
-  // A NormSiluConv3d whose input is freed as soon as it was read.
+  // Walks through a NormSiluConv3d that frees its input as soon as it has read it.
   Feature CausalConvOf(Feature x, int64_t out) {
     return CausalConv(x, out, x.frames, kHistory, &x.block);
   }
@@ -324,7 +324,7 @@ class FlopCount {
   double Encode() {
     const size_t stages = config_.dim_mult.size();
     Place place = latents_;
-    // The size in pixels follows from that of the latents.
+    // Computes the size in pixels from the size of the latents.
     for (size_t i = 0; i + 1 < stages; ++i) {
       if (config_.temporal_downsample[i]) place.frames = 2 * place.frames - 1;
       place.area *= 4;
@@ -396,7 +396,7 @@ uint64_t CopiedWeightBytes(const VaeConfig& config, size_t group, const VaeArith
   int64_t bytes = 0;
   for (const PackedWeight& weight : weights.groups()[group]) {
     bytes += weight.Bytes(kFp32) / 2;
-    // KernelOverEnlargement makes four 2x2 kernels of a 3x3 kernel.
+    // KernelOverEnlargement turns a 3x3 kernel into four 2x2 kernels.
     const TensorSpec& tensor = weight.tensors.front();
     const bool enlarges = fused && group == kDecoder && tensor.shape.size() == 4 &&
                           tensor.name.find(".resample.") != std::string::npos;

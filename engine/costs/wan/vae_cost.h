@@ -16,8 +16,8 @@
 
 namespace wan {
 
-// Returns the groups of weights: an empty one, the encoder's, the decoder's, and those of the tiny
-// decoder if there is one.
+// Returns the groups of weights: an empty group, the encoder, the decoder, and the tiny decoder if
+// there is one.
 WeightGroups VaeWeightGroups(const VaeConfig& config);
 
 // Returns the device memory that VideoAutoencoder::Decode needs, including the download of frames
@@ -33,7 +33,7 @@ struct VaeArithmetic {
   // Whether the pass runs on a GPU that has the kernels of engine/ops/fused_convolution.h, which
   // need fewer copies of activations.
   bool fused = false;
-  // The network that decodes. Must be kFull if the autoencoder has no tiny decoder.
+  // The network that decodes. `decoder` must be kFull if the autoencoder has no tiny decoder.
   Decoder decoder = Decoder::kFull;
 };
 
@@ -45,8 +45,8 @@ uint64_t EncodingBytes(const VaeConfig& config, const LatentSize& size,
                        const VaeArithmetic& arithmetic);
 
 // Return the floating-point operations of decoding or encoding a whole video with latents of
-// `size`: those of every convolution as it is defined, and those of the middle attention. After
-// upsampling, the kernels of engine/ops/fused_convolution.h compute fewer than these.
+// `size`: every convolution by its definition, and the middle attention. After upsampling, the
+// kernels of engine/ops/fused_convolution.h compute fewer operations.
 double DecodingFlops(const VaeConfig& config, const LatentSize& size,
                      Decoder decoder = Decoder::kFull);
 double EncodingFlops(const VaeConfig& config, const LatentSize& size);

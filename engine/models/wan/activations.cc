@@ -6,7 +6,7 @@
 namespace wan {
 namespace {
 
-// Returns the weight in 8 bits; rounds it here unless it is stored rounded.
+// Returns the weight in 8 bits. Rounds the weight now unless it was loaded in 8 bits.
 RoundedRows Rounded(const LinearWeights& linear) {
   if (linear.rounded.defined()) return linear.rounded;
   const at::Tensor& weight = linear.weight;

@@ -15,7 +15,7 @@ struct Activations {
   at::Tensor residual;  // fp32, shape [rows, dim]
   at::Tensor narrow;    // shape [rows, dim]: the input of a block part, then its output
   at::Tensor wide;      // memory for the widest tensor inside a block part
-  // The rounded input of a part that computes with 8 bits. Its codes share the memory of `narrow`.
+  // The rounded input of a part that computes with 8 bits. The codes share the memory of `narrow`.
   RoundedRows rounded;
   bool rounds = false;
 };
@@ -24,12 +24,12 @@ struct Activations {
 void NextInput(Activations& acts, const at::Tensor& gate, const at::Tensor& factor,
                const at::Tensor& shift, const at::Tensor& index, double eps);
 
-// Multiplies a part's input, which NextInput has made.
+// Multiplies a block part's input, which NextInput has computed, by the weight.
 void MultiplyInput(const Activations& acts, const LinearWeights& linear, Activation activation,
                    at::Tensor& out);
 
-// Multiplies a value inside a part and leaves the result in acts.narrow. If the block computes with
-// 8 bits, the rounded values overwrite `x`.
+// Multiplies an intermediate tensor of a block part by the weight, and leaves the result in
+// acts.narrow. If the block computes with 8 bits, the rounded values overwrite `x`.
 void MultiplyOutput(const at::Tensor& x, const LinearWeights& linear, Activations& acts);
 
 // Returns the first rows * columns elements of `memory` as a matrix.

@@ -12,8 +12,8 @@
 namespace wan {
 
 // The self-attention of a long video alone can keep a GPU busy for as long as a stop may take.
-// Blocks of long videos therefore pass the gate several times. Blocks of short videos pass it once,
-// because launching their kernels takes most of the time.
+// Blocks of long videos therefore pass the gate several times. Blocks of short videos pass the gate
+// once, because launching their kernels takes most of the time.
 class BlockGate {
  public:
   // `flops` counts a whole block, whose work `ranks` ranks share.
@@ -22,16 +22,17 @@ class BlockGate {
         flops_{flops.self_attention / static_cast<double>(ranks),
                flops.rest / static_cast<double>(ranks)} {}
 
-  // Call it between two parts of a very long video's self-attention; as one kernel, the attention
-  // would run longer than a stop may take. `flops` counts this rank's share of the part.
+  // Call AfterAttentionPart after each part of a very long video's self-attention. As one kernel,
+  // the attention would run longer than a stop may take. `flops` counts this rank's share of the
+  // part.
   absl::Status AfterAttentionPart(double flops) {
     passed_ += flops;
     return gate_.Pass(flops);
   }
   absl::Status AfterSelfAttention() {
     if (!IsSplit() && passed_ == 0) return absl::OkStatus();
-    // A rank with more heads than average may already have passed more than the average share;
-    // hence the max().
+    // max(): a rank with more heads than average may already have passed more than the average
+    // share.
     return gate_.Pass(std::max(flops_.self_attention - std::exchange(passed_, 0), 0.0));
   }
   absl::Status AfterFeedForward() const {

@@ -14,16 +14,16 @@
 namespace wan {
 
 // Takes the chunks of one pass in order, on the thread that queues their work. Checks each chunk
-// before it is clamped to [-1, 1], which would hide infinite values. Whether a chunk is finite is
-// known only when the device has computed it. To keep the device busy, the host asks for the
-// check's result only after it has queued the next chunk. Exceptions of LibTorch pass through.
+// before clamping it to [-1, 1], because clamping would hide infinite values. Whether a chunk is
+// finite is known only when the device has computed it. To keep the device busy, the host asks for
+// the check's result only after it has queued the next chunk. Exceptions of LibTorch pass through.
 class ChunkOutlet {
  public:
   // `has_wider` tells whether a wider precision can take over. If so, a chunk is handed on only
-  // once it is known to be finite; meanwhile the device computes the next chunk. Otherwise chunks
-  // are handed on at once, and a chunk that is not finite is reported one chunk later. Chunks
-  // before `first` are dropped, because an earlier pass handed them on. `sink` gets frames as
-  // VideoAutoencoder::FrameSink says; it must outlive the object.
+  // once it is known to be finite; meanwhile the device computes the next chunk. If no wider
+  // precision can take over, Add hands on each chunk at once, and reports a chunk that is not
+  // finite one chunk later. Add drops chunks before `first`, because an earlier pass handed them
+  // on. `sink` gets frames as VideoAutoencoder::FrameSink says; it must outlive the object.
   ChunkOutlet(bool has_wider, int64_t first, const VideoAutoencoder::FrameSink& sink);
 
   // Takes the next chunk, floating-point [3, n, H, W], whose work is queued on its device's current
@@ -31,7 +31,7 @@ class ChunkOutlet {
   // DATA_LOSS (IsNotFinite). Do not call Add again after it returned anything but true.
   absl::StatusOr<bool> Add(at::Tensor decoded);
 
-  // Hands on the pending chunk. Call it after the last chunk, unless the pass was abandoned.
+  // Hands on the pending chunk. Call Finish after the last chunk, unless the pass was abandoned.
   // Returns the same errors as Add.
   absl::Status Finish();
 

@@ -52,8 +52,8 @@ struct ForwardCall {
   int64_t bytes = 0;  // bytes of device memory in which the forward computes
 };
 
-// The recorded graphs of one transformer: at most kMostGraphs of them, and about kMostBytes. The
-// least recently used graph is dropped first. Not thread-safe.
+// The recorded graphs of one transformer: at most kMostGraphs of them, and about kMostBytes. If
+// there are more, the least recently used graph is dropped first. Not thread-safe.
 class ForwardGraphs {
  public:
   static constexpr size_t kMostGraphs = 8;

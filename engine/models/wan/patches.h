@@ -12,8 +12,8 @@ namespace wan {
 using TokenGrid = std::array<int64_t, 3>;
 
 // Converts latents [B, C, F, H, W] to [B * tokens, C * patch], one row per token in the order
-// frame, row, column. Within a row the order is that of a convolution's weight: channel, then
-// position in the patch.
+// frame, row, column. Within a row the order is channel, then position in the patch, as in a
+// convolution's weight.
 at::Tensor ToPatches(const at::Tensor& latents, const TokenGrid& grid,
                      const std::array<int64_t, 3>& patch_size);
 

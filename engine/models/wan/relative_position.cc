@@ -19,8 +19,8 @@ at::Tensor RelativePositionBuckets(int64_t length, int64_t num_buckets) {
   // Returns the bucket of each distance, so that the result can be looked up for every pair of
   // tokens.
   const at::Tensor distance = at::arange(length, at::kLong);
-  // Logarithms are computed in fp32, as in training: those that are exact integers (at 16, 32 and
-  // 64) must round to the same side.
+  // Logarithms are computed in fp32, as in training, because exact integers (at 16, 32 and 64) must
+  // round to the same side.
   const at::Tensor fraction = (distance.to(at::kFloat) / exact).log() / std::log(kFarthest / exact);
   const at::Tensor wide = (exact + (fraction * (half - exact)).to(at::kLong)).clamp_max(half - 1);
   const at::Tensor bucket = at::where(distance < exact, distance, wide);

@@ -93,7 +93,8 @@ absl::StatusOr<at::Tensor> SharedTokens::AttendByHeads(const at::Tensor& packed,
   if (!heads.ok()) return heads.status();
   absl::StatusOr<TokensOnTheirWay> tokens;
   for (int64_t piece = 0; piece < pieces_; ++piece) {
-    // While one piece is computed, the next one arrives and the previous piece's results are sent.
+    // While this rank computes one piece, the next piece arrives, and the previous piece's results
+    // are sent.
     absl::StatusOr<HeadsOnTheirWay> next;
     if (piece + 1 < pieces_) {
       next = SendHeads(packed, piece + 1);

@@ -16,14 +16,15 @@
 namespace wan {
 
 // An object serves one forward. The rows of a tensor are all tokens of the first batch entry, then
-// those of the next entry.
+// all tokens of the next entry, and so on.
 class SharedTokens {
  public:
-  // Computes the attention of some heads; queries, keys and values lie side by side in `packed`:
+  // Computes the attention of some heads, whose queries, keys and values lie side by side in
+  // `packed`.
   using HeadsAttention = absl::FunctionRef<absl::StatusOr<at::Tensor>(const at::Tensor& packed)>;
 
-  // `peers` null: this rank computes everything. If there are at least `fewest_overlapped` tokens,
-  // some heads are exchanged while the attention of others runs
+  // If `peers` is null, this rank computes everything. If there are at least `fewest_overlapped`
+  // tokens, some heads are exchanged while the attention of others runs
   // (engine/costs/wan/shared_tokens_cost.h).
   SharedTokens(Communicator* peers, int64_t tokens, int64_t heads, int64_t fewest_overlapped);
 
@@ -36,10 +37,10 @@ class SharedTokens {
   // Returns this rank's rows: [batch * all tokens, ...] -> [batch * own tokens, ...].
   at::Tensor OwnRows(const at::Tensor& rows, int64_t batch) const;
 
-  // Sends each rank all tokens of its heads, calls `attention` for them (once or several times),
-  // and returns the results of all heads for this rank's tokens: [batch, own tokens, 3, heads,
-  // head_dim] -> [batch, own tokens, heads, head_dim]. After a failure, returns the status on which
-  // the ranks agreed, or the error of `attention`.
+  // Sends every rank this rank's tokens of that rank's heads, and calls `attention`, once or
+  // several times, for all tokens of this rank's heads. Returns the results of all heads for this
+  // rank's tokens: [batch, own tokens, 3, heads, head_dim] -> [batch, own tokens, heads, head_dim].
+  // After a failure, returns the status on which the ranks agreed, or the error of `attention`.
   absl::StatusOr<at::Tensor> AttendByHeads(const at::Tensor& packed,
                                            HeadsAttention attention) const;
 
@@ -47,7 +48,7 @@ class SharedTokens {
   absl::StatusOr<at::Tensor> AllRows(const at::Tensor& rows, int64_t batch) const;
 
  private:
-  // Heads that arrive from other ranks while another piece is computed.
+  // One piece of heads that arrives from other ranks while this rank computes another piece.
   struct HeadsOnTheirWay {
     at::Tensor packed;  // shape [tokens, batch, 3, heads of the piece, head_dim]
     std::unique_ptr<PendingExchange> exchange;

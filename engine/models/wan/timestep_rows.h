@@ -1,6 +1,6 @@
 // Finds the distinct timesteps of a forward. In a step of text-to-video all tokens share one
-// timestep; if the first frame is given, its tokens have a different one. Knowing the distinct
-// ones, the transformer computes modulation once per timestep instead of once per token.
+// timestep. If the first frame is given, its tokens have a different timestep. The transformer
+// computes modulation once per distinct timestep instead of once per token.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -18,8 +18,8 @@ struct TimestepRows {
   std::vector<int32_t> index;
 };
 
-// `timestep` must be [batch] or [batch, tokens] on the CPU, floating point or int64.
-// INVALID_ARGUMENT otherwise, or if a value is not finite.
+// Returns the distinct timesteps of `timestep`, which must be [batch] or [batch, tokens] on the
+// CPU, floating point or int64. INVALID_ARGUMENT for any other tensor, or if a value is not finite.
 absl::StatusOr<TimestepRows> FindTimestepRows(const at::Tensor& timestep, int64_t batch,
                                               int64_t tokens);
 

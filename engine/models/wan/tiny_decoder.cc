@@ -15,7 +15,8 @@ namespace {
 
 constexpr int64_t kColors = 3;
 
-// Returns x and, in further channels, the frame before each of x; zeros if `before` is undefined.
+// Returns each frame of x with the previous frame in additional channels. `before` comes before the
+// first frame; undefined stands for zeros.
 at::Tensor WithFrameBefore(const at::Tensor& x, const at::Tensor& before) {
   const int64_t frames = x.size(0);
   const int64_t channels = x.size(1);
@@ -32,7 +33,7 @@ at::Tensor WithFrameBefore(const at::Tensor& x, const at::Tensor& before) {
   return both;
 }
 
-// Doubles rows and columns, and makes `growth` frames of each, from as many times the channels.
+// Doubles rows and columns, and splits the channels of each frame into `growth` frames.
 at::Tensor Enlarge(const at::Tensor& x, int64_t growth) {
   return NearestUpsample(x.transpose(0, 1).unsqueeze(0), growth).squeeze(0).transpose(0, 1);
 }
@@ -74,7 +75,7 @@ TinyDecoder::TinyDecoder(VaeLayerFactory& factory, const VaeConfig& config)
     : config_(*config.tiny_decoder),
       in_(factory.MakeConvolution(LayerName(1), config_.widths[0], config_.z_dim, {3, 3}, {1, 1},
                                   {1, 1})) {
-  // The numbers count modules without weights: clamping, activations, upsampling.
+  // The layers' numbers also count modules without weights: clamping, activations, upsampling.
   int number = 3;
   for (size_t i = 0; i + 1 < kTinyStages; ++i) {
     const int64_t width = config_.widths[i];
@@ -105,7 +106,8 @@ absl::StatusOr<at::Tensor> TinyDecoder::DecodeChunk(const at::Tensor& latents, F
   for (size_t i = 0; i < stages_.size(); ++i) {
     const Stage& stage = stages_[i];
     for (const Block& block : stage.blocks) x = block.Forward(x, cache);
-    // Upstream enlarges first. A product of 1x1 is the same before, on a quarter of the pixels.
+    // Upstream enlarges before this 1x1 product. The result is the same if the product comes first,
+    // on a quarter of the pixels.
     x = stage.grow(x);
     x = Enlarge(x, stage.growth);
     x = stage.out(x);
@@ -113,7 +115,7 @@ absl::StatusOr<at::Tensor> TinyDecoder::DecodeChunk(const at::Tensor& latents, F
     if (absl::Status status = gate.Pass(flops); !status.ok()) return status;
   }
   x.relu_();
-  // Of the frames that the first latent frame gives, only the last is one of the video.
+  // The first latent frame stands for one video frame: the last frame computed from it.
   if (cache.first_chunk) x = x.narrow(0, x.size(0) - 1, 1);
   cache.first_chunk = false;
   x = (*out_)(x);

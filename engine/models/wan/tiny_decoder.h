@@ -1,6 +1,6 @@
-// A tiny decoder (TAEHV, as TAEW2.1 and TAEW2.2), one latent frame at a time. Its convolutions are
-// 2D; what is between frames passes through its blocks, which also read the frame before.
-// docs/design/vae.md describes it.
+// A tiny decoder (TAEHV, as TAEW2.1 and TAEW2.2), one latent frame at a time. All convolutions are
+// 2D. Information passes from frame to frame only in the blocks, which also read the previous
+// frame. docs/design/vae.md describes it.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -27,13 +27,13 @@ class TinyDecoder {
   // Returns an empty cache for a pass over one video.
   FeatureCache NewCache() const { return FeatureCache(slots_); }
 
-  // As VaeDecoder::DecodeChunk, but takes latents with the statistics that
-  // TinyDecoderConfig::denormalises says.
+  // Decodes a chunk as VaeDecoder::DecodeChunk does. TinyDecoderConfig::denormalises says which
+  // latents it takes.
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
  private:
-  // Three convolutions over a frame and the one before it; adds their result to the frame.
+  // Applies three convolutions to a frame and the previous frame, and adds the result to the frame.
   // Activations are [frames, channels, h, w].
   class Block {
    public:
@@ -49,11 +49,11 @@ class TinyDecoder {
     size_t slot_;
   };
 
-  // Blocks, then more frames, then twice as many rows and columns.
+  // A stage: runs its blocks, multiplies the frames by `growth`, then doubles rows and columns.
   struct Stage {
     std::vector<Block> blocks;
-    Convolution grow;  // 1x1, to as many times the channels as there are frames for each
-    Convolution out;   // to the next stage's width
+    Convolution grow;  // 1x1; multiplies the channels by `growth`
+    Convolution out;   // changes the channels to the next stage's width
     int64_t growth = 1;
   };
 

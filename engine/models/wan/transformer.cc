@@ -92,26 +92,26 @@ class WanTransformer final : public RankTransformer {
  private:
   int64_t head_dim() const { return config_.dim / config_.num_heads; }
 
-  // Returns the group of weights that is used after that of `block`.
+  // Returns the group of weights that a forward uses after the group of `block`.
   size_t NextVideoGroup(size_t block) const {
     return weights_.VideoGroup((block + 1) % weights_.blocks.size());
   }
 
   absl::Status CheckLatents(const at::Tensor& latents) const;
-  // Whether the weights have the precision that the policy needs.
+  // Returns INVALID_ARGUMENT unless the weights have the precision that the policy needs.
   absl::Status CheckPolicy(const ForwardPolicy& policy) const;
 
   // Returns the rotary table for the tokens of `grid`.
   const at::Tensor& RotaryOf(const TokenGrid& grid, TokenTables& tables) const;
 
-  // Returns `rows` as an index on the device; undefined if there is only one timestep. The index is
-  // kept in `tables`, because in every step the same tokens share a timestep.
+  // Returns `rows` as an index on the device; undefined if there is only one timestep. The function
+  // keeps the index in `tables`, because the same tokens share a timestep in every step.
   const at::Tensor& IndexOf(TimestepRows rows, TokenTables& tables) const;
 
   // Computes the forward: queues work on the device and copies nothing to it. Calls Use for each
   // block of `weights`; null means that all weights are on the device. Marks the middle block's
-  // operators in `marks` unless that is null. With BlockUse::kComputeAndKeep it writes to
-  // `change` what the blocks add to the residual stream. With kReuse it computes no blocks and adds
+  // operators in `marks` unless that is null. With BlockUse::kComputeAndKeep, writes the sum that
+  // the blocks add to the residual stream to `change`. With kReuse, computes no blocks, and adds
   // the earlier contents of `change`.
   absl::StatusOr<at::Tensor> Compute(const ForwardShape& shape, const ForwardInputs& inputs,
                                      ComponentWeights* weights, const WorkGate& gate,
@@ -128,9 +128,9 @@ class WanTransformer final : public RankTransformer {
   // Returns the time embedding of each timestep, [timesteps, dim].
   at::Tensor EmbedTime(const at::Tensor& sinusoids) const;
 
-  // Each of the three block parts takes its normalised and modulated input from acts.narrow and
-  // leaves its result there. `rotary` has one row per token of this rank; `marks` is null except in
-  // the marked block.
+  // Each of the three block parts takes its normalised and modulated input from acts.narrow, and
+  // leaves its result in acts.narrow. `rotary` has one row per token of this rank; `marks` is null
+  // except in the marked block.
   absl::Status SelfAttention(const TransformerBlockWeights& block, const SharedTokens& shared,
                              int64_t batch, const at::Tensor& rotary, Activations& acts,
                              BlockGate& gate, BlockMarks* marks) const;
@@ -275,7 +275,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   const at::Tensor index =
       inputs.index.defined() ? shared.OwnRows(inputs.index, batch) : at::Tensor();
   const bool reuses = shape.policy.blocks == BlockUse::kReuse;
-  // Makes the weights outside the blocks ready as well.
+  // Use also makes the weights outside the blocks ready.
   if (weights != nullptr && reuses) weights->Use(0, 0);
   if (weights != nullptr && !reuses) weights->Use(weights_.VideoGroup(0), NextVideoGroup(0));
   const at::Tensor time = EmbedTime(inputs.sinusoids);
@@ -293,8 +293,8 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
   acts.wide = at::empty({std::max(memory_for(widest, dtype_), memory_for(config_.dim, at::kFloat))},
                         options.dtype(at::kByte));
 
-  // The head is computed in fp32 and adds the time embedding itself, not its projection, to its own
-  // vectors.
+  // The head computes in fp32. It adds the time embedding itself, not the embedding's projection,
+  // to its modulation vectors.
   const at::Tensor head_table = at::add(time.unsqueeze(1), weights_.head_modulation);
   const at::Tensor head_factor = head_table.select(1, 1);
   const at::Tensor head_shift = head_table.select(1, 0);
@@ -307,7 +307,7 @@ absl::StatusOr<at::Tensor> WanTransformer::Compute(const ForwardShape& shape,
     LayerNormModulate(acts.residual, head_factor, head_shift, index, config_.eps, head_input);
   } else {
     const bool keeps = shape.policy.blocks == BlockUse::kComputeAndKeep;
-    // Free the last one before memory for the next is taken.
+    // Free the previous contribution before memory for the next is allocated.
     if (keeps) change->reset();
     at::Tensor before = keeps ? acts.residual.clone() : at::Tensor();
     acts.narrow = at::empty({rows, config_.dim}, options.dtype(dtype_));
@@ -335,7 +335,7 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
   const int64_t tokens = shape.grid[0] * shape.grid[1] * shape.grid[2];
   const at::Tensor rotary = shared.OwnRows(inputs.rotary, /*batch=*/1);
   const size_t count = weights_.blocks.size();
-  // Six modulation vectors per timestep; every block adds its own six to them.
+  // Six modulation vectors per timestep; every block adds six vectors of its own to them.
   const at::Tensor time_modulation =
       at::linear(at::silu(time), weights_.time_projection.weight, weights_.time_projection.bias)
           .view({-1, 6, config_.dim});
@@ -377,8 +377,8 @@ absl::StatusOr<at::Tensor> WanTransformer::ComputeBlocks(
     FeedForward(block, acts, block_marks);
     if (absl::Status status = gate.AfterFeedForward(); !status.ok()) return status;
     if (i + 1 == count) break;
-    // The last operator of a block already needs the next block's modulation, so Use is called
-    // before that operator.
+    // The last operator of a block already needs the next block's modulation, so call Use before
+    // that operator.
     if (weights != nullptr) weights->Use(weights_.VideoGroup(i + 1), NextVideoGroup(i + 1));
     End(BlockStep::kNextWeights, block_marks);
     acts.rounds = shape.policy.Rounds(static_cast<int>(i) + 1);

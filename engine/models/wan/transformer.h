@@ -19,17 +19,17 @@ namespace wan {
 
 struct TransformerOptions {
   at::Device device = at::kCPU;
-  // fp32 or bf16. The dtype of the weights and products of the blocks and of the text projection,
-  // and of the attention's inputs. The residual stream, norms, modulation, time and patch embedding
-  // and the head are always fp32.
+  // fp32 or bf16. This is the dtype of three things: the weights and products of the blocks, those
+  // of the text projection, and the attention's inputs. The residual stream, norms, modulation,
+  // time and patch embedding and the head are always fp32.
   at::ScalarType dtype = at::kFloat;
   // Receives ownership of the weights, so that their memory can be moved between host and device;
   // null: the weights stay on the device.
   std::shared_ptr<ComponentWeights> weights;
   // A stop request ends the loading with CANCELLED.
   std::stop_token stop = {};
-  // The largest self-attention that runs as one kernel; a larger one runs as several, with a pass
-  // of the gate between them. Unset: the default for the kind of device.
+  // The largest self-attention that runs as one kernel. A larger self-attention runs as several
+  // kernels, and the gate is passed between them. Unset: the default for the kind of device.
   std::optional<AttentionLimits> attention_limits = {};
   // From this many tokens on, ranks that share a forward exchange heads while the attention of
   // other heads runs.
@@ -38,11 +38,12 @@ struct TransformerOptions {
   // forwards are not recorded.
   std::shared_ptr<DeviceGraphRecorder> graphs = nullptr;
   // Keeps the matrices that forwards multiply with in 8 bits: as the file has them, or rounded from
-  // `dtype` (WeightLoader::GetRounded). These blocks must compute with 8 bits in every forward
-  // (ForwardPolicy). If the matrices were rounded, the results have the same bits as with matrices
-  // that are kept in `dtype`.
+  // `dtype` (WeightLoader::GetRounded). Blocks with 8-bit weights must compute with 8 bits in every
+  // forward (ForwardPolicy). If the matrices were rounded, the results have the same bits as with
+  // matrices that are kept in `dtype`.
   bool eight_bit_weights = false;
-  // The blocks, rising, whose matrices stay in `dtype` nevertheless.
+  // The indices, in rising order, of the blocks whose matrices stay in `dtype` even with
+  // eight_bit_weights.
   std::vector<int> exact_blocks = {};
 };
 

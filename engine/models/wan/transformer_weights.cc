@@ -45,7 +45,8 @@ at::Tensor GetModulation(WeightLoader& loader, const std::string& name, int64_t 
 }
 
 // Loads the weights that compute the text's keys and values. These weights are used only before the
-// first step. They have a group of their own, so that no step loads them if weights are streamed.
+// first step. These weights have a group of their own, so that no step loads them if weights are
+// streamed.
 void LoadTextPart(WeightLoader& loader, const TransformerConfig& config, const std::string& prefix,
                   TransformerBlockWeights& block) {
   loader.BeginGroup();

@@ -17,9 +17,9 @@
 namespace wan {
 
 struct LinearWeights {
-  at::Tensor weight;         // [out, in]; undefined if it is kept in 8 bits
+  at::Tensor weight;         // [out, in]; undefined if the weight has 8 bits
   at::Tensor bias;           // [out]
-  RoundedRows rounded = {};  // the same weight, if it is kept in 8 bits
+  RoundedRows rounded = {};  // the weight, if it has 8 bits
 };
 
 struct TransformerBlockWeights {
@@ -54,9 +54,9 @@ struct TransformerWeights {
   at::Tensor head_modulation;  // fp32, shape [2, dim]: shift, factor
   LinearWeights head;          // fp32, shape [patch * out_channels, dim]
 
-  // Owns the memory of all tensors above. The groups of weights are: those outside the blocks;
-  // then, for each block, those that PrepareText uses (cross_kv, cross_k_norm); then, for each
-  // block, the rest.
+  // Owns the memory of all tensors above. The groups of weights are: the weights outside the
+  // blocks; then, for each block, the weights that PrepareText uses (cross_kv, cross_k_norm); then,
+  // for each block, its other weights.
   std::shared_ptr<ComponentWeights> memory;
   size_t TextGroup(size_t block) const { return 1 + block; }
   size_t VideoGroup(size_t block) const { return 1 + blocks.size() + block; }
@@ -65,7 +65,7 @@ struct TransformerWeights {
 // Which matrices a transformer keeps in 8 bits.
 struct KeptBits {
   bool eight_bits = false;
-  std::vector<int> exact_blocks;  // of these blocks none; rising
+  std::vector<int> exact_blocks;  // blocks whose matrices have no 8-bit form, in rising order
 
   bool Rounds(int64_t block) const {
     return eight_bits && !std::binary_search(exact_blocks.begin(), exact_blocks.end(), block);
@@ -73,9 +73,9 @@ struct KeptBits {
 };
 
 // Loads the weights. Matrices of the blocks and of the text projection are in the loader's dtype.
-// With `kept.eight_bits` those that the blocks of a forward multiply with are loaded in 8 bits
-// (WeightLoader::GetRounded); cross_kv and the text projection, which run once for a text, are not.
-// Check the loader's status for errors.
+// With `kept.eight_bits` the function loads the matrices that a forward's blocks multiply with in 8
+// bits (WeightLoader::GetRounded). cross_kv and the text projection keep the dtype, because they
+// run only once for a text. Check the loader's status for errors.
 TransformerWeights LoadTransformerWeights(WeightLoader& loader, const TransformerConfig& config,
                                           const KeptBits& kept);
 

@@ -28,10 +28,10 @@ constexpr double kEps = 1e-6;
 // A matrix in the compute dtype or in 8 bits.
 struct Matrix {
   at::Tensor weight;    // undefined if the matrix is in 8 bits
-  RoundedRows rounded;  // undefined otherwise
+  RoundedRows rounded;  // undefined if the matrix is in the compute dtype
 };
 
-// Returns x matrix^T.
+// Returns the product of x with the transposed matrix.
 at::Tensor Multiply(const at::Tensor& x, const Matrix& matrix) {
   if (!matrix.rounded.defined()) return at::linear(x, matrix.weight);
   at::Tensor restored = at::empty(matrix.rounded.codes.sizes(), x.options());
@@ -60,7 +60,7 @@ class Umt5 final : public TextEncoder {
   int64_t WeightBytes() const override { return weight_bytes_; }
 
  private:
-  // Loads matrices that share an input, [out, in] each, as one matrix.
+  // Loads several matrices [out, in] that multiply the same input, as one matrix.
   Matrix LoadMatrix(WeightLoader& loader, std::span<const std::string> names, int64_t out,
                     int64_t in) const;
   Umt5Block LoadBlock(WeightLoader& loader, const std::string& prefix) const;
@@ -84,7 +84,7 @@ class Umt5 final : public TextEncoder {
   std::vector<Umt5Block> blocks_;
   at::Tensor final_norm_;  // fp32, shape [dim]
   int64_t weight_bytes_ = 0;
-  // Groups: the token table and the last norm, then one per block.
+  // The groups of weights are: the token table and the last norm; then one group per block.
   std::shared_ptr<ComponentWeights> memory_;
 };
 
@@ -105,8 +105,8 @@ Matrix Umt5::LoadMatrix(WeightLoader& loader, std::span<const std::string> names
                         int64_t in) const {
   Matrix matrix;
   if (eight_bits_) {
-    // Each matrix is restored before its product, so int8 codes are used, which have the least
-    // error.
+    // The codes are int8: Multiply converts each matrix back before its product, so e4m3 would gain
+    // no speed, and int8 has the smaller error.
     matrix.rounded = loader.GetRoundedStacked(names, {out, in}, at::kChar);
   } else {
     matrix.weight = loader.GetStacked(names, {out, in}, dtype_);
@@ -159,13 +159,13 @@ absl::StatusOr<at::Tensor> Umt5::Encode(std::span<const int64_t> ids, const Work
   // The residual stream is always fp32, because in bf16 it would be the largest source of error.
   at::Tensor residual = Embed(tokens);
   for (size_t i = 0; i < blocks_.size(); ++i) {
-    // The last block is followed by the first one, which the next text will use.
+    // After the last block, fetch the first block, which the next text will use.
     memory_->Use(1 + i, 1 + (i + 1) % blocks_.size());
     const Umt5Block& block = blocks_[i];
     residual.add_(SelfAttention(block, Norm(residual, block.attention_norm), buckets));
     residual.add_(FeedForward(block, Norm(residual, block.ffn_norm)));
-    // Pass the gate without a number of operations: a layer of at most 512 tokens has fewer than
-    // the gate's smallest unit.
+    // Pass the gate without a number of operations: a layer of at most 512 tokens has fewer
+    // operations than the gate's smallest unit.
     if (absl::Status status = gate.Pass(); !status.ok()) return status;
   }
   return Norm(residual, final_norm_);

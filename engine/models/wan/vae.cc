@@ -111,8 +111,8 @@ absl::Status CheckConfig(const VaeConfig& config) {
 }
 
 // Loading builds the encoder and the decoder once, to check names and shapes and to collect the
-// weights. Each pass over a video then builds the half that it needs from the collected weights, in
-// its own precision.
+// weights. Each pass over a video then builds an encoder or decoder from the collected weights, in
+// the pass's precision.
 class WanVae final : public VideoAutoencoder {
  public:
   WanVae(const VaeConfig& config, const VaeOptions& options, WeightLoader& loader)
@@ -121,8 +121,8 @@ class WanVae final : public VideoAutoencoder {
         mean_(Statistics(config.latents_mean)),
         std_(Statistics(config.latents_std)) {
     LoadedVaeWeights weights(loader, tensors_);
-    // Encoder and decoders have a group each, because only one of them is in use at a time. The
-    // first group is empty.
+    // The encoder and each decoder have a weight group of their own, because only one of them is in
+    // use at a time. The first group is empty.
     loader.BeginGroup();
     VaeLayerFactory of_encoder(weights, /*allow_tf32=*/false);
     const VaeEncoder encoder(of_encoder, config);
@@ -203,7 +203,7 @@ class WanVae final : public VideoAutoencoder {
     return computes ? pass.precision : VaePrecision::kFp32;
   }
 
-  // Returns the precision that takes over when values exceed the range of `precision`.
+  // Returns the precision in which decoding goes on when values exceed the range of `precision`.
   static VaePrecision WiderThan(VaePrecision precision) {
     return precision == VaePrecision::kFp16 ? VaePrecision::kBf16 : VaePrecision::kFp32;
   }
@@ -241,9 +241,10 @@ class WanVae final : public VideoAutoencoder {
     return at::cat(latents, /*dim=*/1).sub_(mean_).div_(std_);
   }
 
-  // Decodes all latent frames, but hands on only the frames of latent frame `first` and later ones;
-  // an earlier pass handed on the others. Returns how many latent frames are done: all of them, or
-  // those before the first one that exceeded the precision's range.
+  // Decodes all latent frames, but hands on only the frames of latent frame `first` and later
+  // latent frames. An earlier pass handed on the frames before `first`. Returns how many latent
+  // frames are done: all, or only those before the first frame whose values exceeded the
+  // precision's range.
   absl::StatusOr<int64_t> DecodeIn(VaePrecision precision, const at::Tensor& latents, int64_t first,
                                    const FrameSink& sink, const WorkGate& gate) const {
     if (peers_.empty() || latents.size(1) == 1) {
@@ -256,7 +257,7 @@ class WanVae final : public VideoAutoencoder {
     return outlet.reached();
   }
 
-  // Does the same on this device alone, with either decoder.
+  // Decodes as DecodeIn does, but on this device alone, and with the decoder AnyDecoder.
   template <typename AnyDecoder>
   absl::StatusOr<int64_t> DecodeAlone(VaePrecision precision, const at::Tensor& latents,
                                       int64_t first, const FrameSink& sink,
@@ -303,8 +304,8 @@ class WanVae final : public VideoAutoencoder {
     return RunVaePipeline(ranks, {latents.size(1), chunk, frames}, gate);
   }
 
-  // Returns latent frame i in the dtype that the decoder needs, and as the full decoder takes it if
-  // `denormalises`, otherwise as the transformer makes it.
+  // Returns latent frame i in the dtype that the decoder needs. With `denormalises`, the values are
+  // the full decoder's z; otherwise the transformer's (z - mean) / std.
   at::Tensor ChunkOf(const at::Tensor& latents, int64_t i, VaePrecision precision,
                      bool denormalises = true) const {
     const at::Tensor normalised = latents.narrow(1, i, 1).to(options_.device, at::kFloat);

@@ -23,9 +23,9 @@ absl::StatusOr<std::unique_ptr<VideoAutoencoder>> LoadWanVae(const WeightSource&
                                                              const VaeOptions& options);
 
 // Combines autoencoders that LoadWanVae returned for one checkpoint on several devices. The result
-// decodes on all of them together (vae_pipeline.h), with the same bits as one. Everything else runs
-// on the first autoencoder's device, and the decoder's input and output are there. The weights of
-// the other autoencoders must stay on their devices.
+// decodes on all devices together (vae_pipeline.h), with the same bits as on one device. Encoding
+// runs on the first autoencoder's device, which also has the decoder's input and output. The
+// weights of the other autoencoders must stay on their devices.
 std::unique_ptr<VideoAutoencoder> MakeGroupVae(
     std::vector<std::unique_ptr<VideoAutoencoder>> ranks);
 

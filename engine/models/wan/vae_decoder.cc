@@ -56,8 +56,8 @@ VaeDecoder::Stage::Stage(VaeLayerFactory& factory, const VaeConfig& config, size
 
 absl::Status VaeDecoder::Stage::RunBlock(size_t index, DecoderState& state, FeatureCache& cache,
                                          const WorkGate& gate) const {
-  // Only a shortcut needs the stage's input later. Without a shortcut, the input is freed right
-  // after use, as in the last and largest stage.
+  // Only a shortcut needs the stage's input later. In a stage without a shortcut, such as the last
+  // and largest stage, the input is freed right after use.
   if (index == 0 && has_shortcut_) state.shortcut = state.x;
   const int64_t width = state.x.size(1);
   state.x = blocks_[index].Forward(state.x, cache);
@@ -94,7 +94,7 @@ std::vector<VaeDecoder::Step> VaeDecoder::MakeSteps(const std::vector<Stage>& st
   const auto square = [](int64_t in, int64_t out) {
     return static_cast<double>(in) * static_cast<double>(out);
   };
-  double pixels = 1;  // pixels and frames, as a multiple of the latents'
+  double pixels = 1;  // pixels of all frames, as a multiple of the number of latents
   int64_t width = InnermostWidth(config);
   std::vector<Step> steps;
   steps.push_back({.kind = Step::Kind::kIn, .work = 27 * square(config.z_dim, width)});

@@ -15,7 +15,7 @@
 
 namespace wan {
 
-// The tensors that one step of the decoder passes to the next, on one device.
+// The tensors that one step of the decoder passes to the next step, on one device.
 struct DecoderState {
   at::Tensor x;         // first latents, then activations, finally pixel patches
   at::Tensor shortcut;  // the input of a shortcut, which a later step adds; may be undefined
@@ -36,9 +36,9 @@ class VaeDecoder {
   absl::StatusOr<at::Tensor> DecodeChunk(const at::Tensor& latents, FeatureCache& cache,
                                          const WorkGate& gate) const;
 
-  // DecodeChunk in parts, so that several devices can form a pipeline. Begin, then Run for all
-  // steps in order, then End give the same bits as DecodeChunk. Each device uses one cache for all
-  // chunks; NextChunk prepares the cache for the next chunk.
+  // The following functions run DecodeChunk in steps, so that several devices can form a pipeline.
+  // Begin, then Run for all steps in order, then End give the same bits as DecodeChunk. Each device
+  // uses one cache for all chunks; NextChunk prepares the cache for the next chunk.
   static DecoderState Begin(const at::Tensor& latents);
   absl::Status Run(size_t begin, size_t end, DecoderState& state, FeatureCache& cache,
                    const WorkGate& gate) const;

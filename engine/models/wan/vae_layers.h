@@ -1,7 +1,7 @@
 // The layers of the Wan autoencoders. Activations are [1, C, T, H, W] in ConvolutionLayout.
 //
-// Layers hold only weights, so several passes can share them. A FeatureCache holds what one chunk
-// leaves for the next; each pass over a video has its own.
+// Layers hold only weights, so several passes can share them. A FeatureCache holds the frames that
+// one chunk leaves for the next chunk; each pass over a video has its own cache.
 #pragma once
 
 #include <ATen/core/Tensor.h>
@@ -47,8 +47,8 @@ class VaeWeights {
 
   virtual at::Tensor Get(const std::string& name, at::IntArrayRef shape) = 0;
   virtual at::Tensor GetKernel(const std::string& name, at::IntArrayRef shape) = 0;
-  // Returns KernelOverEnlargement (fused_convolution.h) of a kernel. The result is computed from
-  // the fp32 values, so these must have arrived.
+  // Returns KernelOverEnlargement (fused_convolution.h) of a kernel. The function reads the fp32
+  // values, so these must have arrived on the device.
   virtual at::Tensor GetEnlarged(const std::string& name) = 0;
 };
 
@@ -70,8 +70,8 @@ class LoadedVaeWeights final : public VaeWeights {
   VaeTensors& tensors_;
 };
 
-// Gives weights that were loaded before, converted to a dtype (copied only if they have another
-// one). `tensors` must outlive the object.
+// Returns loaded weights in a given dtype. Copies only weights that have another dtype. `tensors`
+// must outlive the object.
 class CastVaeWeights final : public VaeWeights {
  public:
   CastVaeWeights(const VaeTensors& tensors, at::ScalarType dtype)
@@ -89,8 +89,8 @@ class CastVaeWeights final : public VaeWeights {
 // Makes the layers of an encoder or decoder, with their weights and cache slots.
 class VaeLayerFactory {
  public:
-  // `weights` must outlive the factory; the layers keep a reference to neither. `allow_tf32` is
-  // passed on to Convolution.
+  // `weights` must outlive the factory, but need not outlive the layers. `allow_tf32` is passed on
+  // to Convolution.
   VaeLayerFactory(VaeWeights& weights, bool allow_tf32)
       : weights_(weights), allow_tf32_(allow_tf32) {}
 
@@ -101,7 +101,7 @@ class VaeLayerFactory {
   Convolution MakeConvolution(const std::string& name, int64_t out, int64_t in,
                               const std::vector<int64_t>& kernel, std::vector<int64_t> stride,
                               std::vector<int64_t> padding);
-  // As MakeConvolution with a stride of 1, but the layer has no bias: it adds zeros.
+  // Makes a convolution with stride 1 that has no bias in the checkpoint: the bias is zeros.
   Convolution MakeUnbiased(const std::string& name, int64_t out, int64_t in,
                            const std::vector<int64_t>& kernel, std::vector<int64_t> padding);
   // Makes a 1x1x1 convolution, for example for ResidualBlock's shortcut.
@@ -137,7 +137,8 @@ class CachedConv3d {
       : conv_(std::move(conv)), slot_(factory.NewSlot()) {}
 
   at::Tensor Forward(const at::Tensor& x, FeatureCache& cache) const;
-  // Runs CausalConv3d::SpreadFrames; call it only if SpreadsFrames() is true.
+  // SpreadFrames runs CausalConv3d::SpreadFrames. Call SpreadFrames only if SpreadsFrames() is
+  // true.
   bool SpreadsFrames() const { return conv_.SpreadsFrames(); }
   at::Tensor SpreadFrames(const at::Tensor& x, FeatureCache& cache) const;
   // Stores the last frames of x for the next chunk, without computing the convolution.
@@ -200,7 +201,7 @@ class FrameAttention {
   at::Tensor qkv_bias_;
   at::Tensor projection_weight_;  // shape [C, C]
   at::Tensor projection_bias_;
-  // Whether the inputs of the products are rounded to fp16, as in MakeConv3dOfNormed.
+  // Whether the layer rounds the inputs of its products to fp16, as MakeConv3dOfNormed does.
   bool rounds_;
 };
 

@@ -20,27 +20,28 @@ namespace wan {
 
 struct VaePipelineRank {
   at::Device device = at::kCPU;
-  // Makes the decoder. Called once, on the thread of `device`.
+  // Makes the decoder. RunVaePipeline calls it once, on the thread of `device`.
   std::function<VaeDecoder()> make_decoder;
-  // Counts the device's exchanges with other devices; null: not counted.
+  // Counts the device's exchanges with other devices; null: nobody counts them.
   std::shared_ptr<ExchangeMeter> exchanges = nullptr;
 };
 
 // The source and destination of one decoding.
 struct VaePipelineWork {
   int64_t chunks = 0;
-  // Returns a chunk's latents on the last rank's device. The function is called on that rank's
-  // thread.
+  // Returns a chunk's latents on the last rank's device. RunVaePipeline calls `latents` on the last
+  // rank's thread.
   std::function<at::Tensor(int64_t chunk)> latents;
   // Receives a chunk's frames as VaeDecoder::DecodeChunk returns them, on the first rank's device.
-  // It is called on the caller's thread. If the function returns false, decoding ends.
+  // RunVaePipeline calls `frames` on the caller's thread. If the function returns false, decoding
+  // ends.
   std::function<absl::StatusOr<bool>(int64_t chunk, at::Tensor frames)> frames;
 };
 
-// Decodes all chunks. The calling thread serves the first rank, which has the last layers; the
-// second rank has the layers before those, and so on. After an error, returns that of one rank
-// (from CatchTorchErrors) once no device is computing any more. CANCELLED after a stop request on
-// `gate`, whose token all ranks check.
+// Decodes all chunks. The calling thread serves the first rank, which has the last layers. The
+// second rank has the layers before the first rank's layers, and so on. After an error, returns the
+// error of one rank (from CatchTorchErrors) once no device is computing any more. CANCELLED after a
+// stop request on `gate`, whose token all ranks check.
 absl::Status RunVaePipeline(const std::vector<VaePipelineRank>& ranks, const VaePipelineWork& work,
                             const WorkGate& gate);
 

@@ -203,6 +203,7 @@ class MakingTest(PageCase):
         browser.await_text(f"{second} .facts", "Next")
         third = self.submit("another video that waits", **LONG)
         browser.await_text(f"{third} .facts", "1 before it")
+        browser.await_text("#quote", "2 before it")
         browser.click(f"{second} .cancel")
         browser.await_count(second, 0)
         browser.await_text(f"{third} .facts", "Next")
@@ -211,6 +212,7 @@ class MakingTest(PageCase):
             browser.await_count(card, 0)
             self.assertEqual(browser.focused().get_attribute("id"), "queue-title")
         browser.await_text("#said", "Cancelled")
+        browser.wait(lambda: "before it" not in browser.text("#quote"), "the quote counts them no more")
         self.assertNotIn("a long video", [video["prompt"] for video in self.ask("/v1/videos")["data"]])
 
     def test_makes_a_video_again_and_varied(self):

@@ -22,7 +22,7 @@ def take(browser, name):
     from PIL import Image
 
     picture = Image.open(io.BytesIO(browser.driver.get_screenshot_as_png())).convert("RGB")
-    picture = picture.quantize(256, Image.Quantize.MAXCOVERAGE, dither=Image.Dither.NONE)
+    picture = picture.quantize(256, Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     picture.save(IMAGES / name, optimize=True)
     size = (IMAGES / name).stat().st_size
     print(f"{name}: {picture.width} x {picture.height}, {size} bytes")
@@ -50,6 +50,7 @@ def main():
             browser.resize(1280, 960)
             browser.wait(lambda: len(browser.all(".video :is(.poster img:not([hidden]), video)")) == len(MADE), "the videos are made")
             browser.wait(lambda: len(browser.all(".strip img")) == 3, "previews of the job that runs")
+            browser.await_text(".stage", "step 12 of 20")
             browser.js("document.activeElement.blur(); document.querySelector('#said').textContent = ''")
             take(browser, "page.png")
             browser.colours("dark")

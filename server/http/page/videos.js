@@ -26,8 +26,9 @@ function take(page, after) {
 }
 
 function setVideos(next) {
-  const before = new Map(videos.map((video) => [video.id, video]));
+  const before = new Map(videos.map((video) => [video.id, video])), waited = activeOnes().length;
   videos = next;
+  if (activeOnes().length !== waited) askForQuote();  // the quote tells how long the next one waits
   for (const video of videos) {
     const old = before.get(video.id);
     if (!old || !isActive(old) || isActive(video)) continue;

@@ -11,7 +11,7 @@ namespace wan::client::reports {
 struct StepLevel {
   int first = 0;
   int last = 0;
-  // Median of the seconds that the steps took, exceptions left out.
+  // Median of the seconds that these steps took, without the steps in `exceptions`.
   double seconds = 0;
   // The numbers of the steps between `first` and `last` whose time differs from `seconds` too much
   // for this level.

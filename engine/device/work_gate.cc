@@ -59,7 +59,7 @@ class WorkGate::Backlog {
 
   const std::shared_ptr<WorkQueue> queue_;
   std::deque<Piece> marked_;
-  double outstanding_ = 0;  // number of operations before all marks
+  double outstanding_ = 0;  // sum of the operations of the pieces in `marked_`
   double unmarked_ = 0;     // number of operations after the last mark
 };
 

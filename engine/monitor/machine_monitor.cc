@@ -17,8 +17,8 @@ constexpr int64_t kReadingsFreshNanos = 10'000'000;
 // this costs more than all other readings, mainly for the memory of the control group.
 constexpr int64_t kWindowNanos = 1'000'000'000;
 constexpr int64_t kTicksPerWindowEntry = 5;
-// A timeline accepts readings of this age. Its intervals are about as long, so a timeline causes no
-// additional readings.
+// A timeline accepts readings that are at most this old. Its intervals are about as long, so a
+// timeline causes no additional readings.
 constexpr int64_t kTimelineFreshNanos = 225'000'000;
 
 // The figures of the machine; each may be absent.

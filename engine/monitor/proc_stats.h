@@ -34,7 +34,7 @@ struct SystemMemory {
   uint64_t used_bytes = 0;  // total memory minus what is available without swapping
 };
 
-// `root` is a folder with proc/ and sys/, which tests pass.
+// Tests pass as `root` a folder that contains a proc/ and a sys/ of their own.
 std::optional<SystemMemory> ReadSystemMemory(const std::string& root = "");
 
 struct ProcessMemory {

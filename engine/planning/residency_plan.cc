@@ -25,8 +25,8 @@ constexpr double kLeastStreamedShare = 0.05;
 // The cost of a byte that is read from the page cache (20 GB/s), if a byte copied over the link (50
 // GB/s) costs 1.
 constexpr double kReadShare = 2.5;
-// The cost per byte of moving a component off the device that does no work in the job. The job
-// itself copies nothing; a later job may fetch the component again.
+// The cost of a byte of a component that does no work in the job and is moved off the device, in
+// the unit of kReadShare. The job itself copies nothing; a later job may fetch the component again.
 constexpr double kIdleShare = 1e-3;
 // Limits of the memory that reading weights takes on the device. On a GPU, tensors wait in their
 // file's dtype until more than kStagedBytes are pending; the last pending tensor may exceed this
@@ -146,9 +146,9 @@ uint64_t FrameBytes(const MemoryJob& job, const TileGrid& tiles) {
          static_cast<uint64_t>(job.writers) * WriterBytes(job.frame_pixels, job.frame_height);
 }
 
-// Returns the host memory of savepoints. There may be three: one that is being made, one that waits
-// and one that is being written. A savepoint holds the latents and the history of a second-order
-// solver.
+// Returns how many bytes of host memory the savepoints of a job take. There may be three: one that
+// is being made, one that waits and one that is being written. A savepoint holds the latents and
+// the history of a second-order solver.
 uint64_t SavepointBytes(const MemoryJob& job) {
   constexpr int64_t kSavepoints = 3;
   constexpr int64_t kTensors = 4;

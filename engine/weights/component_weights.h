@@ -56,8 +56,8 @@ struct NamedWeight {
 };
 
 // Thread-safe. Exceptions of LibTorch pass through, for example c10::OutOfMemoryError if the device
-// has no room; in that case the weights are parked. A function throws StatusException if it cannot
-// read the weights again.
+// has no room; in that case the weights are parked. Every function that moves weights throws
+// StatusException if it cannot read them again from their files.
 //
 // Every function that moves weights takes a stop token. After a stop request it throws
 // StatusException with CANCELLED, and at most FeedLimits::window_bytes of copies still occupy the

@@ -59,7 +59,7 @@ class ModelOperations {
     // The folders below which the paths must lie that callers of Load name. Paths that the settings
     // name (ModelTable::Add) may lie anywhere.
     ModelRoots roots;
-    // The folders whose LoRAs every load registers as well.
+    // Every load of a model also registers the LoRAs that lie in these folders.
     LoraFolders folders;
     // Computes the digests of the files of every loaded model; paused during loads.
     FileDigests& digests;

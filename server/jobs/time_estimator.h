@@ -26,8 +26,8 @@ struct WayOfWork {
   friend auto operator<=>(const WayOfWork&, const WayOfWork&) = default;
 };
 
-// The stages of a plan, added up by kind. Has only the figures for an estimate, and so takes a
-// hundredth of the memory of the StagePlans. Immutable.
+// The operations of a plan's stages, added up by kind of stage. Has only the figures for an
+// estimate, and so takes a hundredth of the memory of the StagePlans. Immutable.
 class PlannedWork {
  public:
   explicit PlannedWork(std::span<const StagePlan> stages);

@@ -41,7 +41,7 @@ const prometheus::Histogram::BucketBoundaries& StageBounds() {
   return *bounds;
 }
 
-// The bounds lie around the goal of 0.5 s.
+// The buckets for the seconds from a stop request to the free device; the goal is 0.5 s.
 const prometheus::Histogram::BucketBoundaries& StopBounds() {
   static const auto* const bounds =
       new prometheus::Histogram::BucketBoundaries(GrowingBounds(0.01, 60, 1.2));

@@ -23,6 +23,8 @@ struct WayOfWork {
   StageMethod method = StageMethod::kExact;
   int exact_blocks = 0;  // StagePlan::exact_blocks
 
+  // clang-tidy mistakes the 0 in comparisons with the result for a pointer.
+  // NOLINTNEXTLINE(modernize-use-nullptr)
   friend auto operator<=>(const WayOfWork&, const WayOfWork&) = default;
 };
 

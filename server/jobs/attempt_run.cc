@@ -185,6 +185,7 @@ JobSavepoints::Parts AttemptRun::SavepointParts() {
           .clock = parts_.clock,
           .digests = parts_.digests,
           .job = job_.name(),
+          .attempt = job_.attempt(),
           .origin = OriginOf(job_, provenance_, model_, parts_.digests),
           .files = FilesUsedBy(job_, model_),
           .required = job_.request().resume() == wan::v1::RESUME_REQUIRE,

@@ -22,6 +22,7 @@ JobSavepoints::~JobSavepoints() {
 }
 
 absl::StatusOr<std::optional<Savepoint>> JobSavepoints::Load() {
+  if (parts_.attempt <= 1) return std::nullopt;
   absl::StatusOr<KeptSavepoint> kept = parts_.store.Read(parts_.job);
   absl::Status usable = kept.status();
   if (absl::IsNotFound(usable)) {

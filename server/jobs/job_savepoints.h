@@ -35,6 +35,7 @@ class JobSavepoints final : public SavepointKeeper {
     Clock& clock;
     FileDigests& digests;
     std::string job;  // "jobs/ID"
+    int attempt = 1;  // the first has no savepoint, so Load does not look for one
     SavepointOrigin origin;
     std::vector<ModelFile> files;  // FilesUsedBy the job, in the order of the origin's files
     // Whether the job fails (SAVEPOINT_UNUSABLE) rather than begin at its start although it has had

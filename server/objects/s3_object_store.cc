@@ -122,7 +122,7 @@ class S3ObjectStore::Download {
     uint64_t had = 0;
     absl::Time deadline = client_.DeadlineOf(call, 0);
     for (;;) {
-      const absl::Status status = Try(deadline, call.stop);
+      absl::Status status = Try(deadline, call.stop);
       if (status.ok() || !absl::IsUnavailable(status) || !sunk_.ok()) return status;
       if (taken_ > had) {  // bytes that moved give the rest its time
         deadline = client_.DeadlineOf(call, 0);

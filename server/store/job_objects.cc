@@ -76,7 +76,7 @@ absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::p
   BackOff back_off(kFirstPause, kMostPause);
   absl::Status told;
   for (;;) {
-    const absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
+    absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
     if (put.ok() || !MayPass(put)) return put;
     if (put != told) {
       told = put;

@@ -125,6 +125,10 @@ TEST(CheckpointTest, ItNamesTheFilesThatItWasReadFrom) {
       EXPECT_EQ(file.path, Golden("t2v-a14b/" + layout + "/" + file.name));
       EXPECT_EQ(file.version.size_bytes, fs::file_size(file.path));
       EXPECT_EQ(file.version, *FileVersion::Of(file.path));
+      const bool of_vae = file.name.starts_with("vae/") && file.name.ends_with(".safetensors");
+      EXPECT_EQ(file.use,
+                of_vae || file.name.ends_with("VAE.pth") ? FileUse::kVae : FileUse::kEveryJob)
+          << file.name;
     }
     return list;
   };

@@ -32,7 +32,7 @@ async function watchLive(card, video, live) {
 async function feed({player, stop}, id, begun) {
   const answer = await call("live", {id, signal: stop.signal});
   const type = answer.headers.get("Content-Type");
-  if (!type.includes("codecs")) return;  // the job has ended, and this is its file
+  if (!type.includes("codecs")) return stop.abort();  // the job has ended, and this is its file
   const source = new MediaSource();
   player.src = URL.createObjectURL(source);
   await once(source, "sourceopen");

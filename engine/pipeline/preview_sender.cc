@@ -23,7 +23,7 @@ namespace wan {
 absl::Status PreviewSender::AfterStep(const DenoiseState& state) {
   const int interval = plan_.request.preview_interval;
   if (interval == 0 || failed_ || state.step % interval != 0) return absl::OkStatus();
-  const absl::Status status = CatchTorchErrors("making a preview", [&] { return Send(state); });
+  absl::Status status = CatchTorchErrors("making a preview", [&] { return Send(state); });
   if (status.ok()) return status;
   if (gate_.RequestedStop()) return gate_.Pass();
   if (IsDeviceLost(status)) return status;

@@ -52,7 +52,7 @@ class ObjectStoreTest : public testing::TestWithParam<std::string> {
       store_ = OpenS3("test" + std::to_string(number_++), uint64_t{5} << 20,
                       [this](const ObjectRequest& request) { requests_.push_back(request); });
     } else {
-      GTEST_SKIP() << "scripts/setup fetches moto";
+      FAIL() << "moto is missing; run scripts/setup, which fetches it";
     }
     std::filesystem::create_directories(folder_);
   }

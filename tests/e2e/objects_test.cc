@@ -22,7 +22,8 @@ using testing::Not;
 class ObjectsTest : public testing::Test {
  protected:
   void SetUp() override {
-    if (!support::MotoServer::IsThere()) FAIL() << "moto is missing; run scripts/setup, which fetches it";
+    if (!support::MotoServer::IsThere())
+      FAIL() << "moto is missing; run scripts/setup, which fetches it";
     setenv("AWS_ACCESS_KEY_ID", "key", 1);
     setenv("AWS_SECRET_ACCESS_KEY", "very-secret", 1);
     moto_.emplace();

@@ -51,6 +51,7 @@ otlp_ca: /etc/otlp_ca.pem
 otlp_attributes: {service.name: wan-eu, deployment.environment.name: a=b}
 otlp_sampling_ratio: 0.25
 data_dir: /var/lib/wan serve
+store: postgresql://wan@db.example.com/wan
 objects: s3://videos/wan?region=eu-west-1
 objects_ca: /etc/wan/objects.pem
 disk_reserve: 5GiB

@@ -18,9 +18,9 @@ using google::protobuf::Reflection;
 // The fields that are the server's own business, and the files, which are passed beside the
 // request.
 const std::set<std::string>& FieldsOfTheServer() {
-  static const auto* const fields =
-      new std::set<std::string>{"priority",    "deadline", "request_id",      "labels",
-                                "webhook_url", "image",    "initial_latents", "latents"};
+  static const auto* const fields = new std::set<std::string>{
+      "priority", "deadline",        "request_id", "labels", "webhook_url",
+      "image",    "initial_latents", "latents",    "resume"};
   return *fields;
 }
 

@@ -121,8 +121,8 @@ void HealthReporter::AddServerReasons(NotServingReasons& reasons) const {
                                                    MessageOf(device_), ")")});
   }
   if (!storage_.ok()) {
-    reasons.push_back({"STORAGE_UNAVAILABLE", absl::StrCat("the storage takes no writes (",
-                                                           MessageOf(storage_), ")")});
+    reasons.push_back({"STORAGE_UNAVAILABLE",
+                       absl::StrCat("the storage takes no writes (", MessageOf(storage_), ")")});
   }
   if (!room_.ok()) reasons.push_back({"DISK_FULL", MessageOf(room_)});
   if (!accepting_) {

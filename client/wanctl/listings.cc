@@ -228,6 +228,21 @@ std::string LostAttemptText(const wan::v1::LostAttempt& lost) {
   return text;
 }
 
+// Returns the lines that tell what the server has recognised in the model's files.
+std::string RecognisedLines(const wan::v1::Model& model) {
+  const std::string name = Printable(model.name());
+  std::string lines;
+  if (!model.distillation().empty()) {
+    absl::StrAppend(&lines, name, ": recognised as ", Printable(model.distillation()), "\n");
+  }
+  if (model.tiny_decoder()) absl::StrAppend(&lines, name, ": has a tiny decoder\n");
+  if (model.has_tiny_decoder_error()) {
+    absl::StrAppend(&lines, name, ": its tiny decoder cannot be used: ",
+                    Printable(model.tiny_decoder_error().message()), "\n");
+  }
+  return lines;
+}
+
 }  // namespace
 
 std::string JobTable(const std::vector<Job>& jobs, bool colours) {
@@ -336,17 +351,7 @@ std::string ModelTable(const std::vector<wan::v1::Model>& models, bool colours) 
     }
     for (const wan::v1::Lora& lora : model.loras()) loras.push_back(lora.name());
     loras_text += LoraLines(model);
-    if (!model.distillation().empty()) {
-      absl::StrAppend(&recognised, Printable(model.name()), ": recognised as ",
-                      Printable(model.distillation()), "\n");
-    }
-    if (model.tiny_decoder()) {
-      absl::StrAppend(&recognised, Printable(model.name()), ": has a tiny decoder\n");
-    }
-    if (model.has_tiny_decoder_error()) {
-      absl::StrAppend(&recognised, Printable(model.name()), ": its tiny decoder cannot be used: ",
-                      Printable(model.tiny_decoder_error().message()), "\n");
-    }
+    recognised += RecognisedLines(model);
     rows.push_back({Printable(model.name()), StateName(model.state()), OrAbsent(model.family()),
                     OrAbsent(model.layout()), bytes > 0 ? FormatBytes(bytes) : kAbsent,
                     OrAbsent(absl::StrJoin(devices, ",")), OrAbsent(absl::StrJoin(dtypes, ",")),

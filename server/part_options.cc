@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <functional>
 #include <memory>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -21,6 +22,7 @@
 #include "server/jobs/lora_folders.h"
 #include "server/postgres/postgres_job_store.h"
 #include "server/process/descriptors.h"
+#include "server/store/durable_file.h"
 #include "server/store/folder_owner.h"
 
 namespace wan::server {
@@ -122,12 +124,20 @@ SpanExporterOptions TraceOptionsOf(const ServerConfig& config) {
 
 StoreOpener StoreOpenerOf(const ServerConfig& config) {
   if (config.store.empty()) return nullptr;
-  return [url = config.store, folder = std::filesystem::path(config.data_dir)](
-             std::function<void(const absl::Status&)> on_problem)
-             -> absl::StatusOr<std::unique_ptr<JobStore>> {
-    absl::StatusOr<PostgresJobStore> opened = OpenPostgresJobStore(url, std::move(on_problem));
+  // The lock lives as long as the service, which keeps the function.
+  return [url = config.store, folder = std::filesystem::path(config.data_dir),
+          lock = std::shared_ptr<const Descriptor>()](
+             std::function<void(const absl::Status&)> on_problem) mutable
+         -> absl::StatusOr<std::unique_ptr<JobStore>> {
+    if (lock == nullptr) {
+      absl::StatusOr<std::unique_ptr<const Descriptor>> locked = LockFolder(folder);
+      if (!locked.ok()) return locked.status();
+      lock = *std::move(locked);
+    }
+    absl::StatusOr<PostgresJobStore> opened = OpenPostgresJobStore(
+        url, std::move(on_problem), SystemClock(),
+        [&folder](const std::string& database_id) { return BindFolder(folder, database_id); });
     if (!opened.ok()) return opened.status();
-    if (absl::Status bound = BindFolder(folder, opened->database_id); !bound.ok()) return bound;
     return std::move(opened->store);
   };
 }

@@ -17,6 +17,17 @@ namespace wan::server {
 namespace {
 
 constexpr char kDeadlineExceeded[] = "deadline exceeded";
+constexpr absl::Duration kReadRetryDelay = absl::Seconds(5);
+
+// Returns the error of a read of the store as callers may see it. The store's own message, which
+// may name hosts and files, is in the storage status and in the log.
+absl::Status ReadError(const absl::Status& status) {
+  if (ReasonOf(status) != kReasonStorageUnavailable) return status;
+  return WithRetryDelay(
+      WithReason(absl::UnavailableError("the server's storage cannot be read now; try again later"),
+                 kReasonStorageUnavailable),
+      kReadRetryDelay);
+}
 
 }  // namespace
 
@@ -99,7 +110,7 @@ absl::StatusOr<wan::v1::Usage> JobService::UsageOf(const std::string& principal)
   wan::v1::Usage usage = parts_->order.UsageOf(principal);
   *usage.mutable_quota() = parts_->quotas.Of(principal);
   const absl::StatusOr<uint64_t> stored = StoredBytesOf(parts_->store, principal);
-  if (!stored.ok()) return stored.status();
+  if (!stored.ok()) return ReadError(stored.status());
   usage.set_stored_bytes(*stored);
   return usage;
 }
@@ -164,7 +175,7 @@ absl::StatusOr<wan::v1::Job> JobService::Get(std::string_view name) const {
   if (live.hidden) return JobNotFoundError(name);
   if (!live.job.has_value()) {
     absl::StatusOr<StoredJob> stored = parts_->store.Get(name);
-    if (!stored.ok()) return stored.status();
+    if (!stored.ok()) return ReadError(stored.status());
     live.job = std::move(stored->job);
   }
   parts_->retention.policy().SetExpireTime(*live.job);
@@ -190,13 +201,15 @@ absl::StatusOr<std::string> JobService::OwnerOf(std::string_view name,
   const JobStates::View live = parts_->states.Look(std::string(name));
   if (live.hidden) return JobNotFoundError(name);
   if (live.job.has_value()) return live.job->owner();
-  return parts_->store.OwnerOf(name);
+  absl::StatusOr<std::string> owner = parts_->store.OwnerOf(name);
+  if (!owner.ok()) return ReadError(owner.status());
+  return owner;
 }
 
 absl::StatusOr<std::unique_ptr<JobListing>> JobService::BeginList(
     const wan::v1::ListJobsRequest& request, const std::optional<std::string>& owner) const {
   absl::StatusOr<std::string> key = parts_->store.SecretKey();
-  if (!key.ok()) return key.status();
+  if (!key.ok()) return ReadError(key.status());
   absl::StatusOr<JobQuery> query = QueryOf(request, owner, *key);
   if (!query.ok()) return query.status();
   return std::make_unique<JobListing>(
@@ -250,7 +263,8 @@ absl::StatusOr<wan::v1::JobReport> JobService::Report(std::string_view name) con
   std::optional<wan::v1::JobReport> live = parts_->states.FindReport(std::string(name));
   if (live.has_value()) return *std::move(live);
   absl::StatusOr<wan::v1::JobReport> stored = parts_->store.Report(name);
-  if (!absl::IsNotFound(stored.status())) return stored;
+  if (stored.ok()) return stored;
+  if (!absl::IsNotFound(stored.status())) return ReadError(stored.status());
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
   return WithReason(absl::NotFoundError(absl::StrCat(job->name(),
@@ -265,7 +279,7 @@ absl::StatusOr<wan::v1::Receipt> JobService::Receipt(std::string_view name) cons
   const absl::StatusOr<wan::v1::Job> job = Get(name);
   if (!job.ok()) return job.status();
   absl::StatusOr<std::vector<JobFile>> files = parts_->store.Files(name);
-  if (!files.ok()) return files.status();
+  if (!files.ok()) return ReadError(files.status());
   return MakeReceipt(*job, *std::move(files), parts_->digests);
 }
 

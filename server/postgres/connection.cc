@@ -1,8 +1,11 @@
 #include "server/postgres/connection.h"
 
 #include <endian.h>
+#include <poll.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
 #include <cstring>
 #include <utility>
 #include <vector>
@@ -23,14 +26,19 @@ constexpr Oid kBigint = 20;
 constexpr Oid kText = 25;
 constexpr Oid kDouble = 701;
 
+// A wait for the socket ends after this time at the latest, because bytes that the TLS library has
+// already read do not wake it.
+constexpr absl::Duration kPollAtMost = absl::Milliseconds(200);
+
 // What every session needs. A statement that hangs must not hold a thread forever; a session whose
 // machine is gone must not hold the server's lock for hours. A commit that is not on the disk is no
-// commit, whatever the database's default is.
+// commit, whatever the database's default is. Every order that a statement asks for is that of an
+// index, and sorting the jobs of an owner costs more the more there are.
 constexpr char kSetUp[] =
-    "SET search_path = wanserve; SET bytea_output = 'hex'; SET statement_timeout = '60s';"
+    "SET search_path = wanserve; SET bytea_output = 'hex'; SET statement_timeout = '25s';"
     "SET idle_in_transaction_session_timeout = '120s'; SET default_transaction_isolation = "
     "'read committed'; SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5;"
-    "SET tcp_keepalives_count = 3;"
+    "SET tcp_keepalives_count = 3; SET enable_sort = off; SET enable_incremental_sort = off;"
     "SELECT set_config('synchronous_commit', 'on', false) "
     "WHERE current_setting('synchronous_commit') = 'off'";
 
@@ -119,7 +127,7 @@ absl::Status ErrorOf(const std::string& what, const std::string& state) {
   for (const char* const passing : {"53", "40", "55", "57", "58"}) {
     if (state.starts_with(passing)) return Storage(absl::UnavailableError(what));
   }
-  if (state.starts_with("XX")) {
+  if (state == "XX001" || state == "XX002") {  // damaged data, a damaged index
     return absl::DataLossError(absl::StrCat(what, "; restore a backup of the database"));
   }
   return absl::InternalError(what);
@@ -168,7 +176,8 @@ bool Rows::Bool(int row, int column) const { return Int(row, column) != 0; }
 
 std::string Rows::Text(int row, int column) const { return std::string(Value(row, column)); }
 
-absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& url) {
+absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& url,
+                                                             absl::Duration patience) {
   // Values of the URL replace those before it.
   const std::array<const char*, 11> keys = {"connect_timeout",           "keepalives_idle",
                                             "keepalives_interval",       "keepalives_count",
@@ -179,8 +188,8 @@ absl::StatusOr<std::unique_ptr<Connection>> Connection::Open(const std::string& 
       "5", "10", "5", "3", "20000", "read-write", "wanserve", url.c_str(), "UTF8", nullptr};
   PGconn* const made = PQconnectdbParams(keys.data(), values.data(), /*expand_dbname=*/1);
   if (made == nullptr) return absl::ResourceExhaustedError("no memory for a connection");
-  std::unique_ptr<Connection> connection(new Connection(made, WhereOf(made)));
-  if (PQstatus(made) != CONNECTION_OK) {
+  std::unique_ptr<Connection> connection(new Connection(made, WhereOf(made), patience));
+  if (PQstatus(made) != CONNECTION_OK || PQsetnonblocking(made, 1) != 0) {
     return Storage(absl::UnavailableError(
         absl::StrCat(connection->where(), ": ", OneLine(PQerrorMessage(made)))));
   }
@@ -209,12 +218,13 @@ Rows Connection::Run(const std::string& sql, std::initializer_list<PgValue> valu
     sizes.push_back(parameter.size);
   }
   const std::vector<int> binary(data.size(), 1);
-  return Checked(PQexecPrepared(connection_, name.c_str(), static_cast<int>(data.size()),
-                                data.data(), sizes.data(), binary.data(), /*resultFormat=*/1));
+  return Answer(PQsendQueryPrepared(connection_, name.c_str(), static_cast<int>(data.size()),
+                                    data.data(), sizes.data(), binary.data(),
+                                    /*resultFormat=*/1));
 }
 
 void Connection::RunScript(const std::string& sql) {
-  if (!failed()) Checked(PQexec(connection_, sql.c_str()));
+  if (!failed()) Answer(PQsendQuery(connection_, sql.c_str()));
 }
 
 std::string Connection::Prepared(const std::string& sql, std::initializer_list<PgValue> values) {
@@ -223,14 +233,53 @@ std::string Connection::Prepared(const std::string& sql, std::initializer_list<P
   std::vector<Oid> types;
   for (const PgValue& value : values) types.push_back(ToParameter(value).type);
   std::string name = absl::StrCat("s", prepared_.size());
-  Checked(PQprepare(connection_, name.c_str(), sql.c_str(), static_cast<int>(types.size()),
-                    types.data()));
+  Answer(PQsendPrepare(connection_, name.c_str(), sql.c_str(), static_cast<int>(types.size()),
+                       types.data()));
   if (!failed()) prepared_.emplace(sql, name);
   return name;
 }
 
-Rows Connection::Checked(PGresult* result) {
-  Rows rows(result);
+bool Connection::AwaitResult(std::chrono::steady_clock::time_point began) {
+  for (;;) {
+    const int unsent = PQflush(connection_);
+    if (unsent < 0 || (unsent == 0 && PQisBusy(connection_) == 0)) return true;
+    const absl::Duration left =
+        patience_ - absl::FromChrono(std::chrono::steady_clock::now() - began);
+    if (left <= absl::ZeroDuration()) return false;
+    pollfd socket = {PQsocket(connection_), POLLIN, 0};
+    if (unsent > 0) socket.events |= POLLOUT;
+    // Interrupted and failed waits need no care: reading tells of a socket that is broken.
+    poll(&socket, 1,
+         static_cast<int>(
+             absl::ToInt64Milliseconds(std::min(left + absl::Milliseconds(1), kPollAtMost))));
+    if (PQconsumeInput(connection_) == 0) return true;
+  }
+}
+
+Rows Connection::AwaitLast() {
+  const auto began = std::chrono::steady_clock::now();
+  Rows last;
+  for (;;) {
+    if (!AwaitResult(began)) {
+      timed_out_ = true;
+      return {};
+    }
+    PGresult* const next = PQgetResult(connection_);
+    if (next == nullptr) return last;
+    last = Rows(next);
+  }
+}
+
+Rows Connection::Answer(int sent) {
+  Rows rows = sent == 0 ? Rows() : AwaitLast();
+  if (timed_out_) {
+    lost_ = true;
+    sql_state_.clear();
+    status_ = ErrorOf(
+        absl::StrCat(where_, ": it has not answered for ", absl::FormatDuration(patience_)), "");
+    return {};
+  }
+  const PGresult* const result = rows.result();
   const ExecStatusType code = PQresultStatus(result);
   if (code == PGRES_COMMAND_OK || code == PGRES_TUPLES_OK) return rows;
   const char* const state = PQresultErrorField(result, PG_DIAG_SQLSTATE);

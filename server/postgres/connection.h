@@ -3,6 +3,7 @@
 
 #include <libpq-fe.h>
 
+#include <chrono>
 #include <cstdint>
 #include <initializer_list>
 #include <map>
@@ -13,6 +14,7 @@
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/time/time.h"
 
 namespace wan::server {
 
@@ -34,6 +36,7 @@ class Rows {
 
   int size() const { return PQntuples(result_.get()); }
   bool empty() const { return size() == 0; }
+  const PGresult* result() const { return result_.get(); }
   // Number of rows that an INSERT, UPDATE or DELETE has changed.
   int64_t changed() const;
 
@@ -54,6 +57,10 @@ class Rows {
   std::unique_ptr<PGresult, Clear> result_;
 };
 
+// How long a statement may take. The server of the database ends a statement before that, so a
+// longer silence means that it hangs, or that nothing reaches it.
+inline constexpr absl::Duration kStatementPatience = absl::Seconds(30);
+
 // Use an object on one thread at a time.
 //
 // Errors stick: after one has occurred, Run does nothing and returns no rows until TakeStatus has
@@ -66,8 +73,10 @@ class Rows {
 // it contains no password and no value of a parameter.
 class Connection {
  public:
-  // Connects and sets the session up. `url` must pass CheckPostgresUrl.
-  static absl::StatusOr<std::unique_ptr<Connection>> Open(const std::string& url);
+  // Connects and sets the session up. `url` must pass CheckPostgresUrl. A statement that is not
+  // answered within `patience` fails with UNAVAILABLE, and the connection counts as lost.
+  static absl::StatusOr<std::unique_ptr<Connection>> Open(
+      const std::string& url, absl::Duration patience = kStatementPatience);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
   ~Connection();
@@ -84,6 +93,11 @@ class Connection {
 
   // Whether the connection is lost for good. Open another one.
   bool lost() const { return lost_; }
+  // Whether it is lost because the database did not answer in time.
+  bool timed_out() const { return timed_out_; }
+
+  absl::Duration patience() const { return patience_; }
+  void set_patience(absl::Duration patience) { patience_ = patience; }
 
   // The process of the database that serves the connection.
   int64_t backend() const { return PQbackendPID(connection_); }
@@ -95,20 +109,27 @@ class Connection {
   const std::string& where() const { return where_; }
 
  private:
-  Connection(PGconn* connection, std::string where)
-      : connection_(connection), where_(std::move(where)) {}
+  Connection(PGconn* connection, std::string where, absl::Duration patience)
+      : connection_(connection), where_(std::move(where)), patience_(patience) {}
 
   // Returns the name of the prepared statement; empty after an error.
   std::string Prepared(const std::string& sql, std::initializer_list<PgValue> values);
-  // Keeps the error of a result, if it is one.
-  Rows Checked(PGresult* result);
+  // Waits for the answer to a statement that was sent, and keeps its error if it is one. `sent` is
+  // the result of libpq's function.
+  Rows Answer(int sent);
+  // Returns the last result of the statement; null if the database does not answer in time.
+  Rows AwaitLast();
+  // Waits until a result, or the end of the results, can be read without waiting.
+  bool AwaitResult(std::chrono::steady_clock::time_point began);
 
   PGconn* const connection_;
   const std::string where_;
+  absl::Duration patience_;
   std::map<std::string, std::string> prepared_;  // names by statement
   absl::Status status_;
   std::string sql_state_;
   bool lost_ = false;
+  bool timed_out_ = false;
 };
 
 }  // namespace wan::server

@@ -3,6 +3,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
 
+#include <algorithm>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -48,25 +49,31 @@ void AppendPiece(const std::string& piece, int64_t first, int64_t last,
 absl::Status InsertPiece(Connection& connection, int64_t number,
                          std::span<const wan::v1::Event> events, std::optional<int64_t> replaced) {
   if (events.empty()) return absl::OkStatus();
-  if (replaced.has_value()) {
-    connection.Run("DELETE FROM events WHERE job = $1 AND first >= $2", {number, *replaced});
-  }
   const int64_t first = events.front().sequence();
+  if (replaced.has_value()) {
+    // An earlier change of the same transaction may have added events after `replaced`.
+    connection.Run("DELETE FROM events WHERE job = $1 AND first >= $2",
+                   {number, std::max(*replaced, first)});
+  }
   const std::string piece = ToPiece(events);
   const Rows inserted = connection.Run(
-      "INSERT INTO events (job, first, last, events) SELECT $1, $2, $3, $4 WHERE $2 > COALESCE("
+      "INSERT INTO events (job, first, last, events) SELECT $1, $2, $3, $4 WHERE $2 = 1 + COALESCE("
       "(SELECT last FROM events WHERE job = $1 ORDER BY first DESC LIMIT 1), 0)",
       {number, first, events.back().sequence(), Bytes{piece}});
   if (inserted.changed() == 1) return absl::OkStatus();
-  return absl::InternalError(absl::StrCat("the job has already an event ", first));
+  return absl::InternalError(
+      absl::StrCat("event ", first, " does not follow the last stored event of its job"));
 }
 
 std::vector<EventRow> PieceRows(Connection& connection, std::string_view job, int64_t after,
                                 int limit) {
   const Rows found = connection.Run(
-      "SELECT first, last, events FROM events e WHERE job = (SELECT number FROM jobs "
+      // The bound's subselect must not name the outer row, because the bound would be a filter
+      // then.
+      "SELECT first, last, events FROM events WHERE job = (SELECT number FROM jobs "
       "WHERE name = $1) AND last > $2 AND first >= COALESCE((SELECT MAX(first) FROM events "
-      "WHERE job = e.job AND first <= $2 + 1), 0) ORDER BY first LIMIT $3",
+      "WHERE job = (SELECT number FROM jobs WHERE name = $1) AND first <= $2 + 1), 0) "
+      "ORDER BY first LIMIT $3",
       {job, after, int64_t{limit}});
   std::vector<EventRow> rows;
   for (int row = 0; row < found.size(); ++row) {

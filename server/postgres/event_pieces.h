@@ -15,9 +15,9 @@
 
 namespace wan::server {
 
-// Adds events to the job of this number, inside a transaction. If `replaced` is set, first removes
-// the events from that sequence on, which an earlier, refused change may have left. Fails with
-// INTERNAL if a sequence is taken.
+// Adds events to the job of this number, inside a transaction. `replaced` is the sequence from
+// which on an earlier, refused change may have left events; if it is set, first removes those that
+// `events` replace. Fails with INTERNAL unless the first event follows the last stored one.
 absl::Status InsertPiece(Connection& connection, int64_t number,
                          std::span<const wan::v1::Event> events, std::optional<int64_t> replaced);
 

@@ -7,8 +7,10 @@
 #include <string_view>
 #include <utility>
 #include <variant>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "server/postgres/postgres_rows.h"
 #include "server/store/filter_match.h"
 #include "wan/v1/generation.pb.h"
@@ -59,18 +61,37 @@ std::string_view ColumnOf(JobOrderField field) {
 }
 
 // $1 and $2 are the place after which the scan begins, $3 is the value of the equality.
+//
+// The columns of ORDER BY and of the row comparison are those of the index, from its first one on,
+// and the equality is written as two bounds. With "owner = $3 ORDER BY number" the planner may read
+// the index of the numbers, and with it the jobs of everybody, when it expects to find the owner's
+// soon.
 std::string SqlOf(const JobQuery& query, const IndexedEquality& equality) {
   const std::string column(ColumnOf(query.order.field));
   const std::string direction = query.order.descending ? " DESC" : " ASC";
   const std::string beyond = query.order.descending ? " < " : " > ";
+  std::vector<std::string> columns;
+  std::vector<std::string> values;
+  if (!equality.column.empty()) {
+    columns.emplace_back(equality.column);
+    values.emplace_back("$3");
+  }
+  if (column != "number") {
+    columns.push_back(column);
+    values.emplace_back("$1");
+  }
+  columns.emplace_back("number");
+  values.emplace_back("$2");
   std::string sql = absl::StrCat(
       "SELECT number, ", column,
-      ", state, model, owner, priority, create_time, end_time, labels FROM jobs WHERE (", column,
-      ", number)", beyond, "($1, $2) AND damage IS NULL");
-  if (!equality.column.empty())
-    absl::StrAppend(&sql, " AND ", std::string(equality.column), " = $3");
-  absl::StrAppend(&sql, " ORDER BY ", column, direction, ", number", direction, " LIMIT ",
-                  kJobsOfAScan);
+      ", state, model, owner, priority, create_time, end_time, labels FROM jobs WHERE (",
+      absl::StrJoin(columns, ", "), ")", beyond, "(", absl::StrJoin(values, ", "),
+      ") AND damage IS NULL");
+  if (!equality.column.empty()) {
+    absl::StrAppend(&sql, " AND ", columns.front(), query.order.descending ? " >= $3" : " <= $3");
+  }
+  absl::StrAppend(&sql, " ORDER BY ", absl::StrJoin(columns, direction + ", "), direction,
+                  " LIMIT ", kJobsOfAScan);
   return sql;
 }
 

@@ -12,25 +12,36 @@ namespace {
 
 // Maximum number of changes in one transaction.
 constexpr size_t kChangesAtOnce = 64;
+// A transaction takes no further change once its changes have this size together.
+constexpr size_t kBytesAtOnce = size_t{16} << 20;
 // Maximum number of connections that read at the same time; other readers wait.
 constexpr int kReaders = 4;
+constexpr absl::Duration kWaitToRead = absl::Seconds(10);
 constexpr int64_t kNanosBetweenAttempts = 1'000'000'000;
 
 // An error that ends the start has no reason, because a server that cannot reach its database does
 // not start.
 absl::Status WithoutReason(const absl::Status& status) { return {status.code(), status.message()}; }
 
+bool LacksStorage(const absl::Status& status) {
+  return ReasonOf(status) == kReasonStorageUnavailable;
+}
+
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<PostgresDatabase>> PostgresDatabase::Open(const std::string& url,
-                                                                         Clock& clock) {
-  std::unique_ptr<PostgresDatabase> database(new PostgresDatabase(url, clock));
-  if (absl::Status status = database->OpenFirst(); !status.ok()) return WithoutReason(status);
+                                                                         Clock& clock,
+                                                                         const Accept& accept,
+                                                                         absl::Duration patience) {
+  std::unique_ptr<PostgresDatabase> database(new PostgresDatabase(url, clock, patience));
+  if (absl::Status status = database->OpenFirst(accept); !status.ok()) {
+    return WithoutReason(status);
+  }
   database->writer_ = std::thread([self = database.get()] { self->WriteLoop(); });
   return database;
 }
 
-absl::Status PostgresDatabase::OpenFirst() {
+absl::Status PostgresDatabase::OpenFirst(const Accept& accept) {
   absl::StatusOr<std::unique_ptr<Connection>> connection = Connect();
   if (!connection.ok()) return connection.status();
   writing_ = *std::move(connection);
@@ -40,6 +51,9 @@ absl::Status PostgresDatabase::OpenFirst() {
   absl::StatusOr<std::string> id = DatabaseId(*writing_);
   if (!id.ok()) return id.status();
   id_ = *std::move(id);
+  if (absl::Status accepted = accept == nullptr ? absl::OkStatus() : accept(id_); !accepted.ok()) {
+    return accepted;
+  }
   return sole_.Begin(*writing_);
 }
 
@@ -51,9 +65,9 @@ PostgresDatabase::~PostgresDatabase() {
   if (writer_.joinable()) writer_.join();
 }
 
-void PostgresDatabase::Change(Body body, Done done, std::function<void()> uncertain) {
+void PostgresDatabase::Change(Body body, Done done, std::function<void()> uncertain, size_t bytes) {
   absl::MutexLock lock(&mutex_);
-  tasks_.push_back({std::move(body), std::move(done), std::move(uncertain)});
+  tasks_.push_back({std::move(body), std::move(done), std::move(uncertain), bytes});
 }
 
 void PostgresDatabase::Owe(Body body) {
@@ -65,40 +79,59 @@ void PostgresDatabase::WriteLoop() {
   const auto wanted = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return !tasks_.empty() || stop_;
   };
+  absl::Status away;  // why the object, which is being destroyed, writes nothing more
   for (;;) {
     std::vector<Task> group;
+    bool stop = false;
     {
       absl::MutexLock lock(&mutex_);
       mutex_.Await(absl::Condition(&wanted));
       if (tasks_.empty()) return;
-      const auto end =
-          tasks_.begin() + static_cast<std::ptrdiff_t>(std::min(tasks_.size(), kChangesAtOnce));
-      group.assign(std::make_move_iterator(tasks_.begin()), std::make_move_iterator(end));
-      tasks_.erase(tasks_.begin(), end);
+      group = TakeGroup();
+      stop = stop_;
     }
-    WriteGroup(group);
+    if (!away.ok()) {
+      for (const Task& task : group) task.done(away);
+      continue;
+    }
+    absl::Status status = WriteGroup(group);
+    if (stop && LacksStorage(status)) away = std::move(status);
   }
 }
 
-void PostgresDatabase::WriteGroup(std::vector<Task>& group) {
+std::vector<PostgresDatabase::Task> PostgresDatabase::TakeGroup() {
+  size_t bytes = 0;
+  auto end = tasks_.begin();
+  while (end != tasks_.end() && bytes < kBytesAtOnce &&
+         static_cast<size_t>(end - tasks_.begin()) < kChangesAtOnce) {
+    bytes += end->bytes;
+    ++end;
+  }
+  std::vector<Task> group(std::make_move_iterator(tasks_.begin()), std::make_move_iterator(end));
+  tasks_.erase(tasks_.begin(), end);
+  return group;
+}
+
+absl::Status PostgresDatabase::WriteGroup(std::span<Task> group) {
   bool uncertain = false;
-  const absl::Status status = Transact(group, uncertain);
-  const bool lost = writing_ == nullptr || writing_->lost();
-  if (!status.ok() && !lost && group.size() > 1) {
-    for (Task& task : group) {
-      std::vector<Task> alone;
-      alone.push_back(std::move(task));
-      WriteGroup(alone);
+  absl::Status status = Transact(group, uncertain);
+  // Only a lack of storage is the error of every task; any other error is that of one of them.
+  if (!status.ok() && !LacksStorage(status) && group.size() > 1) {
+    for (size_t i = 0; i < group.size(); ++i) {
+      status = WriteGroup(group.subspan(i, 1));
+      // The database may need long for each further attempt, so make one for all that are left.
+      if (LacksStorage(status) && i + 1 < group.size()) return WriteGroup(group.subspan(i + 1));
     }
-    return;
+    return status;
   }
   for (const Task& task : group) {
     if (uncertain && task.uncertain != nullptr) task.uncertain();
   }
   for (const Task& task : group) task.done(status);
+  return status;
 }
 
-absl::Status PostgresDatabase::Transact(std::vector<Task>& group, bool& uncertain) {
+absl::Status PostgresDatabase::Transact(std::span<const Task> group, bool& uncertain) {
   if (absl::Status begun = Begin(); !begun.ok()) return begun;
   absl::Status refused;
   for (const Task& task : group) {
@@ -167,7 +200,7 @@ absl::StatusOr<std::unique_ptr<Connection>> PostgresDatabase::Connect() {
     absl::MutexLock lock(&mutex_);
     if (!away_.ok() && clock_.MonotonicNanos() < away_until_) return away_;
   }
-  absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(url_);
+  absl::StatusOr<std::unique_ptr<Connection>> connection = Connection::Open(url_, patience_);
   absl::MutexLock lock(&mutex_);
   away_ = connection.status();
   away_until_ = clock_.MonotonicNanos() + kNanosBetweenAttempts;
@@ -179,7 +212,12 @@ absl::StatusOr<std::unique_ptr<Connection>> PostgresDatabase::Borrow() {
     const auto free = [this]()
                           ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return borrowed_ < kReaders; };
     absl::MutexLock lock(&mutex_);
-    mutex_.Await(absl::Condition(&free));
+    if (!mutex_.AwaitWithTimeout(absl::Condition(&free), std::min(kWaitToRead, patience_))) {
+      return WithReason(
+          absl::UnavailableError(absl::StrCat(where_, ": all ", kReaders,
+                                              " connections that read are busy; check its load")),
+          kReasonStorageUnavailable);
+    }
     if (!debts_.empty()) {
       return WithReason(
           absl::UnavailableError(absl::StrCat(

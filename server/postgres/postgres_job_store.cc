@@ -26,6 +26,35 @@
 namespace wan::server {
 namespace {
 
+size_t BytesOf(const std::vector<wan::v1::Event>& events) {
+  size_t bytes = 0;
+  for (const wan::v1::Event& event : events) bytes += event.ByteSizeLong();
+  return bytes;
+}
+
+size_t BytesOf(std::span<const JobAddition> additions) {
+  size_t bytes = 0;
+  for (const JobAddition& addition : additions) {
+    bytes += addition.job.job.ByteSizeLong() + BytesOf(addition.events);
+    if (addition.inputs.image != nullptr) bytes += addition.inputs.image->size();
+    for (const auto& [field, member] : kLatentsInputs) {
+      const JobInputs::File& file = addition.inputs.*member;
+      if (file != nullptr) bytes += file->size();
+    }
+  }
+  return bytes;
+}
+
+size_t BytesOf(std::span<const JobChange> changes) {
+  size_t bytes = 0;
+  for (const JobChange& change : changes) {
+    bytes += BytesOf(change.events);
+    if (change.row.has_value()) bytes += change.row->ByteSizeLong();
+    if (change.report.has_value()) bytes += change.report->ByteSizeLong();
+  }
+  return bytes;
+}
+
 class Store final : public JobStore {
  public:
   Store(std::unique_ptr<PostgresDatabase> database,
@@ -43,7 +72,7 @@ class Store final : public JobStore {
     }
     database_->Change(
         [this, additions](Connection& connection) { return InsertEach(connection, additions); },
-        std::move(done), [this, additions] { OweRemovalOf(additions); });
+        std::move(done), [this, additions] { OweRemovalOf(additions); }, BytesOf(additions));
   }
 
   void Remove(std::string_view job, Done done) override {
@@ -68,7 +97,7 @@ class Store final : public JobStore {
           if (status.ok()) ForgetUncertain(changes);
           done(status);
         },
-        [this, changes, mended] { NoteUncertain(changes); });
+        [this, changes, mended] { NoteUncertain(changes); }, BytesOf(changes));
   }
 
   absl::StatusOr<StoredJob> Get(std::string_view job) override {
@@ -289,7 +318,7 @@ class Store final : public JobStore {
   }
 
   absl::Status SetAside(const JobRow& row, const std::string& damage) {
-    absl::Status damaged = DamagedError(row.name, damage);
+    const absl::Status damaged = DamagedError(row.name, damage);
     bool first = false;
     {
       absl::MutexLock lock(&mutex_);
@@ -302,15 +331,18 @@ class Store final : public JobStore {
           return absl::OkStatus();
         },
         [](const absl::Status& /*ignored*/) {});
-    if (on_problem_ != nullptr) on_problem_(damaged);
+    if (on_problem_ != nullptr) {
+      on_problem_(WithMessage(damaged, absl::StrCat(database_->where(), ": ", damaged.message())));
+    }
     return damaged;
   }
 
-  absl::Status DamagedError(std::string_view job, std::string_view damage) const {
-    return WithReason(absl::DataLossError(absl::StrCat(
-                          std::string(job), " is damaged: ", std::string(damage), " (",
-                          database_->where(), "); its row is kept, and all other jobs are served")),
-                      kReasonJobDamaged);
+  // Callers see this error, so it does not name the database.
+  static absl::Status DamagedError(std::string_view job, std::string_view damage) {
+    return WithReason(
+        absl::DataLossError(absl::StrCat(std::string(job), " is damaged: ", std::string(damage),
+                                         "; its row is kept, and all other jobs are served")),
+        kReasonJobDamaged);
   }
 
   const std::function<void(const absl::Status&)> on_problem_;
@@ -328,8 +360,10 @@ class Store final : public JobStore {
 }  // namespace
 
 absl::StatusOr<PostgresJobStore> OpenPostgresJobStore(
-    const std::string& url, std::function<void(const absl::Status&)> on_problem, Clock& clock) {
-  absl::StatusOr<std::unique_ptr<PostgresDatabase>> database = PostgresDatabase::Open(url, clock);
+    const std::string& url, std::function<void(const absl::Status&)> on_problem, Clock& clock,
+    const std::function<absl::Status(const std::string& database_id)>& accept) {
+  absl::StatusOr<std::unique_ptr<PostgresDatabase>> database =
+      PostgresDatabase::Open(url, clock, accept);
   if (!database.ok()) return database.status();
   PostgresJobStore opened;
   opened.database_id = (*database)->id();

@@ -22,7 +22,8 @@ struct PostgresJobStore {
 // servers, and creates or migrates the schema. Fails with UNAVAILABLE if the database cannot be
 // reached or another server uses it; PERMISSION_DENIED if the role may not create the schema;
 // FAILED_PRECONDITION if a newer server wrote it or the database does not fit. No error has the
-// reason STORAGE_UNAVAILABLE.
+// reason STORAGE_UNAVAILABLE. Also fails with the error of `accept` (may be null), which is called
+// before the server that used the database last is cut off from it.
 //
 // Later, a connection that is lost is replaced at the next call. If another server has used the
 // database meanwhile, all changes are refused until this server is started again.
@@ -31,6 +32,7 @@ struct PostgresJobStore {
 // and calls `on_problem` (may be null) on the calling thread with no lock held.
 absl::StatusOr<PostgresJobStore> OpenPostgresJobStore(
     const std::string& url, std::function<void(const absl::Status&)> on_problem = nullptr,
-    Clock& clock = SystemClock());
+    Clock& clock = SystemClock(),
+    const std::function<absl::Status(const std::string& database_id)>& accept = nullptr);
 
 }  // namespace wan::server

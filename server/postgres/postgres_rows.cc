@@ -120,7 +120,9 @@ absl::StatusOr<int64_t> InsertRow(Connection& connection, const StoredJob& store
   const int64_t number = inserted.Int(0, 0);
   InsertInput(connection, number, kImageInput, inputs.image);
   for (const auto& [field, member] : kLatentsInputs) {
-    InsertInput(connection, number, field, inputs.*member);
+    if (!inputs.artifacts.contains(field)) {
+      InsertInput(connection, number, field, inputs.*member);
+    }
   }
   CountEnd(connection, number, job);
   return number;
@@ -208,20 +210,22 @@ void ReplaceFileRows(Connection& connection, int64_t number, std::span<const Job
   connection.Run("DELETE FROM job_files WHERE job = $1", {number});
   for (const JobFile& file : files) {
     connection.Run(
-        "INSERT INTO job_files (job, name, size_bytes, digest_key) VALUES ($1, $2, $3, $4)",
-        {number, Bytes{file.name}, static_cast<int64_t>(file.size_bytes), Bytes{file.digest_key}});
+        "INSERT INTO job_files (job, name, size_bytes, digest_key, sha256) "
+        "VALUES ($1, $2, $3, $4, $5)",
+        {number, Bytes{file.name}, static_cast<int64_t>(file.size_bytes), Bytes{file.digest_key},
+         Bytes{file.sha256}});
   }
 }
 
 std::vector<JobFile> FileRows(Connection& connection, std::string_view job) {
   const Rows found = connection.Run(
-      "SELECT f.name, size_bytes, digest_key FROM job_files f JOIN jobs ON number = f.job "
+      "SELECT f.name, size_bytes, digest_key, sha256 FROM job_files f JOIN jobs ON number = f.job "
       "WHERE jobs.name = $1 ORDER BY f.name",
       {job});
   std::vector<JobFile> files;
   for (int row = 0; row < found.size(); ++row) {
-    files.push_back(
-        {found.Text(row, 0), static_cast<uint64_t>(found.Int(row, 1)), found.Text(row, 2)});
+    files.push_back({found.Text(row, 0), static_cast<uint64_t>(found.Int(row, 1)),
+                     found.Text(row, 2), found.Text(row, 3)});
   }
   return files;
 }
@@ -261,11 +265,13 @@ std::map<wan::v1::JobState, EndedTotals> TotalsRows(Connection& connection,
 
 std::vector<EndedJob> OldestRows(Connection& connection, const EndedQuery& query) {
   std::string sql =
-      "SELECT name, file_bytes, entry_bytes FROM jobs "
-      "WHERE state = $1 AND ended > 0 AND damage IS NULL";
+      "SELECT name, file_bytes, entry_bytes FROM jobs WHERE ended > 0 AND damage IS NULL";
   if (query.with_files) absl::StrAppend(&sql, " AND file_bytes > 0");
-  absl::StrAppend(&sql, query.ended_before.has_value() ? " AND end_time < $4 ORDER BY end_time"
-                                                       : " ORDER BY ended");
+  // As in SqlOf of job_scan.cc, so that jobs of other states are not read.
+  absl::StrAppend(&sql, query.ended_before.has_value()
+                            ? " AND state >= $1 AND (state, end_time) < ($1, $4) "
+                              "ORDER BY state, end_time"
+                            : " AND state = $1 ORDER BY ended");
   absl::StrAppend(&sql, " LIMIT $2 OFFSET $3");
   const PgValue state = static_cast<int64_t>(query.state);
   const PgValue limit = int64_t{query.limit};

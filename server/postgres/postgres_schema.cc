@@ -4,6 +4,7 @@
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
+#include "absl/time/time.h"
 #include "engine/api/errors.h"
 #include "server/conversion/errors.h"
 
@@ -67,6 +68,7 @@ CREATE TABLE job_files (                     -- what the model of a job's latest
   name bytea NOT NULL,                       -- as in wan.v1.ModelFile
   size_bytes bigint NOT NULL,
   digest_key bytea NOT NULL,                 -- of the file of digests
+  sha256 bytea NOT NULL,                     -- hexadecimal digits; empty: not known yet
   PRIMARY KEY (job, name)
 );
 CREATE TABLE webhooks (                      -- reports of jobs' ends that were not delivered yet
@@ -87,6 +89,7 @@ CREATE TABLE removed_use (                   -- what jobs that were removed have
   seconds double precision NOT NULL,
   PRIMARY KEY (owner, minute)
 );
+CREATE INDEX removed_use_by_minute ON removed_use (minute);
 
 CREATE TABLE ended_totals (                  -- the space that ended jobs take; a trigger counts
   owner text COLLATE "C" NOT NULL,
@@ -124,7 +127,6 @@ constexpr int64_t kSchemaVersion = static_cast<int64_t>(std::size(kMigrations));
 
 // The tables that say what the schema is. They never change.
 constexpr char kCreateInfo[] = R"sql(
-CREATE SCHEMA IF NOT EXISTS wanserve;
 CREATE TABLE IF NOT EXISTS schema_info (
   one boolean PRIMARY KEY DEFAULT true CHECK (one),
   version bigint NOT NULL,                   -- what the newest server has made of the schema
@@ -164,6 +166,19 @@ absl::Status UsedBy(Connection& connection) {
                    "; stop that server, or give this one a database of its own"));
 }
 
+// Call it in a transaction. There is no limit of time, because a migration takes the longer the
+// more rows there are.
+void RunMigrations(Connection& connection, int64_t version) {
+  const absl::Duration patience = connection.patience();
+  connection.set_patience(absl::InfiniteDuration());
+  connection.RunScript("SET LOCAL statement_timeout = 0");
+  for (int64_t step = version; step < kSchemaVersion; ++step) {
+    connection.RunScript(kMigrations[step]);
+  }
+  connection.Run("UPDATE schema_info SET version = $1", {kSchemaVersion});
+  connection.set_patience(patience);
+}
+
 }  // namespace
 
 absl::Status SoleServer::Take(Connection& connection) {
@@ -179,7 +194,8 @@ absl::Status SoleServer::Take(Connection& connection) {
     connection.TakeStatus().IgnoreError();
     return UsedBy(connection);
   }
-  connection.RunScript("SET lock_timeout = 0");
+  // A lock that somebody else holds in the tables must not stop all writes for long.
+  connection.RunScript("SET lock_timeout = '5s'");
   const Rows session = connection.Run(
       "SELECT backend_start::text FROM pg_stat_activity WHERE pid = pg_backend_pid()");
   if (!life_.empty()) {
@@ -222,6 +238,10 @@ absl::Status MigrateSchema(Connection& connection) {
   }
   connection.RunScript("BEGIN");
   if (connection.Run("SELECT to_regclass('wanserve.schema_info') IS NOT NULL").Int(0, 0) == 0) {
+    // The owner of a schema need not have the right to create one.
+    if (connection.Run("SELECT to_regnamespace('wanserve') IS NULL").Bool(0, 0)) {
+      connection.RunScript("CREATE SCHEMA wanserve");
+    }
     connection.RunScript(kCreateInfo);
   }
   const Rows info = connection.Run("SELECT version, oldest_server FROM schema_info");
@@ -234,12 +254,7 @@ absl::Status MigrateSchema(Connection& connection) {
         info.Int(0, 1), ", but this server knows versions up to ", kSchemaVersion,
         "; start the newer server that wrote it"));
   }
-  for (int64_t step = version; step < kSchemaVersion; ++step) {
-    connection.RunScript(kMigrations[step]);
-  }
-  if (version < kSchemaVersion) {
-    connection.Run("UPDATE schema_info SET version = $1", {kSchemaVersion});
-  }
+  if (version < kSchemaVersion) RunMigrations(connection, version);
   connection.RunScript("COMMIT");
   return connection.TakeStatus();
 }

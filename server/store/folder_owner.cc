@@ -1,5 +1,9 @@
 #include "server/store/folder_owner.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
+#include <cerrno>
 #include <fstream>
 #include <string>
 #include <system_error>
@@ -13,6 +17,7 @@ namespace {
 // The file with the id of the database outside the folder; folders with a SQLite file have none.
 constexpr char kOwnerFile[] = "store_id";
 constexpr char kSqliteFile[] = "jobs.db";
+constexpr char kLockFile[] = "server.lock";
 
 bool Exists(const std::filesystem::path& file) {
   std::error_code unknown;  // opening the file fails then as well, and says why
@@ -23,7 +28,8 @@ absl::Status BelongsTo(const std::filesystem::path& folder, std::string_view who
                        std::string_view remedy) {
   return absl::FailedPreconditionError(
       absl::StrCat("data_dir ", folder.string(), ": its videos belong to ", std::string(whom),
-                   ", and this server would remove them; ", std::string(remedy)));
+                   "; this server could not show them, and would remove the jobs' savepoints; ",
+                   std::string(remedy)));
 }
 
 }  // namespace
@@ -46,6 +52,21 @@ absl::Status BindFolder(const std::filesystem::path& folder, std::string_view da
   if (id == database_id) return absl::OkStatus();
   return BelongsTo(folder, "jobs in another PostgreSQL database",
                    "set store to the URL of that database, or choose another data_dir");
+}
+
+absl::StatusOr<std::unique_ptr<const Descriptor>> LockFolder(const std::filesystem::path& folder) {
+  const std::filesystem::path file = folder / kLockFile;
+  int opened = open(file.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  // On a disk that takes no writes, the server may still show its jobs.
+  if (opened < 0 && errno == EROFS) opened = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  auto lock = std::make_unique<const Descriptor>(opened);
+  if (lock->get() < 0) return ErrnoError(absl::StrCat("cannot open ", file.string()), errno);
+  if (flock(lock->get(), LOCK_EX | LOCK_NB) == 0) return lock;
+  if (errno != EWOULDBLOCK) return ErrnoError(absl::StrCat("cannot lock ", file.string()), errno);
+  return absl::UnavailableError(
+      absl::StrCat("data_dir ", folder.string(),
+                   ": another server uses the folder; stop that server, or choose another "
+                   "data_dir"));
 }
 
 }  // namespace wan::server

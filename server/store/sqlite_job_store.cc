@@ -349,7 +349,10 @@ class SqliteJobStore final : public JobStore {
     {
       absl::MutexLock lock(&mutex_);
       const auto found = unsynced_events_.find(job);
-      if (found != unsynced_events_.end()) unsynced = found->second;
+      // An earlier change of the same transaction may have added events after that one.
+      if (found != unsynced_events_.end()) {
+        unsynced = std::max(found->second, events.front().sequence());
+      }
     }
     InsertEventRows(db, number, events, unsynced);
   }

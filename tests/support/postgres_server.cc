@@ -50,6 +50,7 @@ std::pair<pid_t, FILE*> Spawn(const std::vector<std::string>& command) {
   const passwd* const user = Unprivileged();
   int out[2] = {-1, -1};
   if (pipe2(out, O_CLOEXEC) != 0) std::abort();
+  const pid_t parent = getpid();
   const pid_t child = fork();
   if (child == 0) {
     dup2(out[1], STDOUT_FILENO);
@@ -57,6 +58,7 @@ std::pair<pid_t, FILE*> Spawn(const std::vector<std::string>& command) {
     setpgid(0, 0);  // a Ctrl+C is for the test, which then ends this program
     if (user != nullptr && (setgid(user->pw_gid) != 0 || setuid(user->pw_uid) != 0)) _exit(126);
     prctl(PR_SET_PDEATHSIG, SIGQUIT);
+    if (getppid() != parent) _exit(126);  // it ended before that call
     setenv("LC_ALL", "C", 1);
     if (chdir("/") != 0) _exit(126);
     execv(arguments[0], arguments.data());
@@ -75,7 +77,10 @@ std::string ReadLine(FILE* stream) {
   return line;
 }
 
-[[noreturn]] void Fail(const std::string& what) {
+// Ends the test, whose destructors do not run then.
+[[noreturn]] void Fail(const std::string& what, const fs::path& folder = {}) {
+  std::error_code left;
+  if (!folder.empty()) fs::remove_all(folder, left);
   ADD_FAILURE() << what;
   std::fprintf(stderr, "%s\n", what.c_str());
   std::abort();
@@ -92,7 +97,7 @@ PostgresServer::PostgresServer() : programs_(FindPrograms()) {
   folder_ = folder;
   if (const passwd* const user = Unprivileged();
       user != nullptr && chown(folder.c_str(), user->pw_uid, user->pw_gid) != 0) {
-    Fail("cannot give " + folder + " to " + user->pw_name);
+    Fail("cannot give " + folder + " to " + user->pw_name, folder_);
   }
   Create();
   Start();
@@ -113,7 +118,7 @@ void PostgresServer::Create() {
   std::fclose(out);
   int status = 0;
   waitpid(child, &status, 0);
-  if (status != 0) Fail("initdb failed: " + said);
+  if (status != 0) Fail("initdb failed: " + said, folder_);
 }
 
 void PostgresServer::Start() {
@@ -125,7 +130,7 @@ void PostgresServer::Start() {
   std::string said;
   for (;;) {
     const std::string line = ReadLine(out);
-    if (line.empty()) Fail("PostgreSQL does not start: " + said);
+    if (line.empty()) Fail("PostgreSQL does not start: " + said, folder_);
     said += line;
     if (line.find("ready to accept connections") != std::string::npos) break;
   }

@@ -86,6 +86,23 @@ TEST_F(ConnectionTest, ALostConnectionIsALackOfStorage) {
   EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
 }
 
+TEST_F(ConnectionTest, ADatabaseThatDoesNotAnswerIsAway) {
+  connection_->set_patience(absl::Milliseconds(300));
+  connection_->Run("SELECT 1 FROM pg_sleep(20)");
+  EXPECT_TRUE(connection_->lost());
+  const absl::Status status = connection_->TakeStatus();
+  EXPECT_EQ(status.code(), absl::StatusCode::kUnavailable) << status;
+  EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
+  EXPECT_THAT(std::string(status.message()), HasSubstr("it has not answered for 300ms"));
+}
+
+TEST_F(ConnectionTest, ValuesLargerThanTheSocketTakesAtOnceArrive) {
+  const std::string large(size_t{32} << 20, 'x');
+  const Rows rows = connection_->Run("SELECT $1::bytea", {Bytes{large}});
+  ASSERT_TRUE(connection_->TakeStatus().ok());
+  EXPECT_EQ(rows.Text(0, 0).size(), large.size());
+}
+
 TEST_F(ConnectionTest, ACommitIsDurableWhateverTheDefaultIs) {
   SharedPostgresServer().Execute(
       url_, "ALTER DATABASE " + SharedPostgresServer().Ask(url_, "SELECT current_database()") +

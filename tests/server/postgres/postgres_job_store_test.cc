@@ -11,6 +11,8 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/synchronization/notification.h"
+#include "absl/time/clock.h"
+#include "absl/time/time.h"
 #include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
@@ -75,23 +77,43 @@ class PostgresJobStoreTest : public testing::Test {
                     "current_database() AND pid <> pg_backend_pid()");
   }
 
+  // The other tests use the same server.
+  void TearDown() override {
+    if (held_) ReleaseCommits();
+  }
+
   // Lets commits wait for a standby that does not exist.
   void HoldCommits() {
+    held_ = true;
     server_.Execute(url_, "ALTER SYSTEM SET synchronous_standby_names = 'nobody'");
     server_.Execute(url_, "SELECT pg_reload_conf()");
-    while (server_.Ask(url_, "SHOW synchronous_standby_names") != "nobody") {
-      std::this_thread::yield();
-    }
+    AwaitAnswer("SHOW synchronous_standby_names", "nobody");
+    // The process that makes checkpoints tells the others of the setting.
+    server_.Execute(url_, "CHECKPOINT");
   }
-  // Breaks the connection of the commit that waits: the transaction is committed, but whoever asked
-  // for it cannot know.
+  void ReleaseCommits() {
+    held_ = false;
+    server_.Execute(url_, "ALTER SYSTEM RESET synchronous_standby_names");
+    server_.Execute(url_, "SELECT pg_reload_conf()");
+  }
+  // Breaks the connection of the commit that waits, and returns when it is gone: the transaction is
+  // committed, but whoever asked for it cannot know.
   void BreakHeldCommit() {
     const std::string waiting =
         "FROM pg_stat_activity WHERE datname = current_database() AND wait_event = 'SyncRep'";
-    while (server_.Ask(url_, "SELECT count(*) " + waiting) != "1") std::this_thread::yield();
-    server_.Execute(url_, "SELECT pg_terminate_backend(pid) " + waiting);
-    server_.Execute(url_, "ALTER SYSTEM RESET synchronous_standby_names");
-    server_.Execute(url_, "SELECT pg_reload_conf()");
+    AwaitAnswer("SELECT count(*) " + waiting, "1");
+    server_.Execute(url_, "SELECT pg_terminate_backend(pid, 10000) " + waiting);
+    ReleaseCommits();
+  }
+
+  void AwaitAnswer(const std::string& sql, const std::string& wanted) {
+    const absl::Time deadline = absl::Now() + absl::Seconds(30);
+    for (std::string answer; answer != wanted; std::this_thread::yield()) {
+      answer = server_.Ask(url_, sql);
+      if (absl::Now() < deadline) continue;
+      ADD_FAILURE() << sql << " returns " << answer << " after 30 s; must be " << wanted;
+      return;
+    }
   }
 
   static void ExpectAway(const absl::Status& status) {
@@ -102,6 +124,7 @@ class PostgresJobStoreTest : public testing::Test {
   PostgresServer& server_;
   const std::string url_;
   fakes::FakeClock clock_;
+  bool held_ = false;  // whether commits wait
 };
 
 TEST_F(PostgresJobStoreTest, JobsAreThereAfterARestart) {
@@ -226,6 +249,34 @@ TEST_F(PostgresJobStoreTest, AChangeThatWasRefusedIsReplacedByItsRepetition) {
   EXPECT_THAT(*store->webhooks().Webhooks(0, 10), SizeIs(1)) << "its end is reported once";
 }
 
+// The event log merges the changes that were refused, and stores them together with new ones.
+TEST_F(PostgresJobStoreTest, ARepeatedChangeAndTheNextOneAreStoredTogether) {
+  const auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  std::vector<JobChange> changes = {{.job = "jobs/a", .events = {NewEvent(2), NewEvent(3)}}};
+  HoldCommits();
+  absl::Notification ended;
+  store->Apply(changes, [&](const absl::Status& status) {
+    ExpectAway(status);
+    ended.Notify();
+  });
+  BreakHeldCommit();
+  ended.WaitForNotification();
+  changes.push_back({.job = "jobs/a", .events = {NewEvent(4)}});
+  changes.push_back({.job = "jobs/a", .events = {NewEvent(5)}});
+  ASSERT_TRUE(ApplyTo(*store, changes).ok());
+  const auto events = store->Events("jobs/a", 0, 10);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_THAT(*events, SizeIs(5));
+}
+
+TEST_F(PostgresJobStoreTest, AHoleBetweenEventsIsRefused) {
+  const auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  EXPECT_EQ(Append(*store, "jobs/a", NewEvent(3)).code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(Append(*store, "jobs/a", NewEvent(2)).ok());
+}
+
 TEST_F(PostgresJobStoreTest, ChangesOfManyThreadsKeepTheirOrder) {
   const auto store = Opened();
   constexpr int kJobs = 8;
@@ -286,9 +337,11 @@ TEST_F(PostgresJobStoreTest, ADamagedRowLosesOnlyItsJob) {
     const absl::Status damaged = store.Get("jobs/a").status();
     EXPECT_EQ(damaged.code(), absl::StatusCode::kDataLoss);
     EXPECT_EQ(ReasonOf(damaged), kReasonJobDamaged);
-    EXPECT_THAT(std::string(damaged.message()), HasSubstr("its bytes are not a wan.v1.Job"));
+    EXPECT_THAT(std::string(damaged.message()),
+                AllOf(HasSubstr("its bytes are not a wan.v1.Job"), Not(HasSubstr("PostgreSQL"))));
   }
-  EXPECT_THAT(problems, SizeIs(1));
+  ASSERT_THAT(problems, SizeIs(1));
+  EXPECT_THAT(std::string(problems.front().message()), HasSubstr("PostgreSQL database test"));
   EXPECT_THAT(*store.Unfinished(), SizeIs(1));
   EXPECT_THAT(store.List({})->jobs, SizeIs(1));
   EXPECT_TRUE(absl::IsAlreadyExists(Insert(store, "jobs/a")));
@@ -314,6 +367,18 @@ TEST_F(RefusedDatabaseTest, ANewerSchema) {
                         "this server knows versions up to 1; start the newer server"));
 }
 
+TEST_F(RefusedDatabaseTest, AServerThatDoesNotAcceptTheDatabaseDoesNotCutOffAnother) {
+  const auto first = Opened();
+  ASSERT_TRUE(Insert(*first, "jobs/a").ok());
+  BreakConnections();
+  const auto refuse = [](const std::string& id) {
+    return absl::FailedPreconditionError("the folder belongs to another than " + id);
+  };
+  const auto second = OpenPostgresJobStore(url_, nullptr, clock_, refuse);
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kFailedPrecondition) << second.status();
+  EXPECT_TRUE(Insert(*first, "jobs/b").ok());
+}
+
 TEST_F(RefusedDatabaseTest, NoRights) {
   server_.Execute(url_, "DROP ROLE IF EXISTS guest");
   server_.Execute(url_, "CREATE ROLE guest LOGIN");
@@ -322,6 +387,19 @@ TEST_F(RefusedDatabaseTest, NoRights) {
   const auto opened = OpenPostgresJobStore(as_guest, nullptr, clock_);
   EXPECT_EQ(opened.status().code(), absl::StatusCode::kPermissionDenied) << opened.status();
   EXPECT_THAT(std::string(opened.status().message()), HasSubstr("must own the schema wanserve"));
+}
+
+// An administrator may make the schema for a role that may not make one.
+TEST_F(PostgresJobStoreTest, TheOwnerOfTheSchemaNeedsNoRightToCreateOne) {
+  server_.Execute(url_, "DROP ROLE IF EXISTS keeper");
+  server_.Execute(url_, "CREATE ROLE keeper LOGIN");
+  server_.Execute(url_, "CREATE SCHEMA wanserve AUTHORIZATION keeper");
+  std::string as_keeper = url_;
+  as_keeper.replace(as_keeper.find("wan@"), 3, "keeper");
+  for (int start = 0; start < 2; ++start) {
+    const auto opened = OpenPostgresJobStore(as_keeper, nullptr, clock_);
+    EXPECT_TRUE(opened.ok()) << opened.status();
+  }
 }
 
 TEST_F(RefusedDatabaseTest, AnotherEncoding) {

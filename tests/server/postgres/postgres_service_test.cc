@@ -73,6 +73,10 @@ TEST_F(PostgresServiceTest, WhileTheDatabaseIsAwayRunningJobsGoOnAndNothingAccep
   EXPECT_EQ(ReasonOf(refused.status()), kReasonStorageUnavailable);
   EXPECT_TRUE(RetryDelayOf(refused.status()).has_value());
   EXPECT_EQ(Get(waiting).state(), JOB_STATE_QUEUED) << "a live job is known without the database";
+  const absl::Status unread = service_->Get("jobs/other").status();
+  EXPECT_EQ(ReasonOf(unread), kReasonStorageUnavailable) << unread;
+  EXPECT_TRUE(RetryDelayOf(unread).has_value());
+  EXPECT_EQ(unread.message().find("PostgreSQL"), unread.message().npos) << unread;
 
   engine_->Release("Step_1_Inference");
   while (engine_->Generated().empty()) std::this_thread::yield();

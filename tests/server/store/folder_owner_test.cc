@@ -33,5 +33,17 @@ TEST(FolderOwnerTest, AFolderBelongsToTheFirstDatabaseThatUsesIt) {
   EXPECT_THAT(std::string(refused.message()), HasSubstr("set store to the URL of that database"));
 }
 
+TEST(FolderOwnerTest, OneServerAtATimeHasTheFolder) {
+  const TempFolder folder;
+  auto first = LockFolder(folder.path());
+  ASSERT_TRUE(first.ok()) << first.status();
+  const auto second = LockFolder(folder.path());
+  EXPECT_EQ(second.status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_THAT(std::string(second.status().message()),
+              HasSubstr(folder.path().string() + ": another server uses the folder"));
+  first->reset();
+  EXPECT_TRUE(LockFolder(folder.path()).ok());
+}
+
 }  // namespace
 }  // namespace wan::server

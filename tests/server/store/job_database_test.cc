@@ -357,9 +357,13 @@ TEST_F(JobDatabaseTest, AfterAFailedSyncNothingIsWrittenUntilAllIsDurable) {
   sync.Fail(absl::OkStatus());
   EXPECT_EQ(ApplyTo(**store, std::span(&change, 1)), failure);
   ASSERT_TRUE((*store)->CheckWritable().ok());
-  // The same change again, as the event log does it.
-  EXPECT_TRUE(ApplyTo(**store, std::span(&change, 1)).ok());
-  EXPECT_EQ((*store)->Events("jobs/0", 0, 10)->size(), 2u);
+  // The same change again and the next one, together, as the event log does it.
+  std::vector<JobChange> both = {change, {.job = "jobs/0"}};
+  both.back().events.emplace_back().set_sequence(3);
+  EXPECT_TRUE(ApplyTo(**store, both).ok());
+  const auto events = (*store)->Events("jobs/0", 0, 10);
+  ASSERT_TRUE(events.ok()) << events.status();
+  EXPECT_EQ(events->size(), 3u);
   EXPECT_FALSE(ApplyTo(**store, std::span(&change, 1)).ok());  // its sequence is taken now
 
   StoredJob job;

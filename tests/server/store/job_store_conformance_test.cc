@@ -436,6 +436,12 @@ TEST_P(JobStoreTest, TheFilesOfARequestAreKeptUntilItsJobHasEnded) {
   EXPECT_EQ(store_->Inputs("jobs/b")->image, nullptr);
   EXPECT_EQ(*store_->Inputs("jobs/b")->latents, "others");
   ASSERT_TRUE(store_->Inputs("jobs/none").ok());
+  const JobAddition linked{
+      NewJob("jobs/c"),
+      {.latents = file("kept elsewhere"), .artifacts = {{"latents", "jobs/a/artifacts/latents"}}},
+      {NewEvent(1)}};
+  ASSERT_TRUE(InsertAllInto(*store_, std::span(&linked, 1)).ok());
+  EXPECT_EQ(store_->Inputs("jobs/c")->latents, nullptr) << "InputLinks keeps it";
 }
 
 TEST_P(JobStoreTest, ARemovedJobIsExpiredAndItsRequestIdFree) {

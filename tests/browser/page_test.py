@@ -170,6 +170,30 @@ class MakingTest(PageCase):
         card = self.submit("a green circle moves left to right over a grey background", **WATCHED)
         see_it_made(self, card)
 
+    def test_tries_once_a_stream_that_the_browser_refuses(self):
+        browser = self.browser
+        browser.js("MediaSource.prototype.addSourceBuffer = () => { throw new DOMException('refused', 'NotSupportedError') };"
+                   "window.tries = []; const real = window.fetch; window.fetch = (url, options) => {"
+                   "if (String(url).endsWith('variant=live')) tries.push(options.signal); return real(url, options) }")
+        card = self.submit("a red square moves left to right", **WATCHED)
+        browser.wait(lambda: browser.js("return tries.length"), "it is tried")
+        browser.await_count(f"{card} .poster", 1)
+        self.assertEqual(browser.js("return tries.map((signal) => signal.aborted)"), [True], "and its connection is closed")
+
+    def test_takes_the_file_of_a_video_that_was_played_to_its_end_before(self):
+        browser = self.browser
+        card = self.submit("a yellow square moves right to left", **WATCHED)
+        player = f'const video = document.querySelector("{card} video");'
+        browser.wait(lambda: browser.js(f"{player} return video?.closest('.job') && video.currentTime > 0"), "it plays while it is made")
+        # The page learns that it is ready after it has been played.
+        browser.js("window.show = setVideos; window.setVideos = (next) => { window.latest = next }")
+        browser.wait(lambda: browser.js(f"{player} return video.closest('.job') && video.ended"), "it is played to its end")
+        browser.js(f"{player} window.ends = 0; video.addEventListener('ended', () => ends++);"
+                   "window.setVideos = show; setVideos(latest)")
+        browser.wait(lambda: browser.js(f"{player} return video?.closest('.video') && video.loop && video.currentTime > 0"),
+                     "its file takes over")
+        self.assertEqual(browser.js(f"{player} return [ends, video.paused, video.error]"), [0, False, None])
+
     def test_sends_again_what_got_no_answer(self):
         browser = self.browser
         # The server takes the request, but its answer does not arrive; then the page cannot reach it.

@@ -249,7 +249,7 @@ async function loadPoster(card) {
 function removeCard(card) {
   near.unobserve(card);
   for (const part of card.querySelectorAll("img, video")) {
-    if (part.src.startsWith("blob:")) URL.revokeObjectURL(part.src);
+    for (const url of [part.src, part.poster]) if (url?.startsWith("blob:")) URL.revokeObjectURL(url);
   }
   card.remove();
 }

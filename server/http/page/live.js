@@ -3,7 +3,7 @@
 const canPlayLive = Boolean(window.MediaSource?.isTypeSupported('video/mp4; codecs="avc1.640028"'));
 // The encoder holds back as many frames, so a shorter video comes whole at its end.
 const heldBack = 44;
-const isWatchable = (video, live) => canPlayLive && video.progressive && video.num_frames > heldBack &&
+const isWatchable = (video, live) => canPlayLive && !live.unplayable && video.progressive && video.num_frames > heldBack &&
   ["decoding", "encoding_video"].includes(live.stage);
 // One at a time, because a browser has six connections to a server.
 const liveScreen = () => [...lives.values()].find((live) => live.screen)?.screen;
@@ -20,7 +20,10 @@ async function watchLive(card, video, live) {
       $(".strip", card).before(screen.player);
       render();
     });
-  } catch {
+  } catch (error) {
+    screen.stop.abort();  // else the rest of the stream would hold a connection
+    // The browser refuses the stream, and would refuse it each time. A stream that breaks off is a TypeError.
+    live.unplayable = error instanceof DOMException;
     if (screen.broken) return screen.broken();
     screen.player.remove();
     screen.shown = false;
@@ -63,10 +66,12 @@ async function keepPlaying(card, video, screen) {
   const takeOver = told(card, async () => {
     player.onended = screen.broken = null;
     const at = player.ended ? 0 : player.currentTime;
+    player.autoplay = player.ended || !player.paused;
     await playFile(card, player, video.id);
     player.currentTime = at;
   });
   player.onended = takeOver;
   screen.broken = () => takeOver({currentTarget: player});
+  if (player.ended) takeOver({currentTarget: player});  // it told so before this card was there
   player.poster = await load("thumbnail", video.id).catch(() => "");
 }

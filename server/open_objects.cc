@@ -13,18 +13,32 @@ namespace {
 
 constexpr absl::Duration kFirstPatience = absl::Seconds(3);
 
-absl::StatusOr<std::unique_ptr<ObjectStore>> MakeStore(const ServerConfig& config, Clock& clock,
-                                                       OnObjectRequest on_request) {
-  const auto place = ParseObjectPlace(config.objects);
-  if (!place.ok()) return place.status();
-  if (const auto* const folder = std::get_if<FolderPlace>(&*place)) {
-    return std::make_unique<FolderObjectStore>(folder->folder);
-  }
-  const auto& s3 = std::get<S3Place>(*place);
+using Opened = absl::StatusOr<std::unique_ptr<ObjectStore>>;
+
+Opened OpenFolder(const FolderPlace& place) {
+  auto store = std::make_unique<FolderObjectStore>(place.folder);
+  const absl::Status there = store->CheckFolder();
+  // Nobody but an operator can make or mount it, so do not begin without it.
+  if (!there.ok()) return absl::FailedPreconditionError(there.message());
+  return store;
+}
+
+Opened OpenBucket(const S3Place& place, const ServerConfig& config, Clock& clock, Logger& logger,
+                  OnObjectRequest on_request) {
   absl::StatusOr<S3Options> options =
-      S3OptionsOf(s3, config.objects_ca, ProcessEnvironment(), std::move(on_request));
+      S3OptionsOf(place, config.objects_ca, ProcessEnvironment(), std::move(on_request));
   if (!options.ok()) return options.status();
-  return std::make_unique<S3ObjectStore>(*std::move(options), s3.prefix, clock);
+  auto store = std::make_unique<S3ObjectStore>(*std::move(options), place.prefix, clock);
+  const absl::Status there =
+      store->List("", [](const ObjectFacts&) { return false; }, {kFirstPatience, {}});
+  if (absl::IsUnavailable(there)) {
+    logger.Log(LogLevel::kWarning,
+               "the object store is away; jobs run, and wait for it before they complete",
+               {{"objects", store->Name()}, {"problem", std::string(there.message())}});
+  } else if (!there.ok()) {
+    return there;
+  }
+  return store;
 }
 
 }  // namespace
@@ -33,19 +47,13 @@ absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjects(const ServerConfig& con
                                                          Logger& logger,
                                                          OnObjectRequest on_request) {
   if (config.objects.empty()) return nullptr;
-  absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      MakeStore(config, clock, std::move(on_request));
-  if (!store.ok()) return store;
-  const absl::Status there =
-      (*store)->List("", [](const ObjectFacts&) { return false; }, {kFirstPatience, {}});
-  const std::string message(there.message());
-  if (absl::IsUnavailable(there)) {
-    logger.Log(LogLevel::kWarning,
-               "the object store is away; jobs run, and wait for it before they complete",
-               {{"objects", (*store)->Name()}, {"problem", message}});
-  } else if (!there.ok()) {
-    return there;
-  } else {
+  const auto place = ParseObjectPlace(config.objects);
+  if (!place.ok()) return place.status();
+  const auto* const folder = std::get_if<FolderPlace>(&*place);
+  Opened store = folder != nullptr ? OpenFolder(*folder)
+                                   : OpenBucket(std::get<S3Place>(*place), config, clock, logger,
+                                                std::move(on_request));
+  if (store.ok()) {
     logger.Log(LogLevel::kInfo, "files of jobs are also kept in an object store",
                {{"objects", (*store)->Name()}});
   }

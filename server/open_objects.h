@@ -12,9 +12,10 @@
 
 namespace wan::server {
 
-// Returns the store, or null if the settings name none. Asks the store for its first object: fails
-// if it cannot be used before somebody changes something (ObjectStore), and logs a warning if it is
-// only away. Blocks for a few seconds at most. `clock` must outlive the store.
+// Returns the store, or null if the settings name none. Asks a bucket for its first object, and
+// looks whether a folder is there: fails if the store cannot be used before somebody changes
+// something (ObjectStore), and logs a warning if it is only away. Blocks for a few seconds at most.
+// `clock` must outlive the store.
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjects(const ServerConfig& config, Clock& clock,
                                                          Logger& logger,
                                                          OnObjectRequest on_request);

@@ -463,6 +463,7 @@ void Server::Stop() {
     }
     if (state.reports != nullptr) state.reports->StopWebhooks();
     state.stopping.request_stop();
+    if (state.objects != nullptr) state.objects->StopReads();
     state.hourly.Stop();
     state.pool.Stop();
     if (state.port != nullptr) state.port->Stop();

@@ -5,11 +5,15 @@
 #include <c10/cuda/CUDAFunctions.h>
 #include <cuda_runtime_api.h>
 
+#include <cstddef>
 #include <cstdio>
 #include <cstdlib>
 
 #include "engine/device/cuda_graph.h"
 #include "engine/device/plugin_abi.h"
+
+// Declared here because not every toolkit has the header; LibTorch's CUDA half loads the library.
+extern "C" size_t cublasLtGetVersion();
 
 namespace wan {
 namespace {
@@ -108,17 +112,25 @@ int MemoryInfo(int device, size_t* free_bytes, size_t* total_bytes) {
   return cudaMemGetInfo(free_bytes, total_bytes) == cudaSuccess ? 0 : -1;
 }
 
+int Libraries(char* out, int size) {
+  int runtime = 0;
+  if (cudaRuntimeGetVersion(&runtime) != cudaSuccess) return -1;
+  std::snprintf(out, static_cast<size_t>(size), "CUDA %d, cuBLAS %zu", runtime,
+                cublasLtGetVersion());
+  return 0;
+}
+
 int Describe(int device, char* out, int size) {
   cudaDeviceProp properties;
   int driver = 0;
-  int runtime = 0;
+  char libraries[64] = {};
   if (cudaGetDeviceProperties(&properties, device) != cudaSuccess ||
       cudaDriverGetVersion(&driver) != cudaSuccess ||
-      cudaRuntimeGetVersion(&runtime) != cudaSuccess) {
+      Libraries(libraries, sizeof(libraries)) != 0) {
     return -1;
   }
-  std::snprintf(out, static_cast<size_t>(size), "%s with %d multiprocessors, driver %d, CUDA %d",
-                properties.name, properties.multiProcessorCount, driver, runtime);
+  std::snprintf(out, static_cast<size_t>(size), "%s with %d multiprocessors, driver %d, %s",
+                properties.name, properties.multiProcessorCount, driver, libraries);
   return 0;
 }
 
@@ -139,6 +151,7 @@ extern "C" const wan::CudaPlugin* wan_cuda_plugin() {
     table.unlock_host = &wan::UnlockHost;
     table.find_problem = &wan::FindProblem;
     table.memory_info = &wan::MemoryInfo;
+    table.libraries = &wan::Libraries;
     table.describe = &wan::Describe;
     table.record_graph = &wan::RecordCudaGraph;
     table.replay_graph = &wan::ReplayCudaGraph;

@@ -43,8 +43,11 @@ struct CudaPlugin {
   int (*find_problem)(int device, char* out, int size) = nullptr;
   // Writes the free bytes and the total bytes of a GPU, over all processes.
   int (*memory_info)(int device, size_t* free_bytes, size_t* total_bytes) = nullptr;
+  // Writes the versions of the loaded libraries that LibTorch does not report, zero-terminated, for
+  // example "CUDA 13000, cuBLAS 130002", to `out`, which has `size` bytes.
+  int (*libraries)(char* out, int size) = nullptr;
   // Writes the facts that, with the input, decide the result of a kernel: the card's name, the
-  // number of multiprocessors, and the versions of driver and CUDA.
+  // number of multiprocessors, and the versions of driver and libraries.
   int (*describe)(int device, char* out, int size) = nullptr;
 
   // Two functions for device_graph.h. Unlike the functions above, these two throw exceptions.

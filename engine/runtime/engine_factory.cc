@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include <algorithm>
+#include <array>
 #include <limits>
 #include <memory>
 #include <optional>
@@ -201,7 +202,8 @@ std::unique_ptr<MachineMonitor> MonitorOf(const at::Device& device,
 absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& options,
                                                        const std::vector<int>& gpus,
                                                        at::ScalarType dtype) {
-  if (const auto plugin = LoadCudaPlugin(); !plugin.ok()) return plugin.status();
+  const absl::StatusOr<const CudaPlugin*> plugin = LoadCudaPlugin();
+  if (!plugin.ok()) return plugin.status();
   std::vector<at::Device> devices;
   for (const int gpu : gpus) {
     if (absl::Status status = CheckGpuExists(gpu, CudaDeviceCount()); !status.ok()) return status;
@@ -229,7 +231,12 @@ absl::StatusOr<std::unique_ptr<Engine>> MakeCudaEngine(const EngineOptions& opti
   }
   DeviceDescription description{devices.front().str(), "", DTypeLabel(dtype), "", HostFacts()};
   const auto cudnn = at::detail::getCUDAHooks().versionCuDNN();
-  description.libraries = absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn);
+  std::array<char, 64> versions{};
+  if ((*plugin)->libraries(versions.data(), versions.size()) != 0) {
+    return absl::UnavailableError("CUDA does not tell its version");
+  }
+  description.libraries =
+      absl::StrCat("LibTorch ", TORCH_VERSION, ", cuDNN ", cudnn, ", ", versions.data());
   description.system.cudnn_version = absl::StrCat(cudnn);
   description.system.cuda_version = CudaVersionText(at::detail::getCUDAHooks().versionCUDART());
   description.system.gpu = monitors.front()->Gpu().value_or(GpuFacts());

@@ -11,6 +11,8 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/api/errors.h"
+#include "engine/api/storage_error.h"
 #include "server/conversion/convert.h"
 #include "server/conversion/job_inputs.h"
 #include "server/conversion/public_text.h"
@@ -44,6 +46,7 @@ class AttemptRun final : public GenerationObserver {
   absl::StatusOr<std::vector<wan::v1::Artifact>> Run() {
     Span total = telemetry_.recorder().StartSpan(StageKind::kTotalExecution);
     absl::StatusOr<std::vector<wan::v1::Artifact>> artifacts = RunParts();
+    goes_on_ = IsDeviceLost(artifacts.status()) || IsStorageError(artifacts.status());
     savepoints_.reset();  // wait until the latest savepoint is on the disk
     total.Finish(artifacts.status()).IgnoreError();
     telemetry_.Finish();
@@ -91,6 +94,8 @@ class AttemptRun final : public GenerationObserver {
   ModelDescription model_;
   // AttemptRun::Generate sets the omissions.
   std::vector<Omission> omissions_;
+  // Whether the attempt failed in a way after which the job runs again.
+  bool goes_on_ = false;
   std::optional<JobSavepoints> savepoints_;  // declared last: its thread uses the members above
 };
 
@@ -104,6 +109,10 @@ absl::Status AttemptRun::Plan() {
                                             " of the request is missing; create the job again"));
   }
   GenerationRequest request = RequestOf(job_, *std::move(inputs));
+  if (job_.attempt() > 1) {
+    absl::Status fetched = parts_.savepoints.Fetch(job_.name(), attempt_.stop);
+    if (!fetched.ok() && !absl::IsNotFound(fetched)) return fetched;
+  }
   // Whether both forwards of a step fit as one batch depends on the memory that is free now, and
   // it decides bits. So continue with the choice of the attempt that made the savepoint.
   const std::optional<SavepointOrigin> kept =
@@ -186,13 +195,15 @@ JobSavepoints::Parts AttemptRun::SavepointParts() {
           .digests = parts_.digests,
           .job = job_.name(),
           .attempt = job_.attempt(),
-          .origin = OriginOf(job_, provenance_, model_, parts_.digests),
+          .origin = OriginOf(
+              job_, {provenance_, ScheduleDigest(*plan_), engine_.Device().system.cpu_name}, model_,
+              parts_.digests),
           .files = FilesUsedBy(job_, model_),
           .required = job_.request().resume() == wan::v1::RESUME_REQUIRE,
           .had_steps = had_steps,
           .stop = attempt_.stop,
           .interval = parts_.savepoint_interval,
-          .will_run_again = [this] { return parts_.states.WillRunAgain(job_.name()); },
+          .will_run_again = [this] { return goes_on_ || parts_.states.WillRunAgain(job_.name()); },
           .on_written =
               [this](int steps_done, double seconds) {
                 for (StateListener* listener : parts_.listeners) {

@@ -10,15 +10,36 @@
 #include "server/jobs/savepoint_origin.h"
 
 namespace wan::server {
+namespace {
+
+// How long the end of an attempt waits for the upload of the last savepoint.
+constexpr absl::Duration kLastUpload = absl::Seconds(5);
+
+bool IsUnusable(const absl::Status& status) {
+  return absl::IsNotFound(status) || absl::IsDataLoss(status) || absl::IsFailedPrecondition(status);
+}
+
+}  // namespace
+
 JobSavepoints::JobSavepoints(Parts parts)
     : parts_(std::move(parts)), last_nanos_(parts_.clock.MonotonicNanos()) {}
 
 JobSavepoints::~JobSavepoints() {
+  if (!writer_.joinable()) return;
+  Clock& steady = parts_.clock.Steady();
+  const absl::Time end =
+      steady.Now() + (parts_.will_run_again() ? kLastUpload : absl::ZeroDuration());
+  std::stop_source upload;
   {
     absl::MutexLock lock(&mutex_);
     end_ = true;
+    const auto ended = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !writes_; };
+    steady.AwaitUntil(mutex_, absl::Condition(&ended), end);
+    cut_ = true;
+    upload = upload_;
   }
-  if (writer_.joinable()) writer_.join();
+  upload.request_stop();  // outside the lock, because it runs callbacks
+  writer_.join();
 }
 
 absl::StatusOr<std::optional<Savepoint>> JobSavepoints::Load() {
@@ -32,9 +53,12 @@ absl::StatusOr<std::optional<Savepoint>> JobSavepoints::Load() {
   } else if (usable.ok()) {
     usable = CheckOrigin(kept->origin, parts_.origin, parts_.files, parts_.digests, parts_.stop);
     if (usable.ok()) return std::move(kept->savepoint);
-    if (absl::IsCancelled(usable)) return usable;
-    usable = absl::Status(usable.code(), absl::StrCat("it ", usable.message()));
+    if (IsUnusable(usable)) {
+      usable = absl::Status(usable.code(), absl::StrCat("it ", usable.message()));
+    }
   }
+  // Another error says nothing about the savepoint, which may be good.
+  if (!IsUnusable(usable)) return usable;
   if (absl::Status refused = Refuse(std::string(usable.message())); !refused.ok()) return refused;
   return std::nullopt;
 }
@@ -48,9 +72,17 @@ bool JobSavepoints::WantsWhenStopped() { return parts_.will_run_again(); }
 
 void JobSavepoints::Keep(Savepoint savepoint) {
   last_nanos_ = parts_.clock.MonotonicNanos();
-  absl::MutexLock lock(&mutex_);
-  waiting_ = std::move(savepoint);
-  if (!writer_.joinable()) writer_ = std::thread([this] { Loop(); });
+  std::stop_source older;
+  {
+    absl::MutexLock lock(&mutex_);
+    waiting_ = std::move(savepoint);
+    older = upload_;
+    if (!writer_.joinable()) {
+      writes_ = true;
+      writer_ = std::thread([this] { Loop(); });
+    }
+  }
+  older.request_stop();
 }
 
 absl::Status JobSavepoints::Refuse(const std::string& reason) {
@@ -63,34 +95,46 @@ absl::Status JobSavepoints::Refuse(const std::string& reason) {
 void JobSavepoints::Loop() {
   for (;;) {
     Savepoint savepoint;
+    std::stop_token stop_upload;
     {
       absl::MutexLock lock(&mutex_);
       const auto wake = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
         return waiting_.has_value() || end_;
       };
       mutex_.Await(absl::Condition(&wake));
-      if (!waiting_.has_value()) return;
+      if (!waiting_.has_value()) {
+        writes_ = false;
+        return;
+      }
       savepoint = *std::move(waiting_);
       waiting_.reset();
+      upload_ = std::stop_source();
+      if (cut_) upload_.request_stop();
+      stop_upload = upload_.get_token();
     }
-    const int64_t begin = parts_.clock.MonotonicNanos();
-    AddKnownDigests(parts_.digests, parts_.origin.files);
-    const absl::Status written = parts_.store.Write(parts_.job, parts_.origin, savepoint);
-    if (written.ok()) {
-      const auto nanos = static_cast<double>(parts_.clock.MonotonicNanos() - begin);
-      parts_.on_written(savepoint.steps_done, nanos * 1e-9);
-      if (absl::Status uploaded = parts_.store.Upload(parts_.job); !uploaded.ok()) {
-        parts_.on_problem(absl::Status(
-            uploaded.code(),
-            absl::StrCat("the savepoint of ", parts_.job, " after step ", savepoint.steps_done,
-                         " is on this machine's disk alone: ", uploaded.message())));
-      }
-    } else {
-      parts_.on_problem(absl::Status(written.code(),
-                                     absl::StrCat("no savepoint of ", parts_.job, " behind step ",
-                                                  savepoint.steps_done, ": ", written.message())));
-    }
+    Write(savepoint, stop_upload);
   }
+}
+
+void JobSavepoints::Write(const Savepoint& savepoint, const std::stop_token& stop_upload) {
+  const int64_t begin = parts_.clock.MonotonicNanos();
+  AddKnownDigests(parts_.digests, parts_.origin.files);
+  const absl::Status written = parts_.store.Write(parts_.job, parts_.origin, savepoint);
+  if (!written.ok()) {
+    parts_.on_problem(
+        absl::Status(written.code(), absl::StrCat("no savepoint of ", parts_.job, " after step ",
+                                                  savepoint.steps_done, ": ", written.message())));
+    return;
+  }
+  const auto nanos = static_cast<double>(parts_.clock.MonotonicNanos() - begin);
+  parts_.on_written(savepoint.steps_done, nanos * 1e-9);
+  if (stop_upload.stop_requested()) return;
+  const absl::Status uploaded = parts_.store.Upload(parts_.job, stop_upload);
+  if (uploaded.ok() || absl::IsCancelled(uploaded)) return;
+  parts_.on_problem(absl::Status(
+      uploaded.code(),
+      absl::StrCat("the savepoint of ", parts_.job, " after step ", savepoint.steps_done,
+                   " is on this machine's disk alone: ", uploaded.message())));
 }
 
 }  // namespace wan::server

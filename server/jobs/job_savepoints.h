@@ -27,7 +27,8 @@ inline constexpr absl::Duration kWorkWorthKeeping = absl::Seconds(5);
 
 // Each object serves one attempt. The engine calls the SavepointKeeper methods on the engine's
 // thread; the object's own thread writes one savepoint at a time. If the disk is slower than the
-// steps, only the newest savepoint waits and older ones are dropped.
+// steps, only the newest savepoint waits and older ones are dropped. A savepoint also ends the
+// upload of the one before it to the object store.
 class JobSavepoints final : public SavepointKeeper {
  public:
   struct Parts {
@@ -47,7 +48,7 @@ class JobSavepoints final : public SavepointKeeper {
     // Least time between two savepoints, and before the first one; zero: the job keeps a savepoint
     // after every step.
     absl::Duration interval;
-    // Returns whether the job, which was asked to stop, will run again.
+    // Returns whether the job will run again after it was asked to stop or its attempt has failed.
     std::function<bool()> will_run_again;
     // JobSavepoints calls on_written on the writer's thread when a savepoint is on the disk, with
     // the seconds that writing took.
@@ -59,9 +60,12 @@ class JobSavepoints final : public SavepointKeeper {
   explicit JobSavepoints(Parts parts);
   JobSavepoints(const JobSavepoints&) = delete;
   JobSavepoints& operator=(const JobSavepoints&) = delete;
-  // Waits until the last savepoint is on the disk or writing it has failed.
+  // Waits until the last savepoint is on the disk or writing it has failed. Gives its upload a few
+  // seconds if the job will run again, otherwise none.
   ~JobSavepoints() override;
 
+  // Reads the disk alone: the savepoint has been fetched before (SavepointStore::Fetch). Fails with
+  // STORAGE_UNAVAILABLE if the disk cannot be read now.
   absl::StatusOr<std::optional<Savepoint>> Load() override;
   bool IsDue(bool last_step) override;
   bool WantsWhenStopped() override;
@@ -70,13 +74,17 @@ class JobSavepoints final : public SavepointKeeper {
 
  private:
   void Loop();
+  void Write(const Savepoint& savepoint, const std::stop_token& stop_upload);
 
   Parts parts_;         // only the writer changes it, and only the digests of `origin`
   int64_t last_nanos_;  // time of the latest savepoint; used only on the engine's thread
   absl::Mutex mutex_;
   std::optional<Savepoint> waiting_ ABSL_GUARDED_BY(mutex_);
+  std::stop_source upload_ ABSL_GUARDED_BY(mutex_);  // of the savepoint that the writer has
+  bool writes_ ABSL_GUARDED_BY(mutex_) = false;      // the writer runs
   bool end_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread writer_;  // started by the first savepoint
+  bool cut_ ABSL_GUARDED_BY(mutex_) = false;  // the time for uploads is over
+  std::thread writer_;                        // started by the first savepoint
 };
 
 }  // namespace wan::server

@@ -260,8 +260,15 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 }
 
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
-  // The links come first: what the database says is there must be there.
-  for (NewJob& job : jobs) parts_->input_links.Add(job.stored.job.name(), job.inputs);
+  // The links come first: what the database says is there must be there. The database stores what
+  // is not linked.
+  for (NewJob& job : jobs) {
+    if (parts_->links_inputs) {
+      parts_->input_links.Add(job.stored.job.name(), job.inputs);
+    } else {
+      job.inputs.artifacts.clear();
+    }
+  }
   // Each pair has a job's name and its model's name.
   std::vector<std::pair<std::string, std::string>> names;
   const std::string& owner = jobs.front().stored.job.owner();

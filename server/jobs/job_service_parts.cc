@@ -63,6 +63,7 @@ JobService::Parts::Parts(const JobServiceOptions& options, const std::vector<Eng
       artifacts(options.data_dir, KeepObjects(options.objects)),
       savepoints(options.data_dir, objects.has_value() ? &*objects : nullptr),
       input_links(options.data_dir),
+      links_inputs(options.open_store == nullptr),
       live_videos(artifacts),
       digests(
           options.data_dir / kDigestsFile, [this](const absl::Status& problem) { Tell(problem); },
@@ -298,8 +299,12 @@ absl::Status JobService::Parts::Recover() {
   }
   if (status.ok()) {
     // JobStates now knows all jobs that may continue; jobs that Recover has ended need no savepoint
-    // and no input any more.
-    const auto goes_on = [&](const std::string& job) { return states.Look(job).job.has_value(); };
+    // and no input any more. A job that is being accepted already has its inputs, because the
+    // server may take over the jobs long after its start.
+    const auto goes_on = [&](const std::string& job) {
+      const JobStates::View view = states.Look(job);
+      return view.hidden || view.job.has_value();
+    };
     removed.Update(savepoints.RemoveLeftovers(goes_on));
     removed.Update(input_links.RemoveLeftovers(goes_on));
   }

@@ -127,6 +127,9 @@ struct JobService::Parts {
   const ArtifactStore artifacts;
   const SavepointStore savepoints;
   const InputLinks input_links;
+  // Whether jobs may use the links. A database outside the folder must keep the inputs itself,
+  // because it must be able to run its jobs after the folder is lost.
+  const bool links_inputs;
   LiveVideos live_videos;
   FileDigests digests;
   StorageWatch storage;

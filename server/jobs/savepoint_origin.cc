@@ -3,7 +3,9 @@
 #include <google/protobuf/util/message_differencer.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
+#include <cstdint>
 #include <optional>
 #include <set>
 #include <string>
@@ -56,8 +58,23 @@ bool Uses(const wan::v1::Job& job, FileUse use) {
   return true;
 }
 
-// Returns the SHA-256 of what the caller asked for, and of how the model is read.
-std::string RequestDigest(const wan::v1::Job& job, const ModelDescription& model) {
+// Hashes each part with its length, so that different lists of parts never give the same digest.
+class PartsDigest {
+ public:
+  void Add(std::string_view part) {
+    hash_.Update(absl::StrCat(part.size(), ":"));
+    hash_.Update(part);
+  }
+  std::string FinishHex() { return hash_.FinishHex(); }
+
+ private:
+  Sha256 hash_;
+};
+
+// Returns the SHA-256 of what the caller asked for, of how the model is read, and of the steps that
+// follow from both.
+std::string RequestDigest(const wan::v1::Job& job, const Computation& computation,
+                          const ModelDescription& model) {
   // Leave out the fields that may change while the job waits, and those that do not affect the
   // video's latents.
   wan::v1::GenerationRequest request = job.request();
@@ -72,30 +89,28 @@ std::string RequestDigest(const wan::v1::Job& job, const ModelDescription& model
   request.clear_fps();
   request.clear_progressive();
   request.clear_resume();
-  Sha256 hash;
-  // Hash each part with its length, so that different lists of parts never give the same bytes.
-  const auto add = [&hash](std::string_view part) {
-    hash.Update(absl::StrCat(part.size(), ":"));
-    hash.Update(part);
-  };
-  add(request.SerializeAsString());
-  add(job.image_sha256());
-  add(model.layout);
+  PartsDigest digest;
+  digest.Add(request.SerializeAsString());
+  digest.Add(job.image_sha256());
+  digest.Add(model.layout);
+  digest.Add(computation.schedule);
+  const bool uses_cpu = !computation.provenance.cpu_components().empty();
+  digest.Add(uses_cpu ? computation.cpu_name : "");
   // The weights of a synthetic model follow from its path.
   const bool has_files =
       std::any_of(model.files.begin(), model.files.end(),
                   [](const ModelFile& file) { return LoraOf(file.name).empty(); });
-  if (!has_files) add(model.path);
+  if (!has_files) digest.Add(model.path);
   const Names used = LorasOf(job);
   for (const LoraDescription& lora : model.loras) {
     if (!used.contains(lora.name)) continue;
     for (const LoraPartDescription& part : lora.parts) {
       // Include the factor, because another version of the server may read another factor from the
       // same file.
-      add(absl::StrCat(part.min_factor.value_or(1), " ", part.max_factor.value_or(1)));
+      digest.Add(absl::StrCat(part.min_factor.value_or(1), " ", part.max_factor.value_or(1)));
     }
   }
-  return hash.FinishHex();
+  return digest.FinishHex();
 }
 
 // Returns how two provenances differ, for example 'modified: libraries: "LibTorch 2.10.0" ->
@@ -150,9 +165,21 @@ wan::v1::Provenance LatentsProvenance(wan::v1::Provenance provenance) {
   return provenance;
 }
 
-SavepointOrigin OriginOf(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
+std::string ScheduleDigest(const GenerationPlan& plan) {
+  PartsDigest digest;
+  digest.Add(absl::StrCat(plan.first_step, " ", plan.guided, " ", plan.sigmas.size()));
+  for (const float sigma : plan.sigmas) digest.Add(absl::StrCat(std::bit_cast<uint32_t>(sigma)));
+  for (const StepPlan& step : plan.steps) {
+    digest.Add(absl::StrCat(std::bit_cast<uint64_t>(step.timestep), " ",
+                            static_cast<int>(step.expert), " ",
+                            std::bit_cast<uint64_t>(step.guidance_scale), " ", step.reuses_blocks));
+  }
+  return digest.FinishHex();
+}
+
+SavepointOrigin OriginOf(const wan::v1::Job& job, const Computation& computation,
                          const ModelDescription& model, const FileDigests& digests) {
-  return {RequestDigest(job, model), LatentsProvenance(provenance),
+  return {RequestDigest(job, computation, model), LatentsProvenance(computation.provenance),
           JobFilesOf(FilesUsedBy(job, model), digests)};
 }
 
@@ -164,7 +191,8 @@ absl::Status CheckOrigin(const SavepointOrigin& kept, const SavepointOrigin& now
         absl::StrCat("was made by another device, library or compute revision (", how, ")"));
   }
   if (kept.request != now.request) {
-    return absl::FailedPreconditionError("was made from another request");
+    return absl::FailedPreconditionError(
+        "was made from another request, on another CPU or for another schedule of steps");
   }
   if (kept.files.size() != now.files.size()) {
     return absl::FailedPreconditionError(absl::StrCat(

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <stop_token>
+#include <string>
 #include <vector>
 
 #include "absl/status/status.h"
 #include "engine/api/engine.h"
+#include "engine/api/generation.h"
 #include "engine/api/model_file.h"
 #include "server/store/file_digests.h"
 #include "server/store/savepoint_store.h"
@@ -20,9 +22,20 @@ std::vector<ModelFile> FilesUsedBy(const wan::v1::Job& job, const ModelDescripti
 // Returns the part of a provenance that decides latents.
 wan::v1::Provenance LatentsProvenance(wan::v1::Provenance provenance);
 
+// Returns the SHA-256 of what the plan decides for each step. The files' contents do not decide it
+// alone: the model's name, or that of its folder, may give its default schedule.
+std::string ScheduleDigest(const GenerationPlan& plan);
+
+// How an attempt computes.
+struct Computation {
+  wan::v1::Provenance provenance = {};
+  std::string schedule = {};  // ScheduleDigest
+  std::string cpu_name = {};  // counts only if the provenance has components on the CPU
+};
+
 // Returns the origin of a savepoint that the attempt would write, with the digests that are known.
 // It does not depend on paths and times of files, nor on the server's version.
-SavepointOrigin OriginOf(const wan::v1::Job& job, const wan::v1::Provenance& provenance,
+SavepointOrigin OriginOf(const wan::v1::Job& job, const Computation& computation,
                          const ModelDescription& model, const FileDigests& digests);
 
 // Returns OK if an attempt with the origin `now`, which uses `files`, gives the same bits from the

@@ -17,7 +17,8 @@
 namespace wan::server {
 
 // How long a call may take. Every call blocks, for `patience` and one second more for each MiB that
-// it moves, or until `stop` is requested.
+// it moves, or until `stop` is requested. A call that stores bytes, or reads an object to its end,
+// may take longer while the bytes flow; a file in parts has this time for each part.
 struct ObjectCall {
   absl::Duration patience = absl::Seconds(30);
   std::stop_token stop = {};
@@ -53,7 +54,7 @@ class ObjectStore {
   virtual absl::Status Put(const std::string& key, std::string_view bytes,
                            const ObjectCall& call) = 0;
   // Does the same with the bytes of a file, which nobody may change meanwhile. An error of the file
-  // has the code that its errno stands for.
+  // has the code that its errno stands for; only such an error is NOT_FOUND.
   virtual absl::Status PutFile(const std::string& key, const std::filesystem::path& file,
                                const ObjectCall& call) = 0;
 
@@ -81,6 +82,14 @@ class ObjectStore {
 
   // Returns all bytes of an object, which must have `most` bytes at most (else OUT_OF_RANGE).
   absl::StatusOr<std::string> Read(const std::string& key, uint64_t most, const ObjectCall& call);
+
+  // Ends the calls that have this token, now and later: those for which a caller of the server
+  // waits.
+  void StopReads() { reads_.request_stop(); }
+  std::stop_token reads() const { return reads_.get_token(); }
+
+ private:
+  std::stop_source reads_;
 };
 
 // Returns INVALID_ARGUMENT unless `key` has the form of a key.

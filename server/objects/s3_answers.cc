@@ -84,7 +84,7 @@ std::optional<absl::Status> ForbiddenError(const OutboundAnswer& answer, std::st
                      "); renew AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or the file that has "
                      "them"));
   }
-  if (answer.status != 403) return std::nullopt;
+  if (answer.status != 403 && code != "AccessDenied") return std::nullopt;
   return absl::PermissionDeniedError(absl::StrCat("objects: the credentials may not use ",
                                                   NameOf(target), "; grant them ",
                                                   std::string(target.right)));
@@ -144,7 +144,7 @@ absl::Status ErrorOf(const OutboundAnswer& answer, std::string_view body, const 
   }
   if (auto region = RegionError(answer, code, body, target)) return *std::move(region);
   if (auto forbidden = ForbiddenError(answer, code, target, now)) return *std::move(forbidden);
-  if (answer.status == 404) {
+  if (answer.status == 404 || code == "NoSuchUpload") {
     return absl::NotFoundError(absl::StrCat("objects: ", NameOf(target), " does not exist"));
   }
   if (answer.status == 416) {

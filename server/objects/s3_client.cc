@@ -1,7 +1,6 @@
 #include "server/objects/s3_client.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "absl/strings/str_cat.h"
 #include "server/objects/s3_answers.h"
@@ -11,9 +10,13 @@ namespace wan::server {
 namespace {
 
 constexpr size_t kMostBody = size_t{4} << 20;
-// A request whose connection moves nothing for this time is sent again.
-constexpr std::chrono::seconds kStallTime{10};
-constexpr std::chrono::milliseconds kLeastTime{100};
+// A request whose connection moves nothing for this time is sent again; one with a body has more,
+// because the service answers after it has stored the body.
+constexpr absl::Duration kStallTime = absl::Seconds(10);
+constexpr absl::Duration kBodyStallTime = absl::Seconds(60);
+// A body may take the time that it takes at this rate.
+constexpr double kLeastBytesPerSecond = 64 << 10;
+constexpr absl::Duration kLeastTime = absl::Milliseconds(100);
 
 ObjectOutcome OutcomeOf(const absl::Status& status) {
   if (status.ok()) return ObjectOutcome::kOk;
@@ -22,6 +25,42 @@ ObjectOutcome OutcomeOf(const absl::Status& status) {
 }
 
 bool IsSuccess(const OutboundAnswer& answer) { return answer.status >= 200 && answer.status < 300; }
+
+// Returns an error unless the answer shows that the service has done what was asked.
+absl::Status CheckProof(const S3Client::Request& request, const S3Client::Answer& answer,
+                        const std::string& endpoint) {
+  std::string_view missing;
+  if (request.needs == S3Client::Needs::kTag && answer.http.Field("etag").empty()) {
+    missing = "an ETag";
+  }
+  if (request.needs == S3Client::Needs::kCompleted &&
+      answer.body.find("<CompleteMultipartUploadResult") == std::string::npos) {
+    missing = "a CompleteMultipartUploadResult";
+  }
+  if (missing.empty()) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("objects: ", endpoint, " answers ", answer.http.status,
+                                             " without ", std::string(missing),
+                                             ", so that nothing may be stored; if this stays, "
+                                             "check the endpoint"));
+}
+
+// Whether a success has an error in its body: S3 reports some failures after it has sent the status
+// 200.
+bool HasError(const S3Client::Request& request, const S3Client::Answer& answer) {
+  if (IsTransient(answer.http, answer.body)) return true;
+  if (answer.body.find("<Error>") != std::string::npos) return true;
+  return request.needs == S3Client::Needs::kCompleted &&
+         answer.body.find("<CompleteMultipartUploadResult") == std::string::npos &&
+         !ElementText(answer.body, "Code").empty();
+}
+
+void SetTimes(const S3Client::Request& request, absl::Duration left, OutboundOptions& options) {
+  const absl::Duration stall = request.body.empty() ? kStallTime : kBodyStallTime;
+  options.stall_time = absl::ToChronoSeconds(std::max(stall, request.least_time));
+  const auto bytes = static_cast<double>(request.body.size());
+  options.whole_time = absl::ToChronoMilliseconds(std::max(
+      {kLeastTime, left, request.least_time, absl::Seconds(bytes / kLeastBytesPerSecond)}));
+}
 
 }  // namespace
 
@@ -59,8 +98,7 @@ absl::StatusOr<S3Client::Answer> S3Client::SendOnce(const Request& request,
   OutboundOptions options;
   options.allow_http = true;
   options.ca_file = options_.ca_file;
-  options.stall_time = kStallTime;
-  options.whole_time = std::max(kLeastTime, absl::ToChronoMilliseconds(deadline - steady().Now()));
+  SetTimes(request, deadline - steady().Now(), options);
   Answer answer;
   const auto take = [&](const OutboundAnswer& head, std::string_view piece) {
     if (IsSuccess(head) && sink != nullptr) return sink(head, piece);
@@ -76,9 +114,8 @@ absl::StatusOr<S3Client::Answer> S3Client::SendOnce(const Request& request,
                                                            sent.status().message()));
   }
   answer.http = *std::move(sent);
-  absl::Status status;
-  // S3 reports some failures after it has sent the status 200.
-  if (!IsSuccess(answer.http) || IsTransient(answer.http, answer.body)) {
+  absl::Status status = CheckProof(request, answer, options_.endpoint);
+  if (!IsSuccess(answer.http) || HasError(request, answer)) {
     status = ErrorOf(
         answer.http, answer.body,
         {options_.endpoint, options_.bucket, options_.region, request.key, request.right}, now);

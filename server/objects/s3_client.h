@@ -36,6 +36,9 @@ class S3Client {
   // `clock` must outlive the client.
   S3Client(S3Options options, Clock& clock);
 
+  // What a success must have. An answer without it may come from something between, so nothing says
+  // that the service has stored what was sent.
+  enum class Needs { kNothing, kTag, kCompleted };
   struct Request {
     ObjectOperation operation = ObjectOperation::kPut;
     std::string_view right;  // the permission it needs, for messages
@@ -44,6 +47,9 @@ class S3Client {
     std::vector<std::pair<std::string, std::string>> query = {};
     std::vector<std::pair<std::string, std::string>> fields = {};
     std::string_view body = {};
+    Needs needs = Needs::kNothing;
+    // The service may work so long on the request, also past the deadline.
+    absl::Duration least_time = absl::ZeroDuration();
   };
   struct Answer {
     OutboundAnswer http;
@@ -51,7 +57,8 @@ class S3Client {
   };
 
   // Returns the answer of a request that succeeded, or the error (ObjectStore). Sends the request
-  // again after a failure that may pass, until `deadline` of the steady clock.
+  // again after a failure that may pass, until `deadline` of the steady clock. A body that moves
+  // with 64 KiB per second or more may go on past the deadline.
   absl::StatusOr<Answer> Send(const Request& request, absl::Time deadline,
                               const std::stop_token& stop);
 

@@ -9,6 +9,7 @@
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "engine/api/storage_error.h"
 #include "server/objects/s3_answers.h"
 
 namespace wan::server {
@@ -16,15 +17,28 @@ namespace {
 
 // The service takes at most this many parts of one object.
 constexpr uint64_t kMostParts = 10'000;
-// How long a failed upload tries to remove its parts.
+// How long a failed upload tries to remove its parts, and one that was stopped.
 constexpr absl::Duration kAbortPatience = absl::Seconds(5);
+constexpr absl::Duration kStoppedPatience = absl::Seconds(1);
 
 constexpr char kPutRight[] = "s3:PutObject";
 constexpr char kGetRight[] = "s3:GetObject and s3:ListBucket";
 
-absl::Status FileProblem(const std::filesystem::path& file) {
-  const int error = errno == 0 ? EIO : errno;
-  return absl::ErrnoToStatus(error, absl::StrCat("reading ", file.string()));
+// How long the service may take to put the parts of a large object together.
+constexpr absl::Duration kCompleteTime = absl::Minutes(5);
+
+absl::Status FileProblem(const std::filesystem::path& file, int error) {
+  const int known = error == 0 ? EIO : error;
+  return WithStorageReason(absl::ErrnoToStatus(known, absl::StrCat("reading ", file.string())),
+                           known);
+}
+
+// Returns the error of a request that stores something. A service that does not find what the
+// request is about may take the next upload.
+absl::Status ErrorOfPut(const absl::Status& status, std::string_view why) {
+  if (!absl::IsNotFound(status)) return status;
+  return absl::UnavailableError(
+      absl::StrCat(absl::string_view(status.message()), "; ", std::string(why)));
 }
 
 }  // namespace
@@ -32,16 +46,18 @@ absl::Status FileProblem(const std::filesystem::path& file) {
 // The upload of one file in parts.
 class S3ObjectStore::Upload {
  public:
-  Upload(S3Client& client, std::string key, absl::Time deadline, const std::stop_token& stop)
-      : client_(client), key_(std::move(key)), deadline_(deadline), stop_(stop) {}
+  Upload(S3Client& client, std::string key, const ObjectCall& call)
+      : client_(client), key_(std::move(key)), call_(call) {}
 
-  absl::Status Send(std::ifstream& file, uint64_t size, uint64_t part_bytes) {
-    const absl::StatusOr<S3Client::Answer> begun =
-        client_.Send(Request("POST", {{"uploads", ""}}, {}), deadline_, stop_);
-    if (!begun.ok()) return begun.status();
+  // `path` is the file's.
+  absl::Status Send(std::ifstream& file, const std::filesystem::path& path, uint64_t size,
+                    uint64_t part_bytes) {
+    const absl::StatusOr<S3Client::Answer> begun = client_.Send(
+        Request("POST", {{"uploads", ""}}, {}), client_.DeadlineOf(call_, 0), call_.stop);
+    if (!begun.ok()) return ErrorOfPut(begun.status(), "check the endpoint");
     id_ = ElementText(begun->body, "UploadId");
     if (id_.empty()) return absl::InternalError("objects: an upload has no UploadId");
-    absl::Status status = SendParts(file, size, part_bytes);
+    absl::Status status = SendParts(file, path, size, part_bytes);
     if (status.ok()) status = Complete();
     if (!status.ok()) Abort();
     return status;
@@ -60,24 +76,27 @@ class S3ObjectStore::Upload {
             body};
   }
 
-  absl::Status SendParts(std::ifstream& file, uint64_t size, uint64_t part_bytes) {
+  absl::Status SendParts(std::ifstream& file, const std::filesystem::path& path, uint64_t size,
+                         uint64_t part_bytes) {
     std::string part;
     for (uint64_t sent = 0; sent < size; sent += part.size()) {
       part.resize(std::min(part_bytes, size - sent));
+      errno = 0;
       if (!file.read(part.data(), static_cast<std::streamsize>(part.size()))) {
-        return FileProblem(key_);
+        return FileProblem(path, errno);
       }
       ++parts_;
+      // Each part has a time of its own, so that an upload which goes on does not end in between.
       const absl::StatusOr<S3Client::Answer> answer =
-          client_.Send({ObjectOperation::kPut,
-                        kPutRight,
-                        "PUT",
-                        key_,
-                        {{"partNumber", absl::StrCat(parts_)}, {"uploadId", id_}},
-                        {},
-                        part},
-                       deadline_, stop_);
-      if (!answer.ok()) return answer.status();
+          client_.Send({.operation = ObjectOperation::kPut,
+                        .right = kPutRight,
+                        .method = "PUT",
+                        .key = key_,
+                        .query = {{"partNumber", absl::StrCat(parts_)}, {"uploadId", id_}},
+                        .body = part,
+                        .needs = S3Client::Needs::kTag},
+                       client_.DeadlineOf(call_, part.size()), call_.stop);
+      if (!answer.ok()) return ErrorOfPut(answer.status(), kGone);
       absl::StrAppend(&list_, "<Part><PartNumber>", parts_, "</PartNumber><ETag>",
                       std::string(answer->http.Field("etag")), "</ETag></Part>");
     }
@@ -87,10 +106,17 @@ class S3ObjectStore::Upload {
   absl::Status Complete() {
     const std::string body =
         absl::StrCat("<CompleteMultipartUpload>", list_, "</CompleteMultipartUpload>");
-    return client_.Send(Request("POST", {{"uploadId", id_}}, body), deadline_, stop_).status();
+    S3Client::Request request = Request("POST", {{"uploadId", id_}}, body);
+    request.needs = S3Client::Needs::kCompleted;
+    request.least_time = kCompleteTime;
+    // If the answer to a request was lost, the service no longer knows the upload when the request
+    // is repeated, and nothing says whether the object is there.
+    return ErrorOfPut(client_.Send(request, client_.DeadlineOf(call_, 0), call_.stop).status(),
+                      kGone);
   }
 
   void Abort() {
+    const absl::Duration patience = call_.stop.stop_requested() ? kStoppedPatience : kAbortPatience;
     // Parts that stay cost money until the bucket's lifecycle rule removes them.
     client_
         .Send({ObjectOperation::kMultipart,
@@ -98,14 +124,15 @@ class S3ObjectStore::Upload {
                "DELETE",
                key_,
                {{"uploadId", id_}}},
-              client_.DeadlineOf({kAbortPatience, {}}, 0), {})
+              client_.DeadlineOf({patience, {}}, 0), {})
         .IgnoreError();
   }
 
+  static constexpr char kGone[] = "the upload is gone; it begins anew";
+
   S3Client& client_;
   const std::string key_;
-  const absl::Time deadline_;
-  const std::stop_token stop_;
+  const ObjectCall call_;
   std::string id_;
   std::string list_;
   int parts_ = 0;
@@ -120,11 +147,13 @@ class S3ObjectStore::Download {
   absl::Status Run(const ObjectCall& call) {
     BackOff back_off(absl::Milliseconds(200), absl::Seconds(5));
     uint64_t had = 0;
-    absl::Time deadline = client_.DeadlineOf(call, 0);
+    // Somebody waits for a range. The rest of an object has as much time as its bytes take:
+    // OutboundOptions::stall_time ends a request that stands.
+    absl::Time deadline = client_.DeadlineOf(call, ends() ? range_.bytes : 0);
     for (;;) {
-      absl::Status status = Try(deadline, call.stop);
+      absl::Status status = Try(ends() ? deadline : deadline + kMostTransfer, call.stop);
       if (status.ok() || !absl::IsUnavailable(status) || !sunk_.ok()) return status;
-      if (taken_ > had) {  // bytes that moved give the rest its time
+      if (!ends() && taken_ > had) {  // bytes that moved give the rest its time
         deadline = client_.DeadlineOf(call, 0);
         back_off = BackOff(absl::Milliseconds(200), absl::Seconds(5));
         had = taken_;
@@ -136,7 +165,8 @@ class S3ObjectStore::Download {
   }
 
  private:
-  bool whole() const { return range_.offset + taken_ == 0 && range_.bytes == ObjectRange().bytes; }
+  bool ends() const { return range_.bytes != ObjectRange().bytes; }
+  bool whole() const { return range_.offset + taken_ == 0 && !ends(); }
 
   absl::Status Try(absl::Time deadline, const std::stop_token& stop) {
     if (taken_ == range_.bytes) return absl::OkStatus();
@@ -144,7 +174,7 @@ class S3ObjectStore::Download {
     const uint64_t begin = range_.offset + taken_;
     if (!whole()) {
       const std::string last =
-          range_.bytes == ObjectRange().bytes ? "" : absl::StrCat(range_.offset + range_.bytes - 1);
+          ends() ? absl::StrCat(range_.offset + range_.bytes - 1) : std::string();
       request.fields.emplace_back("range", absl::StrCat("bytes=", begin, "-", last));
     }
     if (!tag_.empty()) request.fields.emplace_back("if-match", tag_);
@@ -163,10 +193,7 @@ class S3ObjectStore::Download {
       }
       return sunk_.ok();
     };
-    // Bytes that flow extend the time of the request: OutboundOptions::stall_time ends one that
-    // stands.
-    const absl::StatusOr<S3Client::Answer> answer =
-        client_.SendOnce(request, take, deadline + kMostTransfer, stop);
+    const absl::StatusOr<S3Client::Answer> answer = client_.SendOnce(request, take, deadline, stop);
     if (!sunk_.ok()) return sunk_;
     // A whole answer after a part: the object ends here.
     if (absl::IsOutOfRange(answer.status()) && taken_ > 0) return absl::OkStatus();
@@ -197,10 +224,15 @@ std::string S3ObjectStore::Name() const {
 absl::Status S3ObjectStore::Put(const std::string& key, std::string_view bytes,
                                 const ObjectCall& call) {
   if (absl::Status status = CheckObjectKey(key); !status.ok()) return status;
-  return client_
-      .Send({ObjectOperation::kPut, kPutRight, "PUT", prefix_ + key, {}, {}, bytes},
-            client_.DeadlineOf(call, bytes.size()), call.stop)
-      .status();
+  const S3Client::Request request{.operation = ObjectOperation::kPut,
+                                  .right = kPutRight,
+                                  .method = "PUT",
+                                  .key = prefix_ + key,
+                                  .body = bytes,
+                                  .needs = S3Client::Needs::kTag};
+  return ErrorOfPut(
+      client_.Send(request, client_.DeadlineOf(call, bytes.size()), call.stop).status(),
+      "check the endpoint");
 }
 
 absl::Status S3ObjectStore::PutFile(const std::string& key, const std::filesystem::path& path,
@@ -208,17 +240,16 @@ absl::Status S3ObjectStore::PutFile(const std::string& key, const std::filesyste
   if (absl::Status status = CheckObjectKey(key); !status.ok()) return status;
   std::error_code error;
   const uint64_t size = std::filesystem::file_size(path, error);
-  if (error) return absl::ErrnoToStatus(error.value(), absl::StrCat("reading ", path.string()));
+  if (error) return FileProblem(path, error.value());
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return FileProblem(path);
+  if (!file) return FileProblem(path, errno);
   const uint64_t part_bytes = std::max(part_bytes_, size / kMostParts + 1);
   if (size > part_bytes) {
-    return Upload(client_, prefix_ + key, client_.DeadlineOf(call, size), call.stop)
-        .Send(file, size, part_bytes);
+    return Upload(client_, prefix_ + key, call).Send(file, path, size, part_bytes);
   }
   std::string bytes(size, '\0');
-  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return FileProblem(path);
+  if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return FileProblem(path, errno);
   return Put(key, bytes, call);
 }
 

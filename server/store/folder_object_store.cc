@@ -33,8 +33,16 @@ absl::Status CheckKey(const std::string& key) {
 
 std::string FolderObjectStore::Name() const { return absl::StrCat("file://", folder_.string()); }
 
+absl::Status FolderObjectStore::CheckFolder() const {
+  std::error_code error;
+  if (fs::is_directory(folder_, error)) return absl::OkStatus();
+  return absl::UnavailableError(absl::StrCat("objects: the folder ", folder_.string(),
+                                             " is not there; make the folder, or mount it"));
+}
+
 absl::StatusOr<fs::path> FolderObjectStore::PathForWriting(const std::string& key) const {
   if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  if (absl::Status status = CheckFolder(); !status.ok()) return status;
   fs::path path = folder_ / key;
   std::error_code error;
   fs::create_directories(path.parent_path(), error);
@@ -96,7 +104,8 @@ absl::StatusOr<ObjectFacts> FolderObjectStore::Stat(const std::string& key,
   if (!error) return ObjectFacts{key, size};
   if (error == std::errc::no_such_file_or_directory || error == std::errc::is_a_directory ||
       error == std::errc::not_a_directory) {
-    return NotFound(key, Name());
+    const absl::Status folder = CheckFolder();
+    return folder.ok() ? NotFound(key, Name()) : folder;
   }
   return ErrnoError(absl::StrCat("reading ", key), error.value());
 }
@@ -104,6 +113,7 @@ absl::StatusOr<ObjectFacts> FolderObjectStore::Stat(const std::string& key,
 absl::Status FolderObjectStore::List(const std::string& prefix,
                                      const std::function<bool(const ObjectFacts&)>& visit,
                                      const ObjectCall& /*call*/) {
+  if (absl::Status status = CheckFolder(); !status.ok()) return status;
   const fs::path begin = folder_ / prefix.substr(0, prefix.rfind('/') + 1);
   std::error_code error;
   std::map<std::string, uint64_t> found;  // sorted by key
@@ -126,6 +136,7 @@ absl::Status FolderObjectStore::List(const std::string& prefix,
 
 absl::Status FolderObjectStore::Remove(const std::string& key, const ObjectCall& /*call*/) {
   if (absl::Status status = CheckKey(key); !status.ok()) return status;
+  if (absl::Status status = CheckFolder(); !status.ok()) return status;
   std::error_code error;
   fs::path path = folder_ / key;
   fs::remove(path, error);

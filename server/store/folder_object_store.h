@@ -18,8 +18,13 @@ namespace wan::server {
 // neither patience nor stop. Only one server at a time may write one key.
 class FolderObjectStore final : public ObjectStore {
  public:
-  // Does not touch the disk: Put creates missing folders.
+  // Does not touch the disk. Somebody else makes the folder: while it is missing, for example
+  // because a share is not mounted, every call fails with UNAVAILABLE. Put creates the folders
+  // below it.
   explicit FolderObjectStore(std::filesystem::path folder) : folder_(std::move(folder)) {}
+
+  // Returns UNAVAILABLE if the folder is missing.
+  absl::Status CheckFolder() const;
 
   std::string Name() const override;
   absl::Status Put(const std::string& key, std::string_view bytes, const ObjectCall& call) override;

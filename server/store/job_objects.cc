@@ -1,5 +1,7 @@
 #include "server/store/job_objects.h"
 
+#include <cerrno>
+#include <fstream>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -11,12 +13,14 @@
 #include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/objects/back_off.h"
+#include "server/store/durable_file.h"
 
 namespace wan::server {
 namespace {
 
 constexpr char kArtifacts[] = "artifacts/";
 constexpr char kSavepoints[] = "savepoints/";
+constexpr size_t kPieceBytes = size_t{1} << 20;
 // A savepoint of the largest model has less than 100 MiB.
 constexpr uint64_t kMostSavepointBytes = uint64_t{1} << 30;
 constexpr absl::Duration kSavepointPatience = absl::Seconds(10);
@@ -42,19 +46,14 @@ std::string KeyOf(const JobObjects::File& file) {
   return PrefixOf(file.job, file.attempt) + file.name;
 }
 
-// Whether the store may take the file later.
-bool MayPass(const absl::Status& status) {
-  switch (status.code()) {
-    case absl::StatusCode::kUnavailable:
-    case absl::StatusCode::kPermissionDenied:
-    case absl::StatusCode::kUnauthenticated:
-    case absl::StatusCode::kFailedPrecondition:
-    case absl::StatusCode::kResourceExhausted:
-    case absl::StatusCode::kInternal:
-      return true;
-    default:
-      return false;
-  }
+// Returns why the file cannot be read.
+absl::Status CheckReadable(const std::filesystem::path& path) {
+  errno = 0;
+  std::ifstream file(path, std::ios::binary);
+  std::string piece(kPieceBytes, '\0');
+  while (file) file.read(piece.data(), static_cast<std::streamsize>(piece.size()));
+  if (file.eof()) return absl::OkStatus();
+  return ErrnoError(absl::StrCat("reading ", path.string()), errno == 0 ? EIO : errno);
 }
 
 }  // namespace
@@ -71,25 +70,46 @@ JobObjects::~JobObjects() {
   end_ = true;
 }
 
-absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::path& file,
-                                std::string_view job, const std::stop_token& stop) {
+absl::Status JobObjects::Persist(const std::string& waits,
+                                 const std::function<absl::Status()>& attempt,
+                                 const std::stop_token& stop) {
   BackOff back_off(kFirstPause, kMostPause);
   absl::Status told;
   for (;;) {
-    absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
-    if (put.ok() || !MayPass(put)) return put;
-    if (put != told) {
-      told = put;
-      on_problem_(
-          absl::Status(put.code(), absl::StrCat(std::string(job),
-                                                " waits to be published, because the object "
-                                                "store does not take its files: ",
-                                                put.message())));
+    const absl::Status status = attempt();
+    if (status.ok()) return absl::OkStatus();
+    if (status != told && !stop.stop_requested()) {
+      told = status;
+      on_problem_(absl::Status(status.code(), absl::StrCat(waits, ": ", status.message())));
     }
     if (!Pause(clock_, back_off.Next(), stop)) {
-      return absl::CancelledError("stopped before the object store had the job's files");
+      return absl::CancelledError("stopped while the object store was away");
     }
   }
+}
+
+absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::path& file,
+                                std::string_view job, const std::stop_token& stop) {
+  absl::Status result;
+  const auto attempt = [&]() -> absl::Status {
+    absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
+    if (put.ok() || stop.stop_requested()) return put;
+    // Everything but the file and its name is the store's matter, which may pass.
+    result = CheckReadable(file);
+    if (!result.ok()) return absl::OkStatus();
+    if (!absl::IsInvalidArgument(put)) return put;
+    on_problem_(absl::Status(
+        put.code(), absl::StrCat(std::string(job), " cannot be published: ", put.message())));
+    result = absl::InvalidArgumentError(absl::StrCat(
+        "the server's object store cannot have a file with the name ", file.filename().string()));
+    return absl::OkStatus();
+  };
+  const absl::Status ended =
+      Persist(absl::StrCat(std::string(job),
+                           " waits to be published, because the object store does not take its "
+                           "files"),
+              attempt, stop);
+  return ended.ok() ? result : ended;
 }
 
 absl::Status JobObjects::Publish(std::string_view job, int attempt,
@@ -107,8 +127,10 @@ absl::Status JobObjects::Publish(std::string_view job, int attempt,
 
 absl::Status JobObjects::ForCallers(const absl::Status& status, const File& file) const {
   if (absl::IsNotFound(status)) return status;
-  on_problem_(absl::Status(status.code(), absl::StrCat(file.job, ": ", file.name,
-                                                       " cannot be read: ", status.message())));
+  if (!store_.reads().stop_requested()) {
+    on_problem_(absl::Status(status.code(), absl::StrCat(file.job, ": ", file.name,
+                                                         " cannot be read: ", status.message())));
+  }
   return WithRetryDelay(
       absl::UnavailableError("the file cannot be read from the server's object store now; try "
                              "again later"),
@@ -116,7 +138,8 @@ absl::Status JobObjects::ForCallers(const absl::Status& status, const File& file
 }
 
 absl::StatusOr<uint64_t> JobObjects::SizeOf(const File& file) {
-  const absl::StatusOr<ObjectFacts> facts = store_.Stat(KeyOf(file), {kReadPatience, {}});
+  const absl::StatusOr<ObjectFacts> facts =
+      store_.Stat(KeyOf(file), {kReadPatience, store_.reads()});
   if (!facts.ok()) return ForCallers(facts.status(), file);
   return facts->size;
 }
@@ -128,17 +151,34 @@ absl::StatusOr<std::string> JobObjects::ReadAt(const File& file, uint64_t offset
                                            read.append(piece);
                                            return absl::OkStatus();
                                          },
-                                         {kReadPatience, {}});
+                                         {kReadPatience, store_.reads()});
   if (!status.ok()) return ForCallers(status, file);
   return read;
 }
 
-absl::Status JobObjects::KeepSavepoint(std::string_view job, const std::filesystem::path& file) {
-  return store_.PutFile(kSavepoints + IdOf(job), file, {kSavepointPatience, {}});
+absl::Status JobObjects::KeepSavepoint(std::string_view job, const std::filesystem::path& file,
+                                       const std::stop_token& stop) {
+  return store_.PutFile(kSavepoints + IdOf(job), file, {kSavepointPatience, stop});
 }
 
-absl::StatusOr<std::string> JobObjects::ReadSavepoint(std::string_view job) {
-  return store_.Read(kSavepoints + IdOf(job), kMostSavepointBytes, {kSavepointPatience, {}});
+absl::StatusOr<std::string> JobObjects::ReadSavepoint(std::string_view job,
+                                                      const std::stop_token& stop) {
+  absl::StatusOr<std::string> read;
+  const auto attempt = [&]() -> absl::Status {
+    read = store_.Read(kSavepoints + IdOf(job), kMostSavepointBytes, {kSavepointPatience, stop});
+    if (absl::IsNotFound(read.status())) return absl::OkStatus();
+    if (!absl::IsOutOfRange(read.status())) return read.status();
+    // No savepoint is so large, so this object is none.
+    on_problem_(read.status());
+    read = absl::NotFoundError("the object is no savepoint");
+    return absl::OkStatus();
+  };
+  const absl::Status ended =
+      Persist(absl::StrCat(std::string(job),
+                           " waits to go on, because the object store does not give its savepoint"),
+              attempt, stop);
+  if (!ended.ok()) return ended;
+  return read;
 }
 
 void JobObjects::RemoveJob(std::string_view job) { Remove({PrefixOf(job), ""}); }

@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 #include <thread>
+#include <tuple>
 
 #include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
@@ -41,12 +42,14 @@ class JobObjects {
 
   // Uploads the files, and blocks until the store has all of them. While the store refuses them or
   // is away, tells `on_problem` why and tries again, until `stop` is requested: then removes what
-  // it has uploaded and returns CANCELLED. Other errors: a file cannot be read.
+  // it has uploaded and returns CANCELLED. Other errors, which name no place of the store either:
+  // a file cannot be read; INVALID_ARGUMENT if the store can never take it.
   absl::Status Publish(std::string_view job, int attempt,
                        std::span<const std::filesystem::path> files, const std::stop_token& stop);
 
   // A published file. The errors name no place of the store, because callers see them: NOT_FOUND;
-  // UNAVAILABLE with a retry delay, after `on_problem` was told why.
+  // UNAVAILABLE with a retry delay, after `on_problem` was told why. ObjectStore::StopReads ends
+  // both functions.
   struct File {
     std::string job;
     int attempt = 0;
@@ -56,10 +59,13 @@ class JobObjects {
   // Returns `bytes` bytes at the offset; fewer only if the file ends.
   absl::StatusOr<std::string> ReadAt(const File& file, uint64_t offset, uint64_t bytes);
 
-  // Uploads a savepoint; gives up after a short time, because the next one follows.
-  absl::Status KeepSavepoint(std::string_view job, const std::filesystem::path& file);
-  // Errors: NOT_FOUND.
-  absl::StatusOr<std::string> ReadSavepoint(std::string_view job);
+  // Uploads a savepoint; gives up after a short time while the store is away, because the next one
+  // follows. CANCELLED after a stop.
+  absl::Status KeepSavepoint(std::string_view job, const std::filesystem::path& file,
+                             const std::stop_token& stop);
+  // Returns the bytes of the job's savepoint. While the store refuses to give them or is away,
+  // tells `on_problem` why and tries again. Errors: NOT_FOUND; CANCELLED after a stop.
+  absl::StatusOr<std::string> ReadSavepoint(std::string_view job, const std::stop_token& stop);
 
   void RemoveJob(std::string_view job);                   // all its files
   void RemoveAttempt(std::string_view job, int attempt);  // those of one attempt
@@ -79,7 +85,9 @@ class JobObjects {
   struct Removal {
     std::string prefix;
     std::string name;
-    friend auto operator<=>(const Removal&, const Removal&) = default;
+    friend bool operator<(const Removal& a, const Removal& b) {
+      return std::tie(a.prefix, a.name) < std::tie(b.prefix, b.name);
+    }
   };
   void Remove(Removal removal);
   absl::Status Carry(const Removal& removal, const std::stop_token& stop);
@@ -87,6 +95,10 @@ class JobObjects {
   absl::Status ForCallers(const absl::Status& status, const File& file) const;
   absl::Status Upload(const std::string& key, const std::filesystem::path& file,
                       std::string_view job, const std::stop_token& stop);
+  // Calls `attempt` until it returns OK, or CANCELLED after a stop. Tells each new problem, after
+  // `waits`, which is a clause about what waits for the store.
+  absl::Status Persist(const std::string& waits, const std::function<absl::Status()>& attempt,
+                       const std::stop_token& stop);
 
   ObjectStore& store_;
   Clock& clock_;

@@ -13,6 +13,8 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "engine/api/errors.h"
+#include "server/conversion/errors.h"
 #include "server/conversion/names.h"
 #include "server/store/digest.h"
 #include "server/store/durable_file.h"
@@ -93,6 +95,16 @@ std::optional<SavepointOrigin> ReadOrigin(std::istream& file) {
   return std::nullopt;  // cut off
 }
 
+absl::Status StorageError(const absl::Status& status) {
+  return WithReason(absl::UnavailableError(status.message()), kReasonStorageUnavailable);
+}
+
+// The savepoint may be whole, so the job should wait until the disk can be read.
+absl::Status DiskError(const std::string& path, int error) {
+  const absl::Status status = ErrnoError(absl::StrCat("reading ", path), error);
+  return absl::IsNotFound(status) ? status : StorageError(status);
+}
+
 absl::Status DamagedError(const std::string& path) {
   return absl::DataLossError(absl::StrCat(path, " does not hold what was written to it"));
 }
@@ -116,32 +128,35 @@ absl::Status SavepointStore::Write(std::string_view job, const SavepointOrigin& 
   return ReplaceFile(PathOf(job), absl::StrCat(hash.FinishHex(), " ", described), savepoint.bytes);
 }
 
-absl::Status SavepointStore::Upload(std::string_view job) const {
-  return objects_ == nullptr ? absl::OkStatus() : objects_->KeepSavepoint(job, PathOf(job));
+absl::Status SavepointStore::Upload(std::string_view job, const std::stop_token& stop) const {
+  return objects_ == nullptr ? absl::OkStatus() : objects_->KeepSavepoint(job, PathOf(job), stop);
 }
 
-absl::Status SavepointStore::FetchMissing(std::string_view job) const {
+absl::Status SavepointStore::Fetch(std::string_view job, const std::stop_token& stop) const {
   std::error_code unknown;
-  if (objects_ == nullptr || fs::exists(PathOf(job), unknown)) return absl::OkStatus();
-  const absl::StatusOr<std::string> bytes = objects_->ReadSavepoint(job);
+  if (fs::exists(PathOf(job), unknown)) return absl::OkStatus();
+  if (objects_ == nullptr) return absl::NotFoundError("there is no object store");
+  const absl::StatusOr<std::string> bytes = objects_->ReadSavepoint(job, stop);
   if (!bytes.ok()) return bytes.status();
   std::error_code ignored;  // if this fails, writing the file says why
   fs::create_directories(folder_, ignored);
-  return ReplaceFile(PathOf(job), {}, *bytes);
+  const absl::Status written = ReplaceFile(PathOf(job), {}, *bytes);
+  return written.ok() ? written : StorageError(written);
 }
 
 absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
   const std::string path = PathOf(job).string();
-  if (absl::Status fetched = FetchMissing(job); !fetched.ok()) return fetched;
   errno = 0;
   std::ifstream file(path, std::ios::binary);
-  if (!file) return ErrnoError(absl::StrCat("opening ", path), errno == 0 ? EIO : errno);
+  if (!file) return DiskError(path, errno == 0 ? EIO : errno);
   std::error_code error;
   const uintmax_t size = fs::file_size(path, error);
-  if (error) return ErrnoError(absl::StrCat("reading ", path), error.value());
+  if (error) return DiskError(path, error.value());
   const std::optional<Head> head = ReadHead(file);
+  if (file.bad()) return DiskError(path, EIO);
   if (!head.has_value()) return DamagedError(path);
   const std::optional<SavepointOrigin> origin = ReadOrigin(file);
+  if (file.bad()) return DiskError(path, EIO);
   const std::streamoff begin = file.tellg();
   const size_t hashed = head->digest.size() + 1;
   // Read everything behind the digest, and cut off the head when it has been hashed.
@@ -151,6 +166,7 @@ absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
   file.clear();
   file.seekg(static_cast<std::streamoff>(hashed));
   file.read(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  if (file.bad()) return DiskError(path, EIO);
   if (head->digest != Sha256Hex(bytes)) return DamagedError(path);
   if (head->format != kFormat) {
     return absl::FailedPreconditionError(
@@ -162,7 +178,6 @@ absl::StatusOr<KeptSavepoint> SavepointStore::Read(std::string_view job) const {
 }
 
 std::optional<SavepointOrigin> SavepointStore::OriginOf(std::string_view job) const {
-  if (!FetchMissing(job).ok()) return std::nullopt;
   std::ifstream file(PathOf(job), std::ios::binary);
   const std::optional<Head> head = ReadHead(file);
   if (!head.has_value() || head->format != kFormat) return std::nullopt;

@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <functional>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -49,16 +50,21 @@ class SavepointStore {
                      const Savepoint& savepoint) const;
 
   // Copies the job's savepoint into the object store, if there is one. Blocks for about ten seconds
-  // at most while the store is away.
-  absl::Status Upload(std::string_view job) const;
+  // while the store is away, and while bytes flow, until `stop` is requested (CANCELLED).
+  absl::Status Upload(std::string_view job, const std::stop_token& stop) const;
 
-  // Returns the job's savepoint, which it fetches from the object store if the disk has none. Fails
-  // with NOT_FOUND if the job has none; FAILED_PRECONDITION if an earlier release wrote it, in a
-  // form that is not read any more; DATA_LOSS if its bytes have changed.
+  // Copies the job's savepoint from the object store to the disk if the disk has none. Waits for a
+  // store that is away. Errors: NOT_FOUND if the object store has none, or there is no object
+  // store; CANCELLED after a stop; those of the disk (Read).
+  absl::Status Fetch(std::string_view job, const std::stop_token& stop) const;
+
+  // Returns the job's savepoint on the disk. Fails with NOT_FOUND if the job has none;
+  // FAILED_PRECONDITION if an earlier release wrote it, in a form that is not read any more;
+  // DATA_LOSS if its bytes have changed. If the disk fails, the reason is STORAGE_UNAVAILABLE.
   absl::StatusOr<KeptSavepoint> Read(std::string_view job) const;
 
-  // Returns the origin of the job's savepoint without reading the engine's bytes, so the savepoint
-  // may be damaged; nullopt if there is none, or its head cannot be read. Fetches it as Read does.
+  // Returns the origin of the job's savepoint on the disk without reading the engine's bytes, so
+  // the savepoint may be damaged; nullopt if there is none, or its head cannot be read.
   std::optional<SavepointOrigin> OriginOf(std::string_view job) const;
 
   // Returns how many steps the job's savepoint contains, even if the savepoint is damaged; 0 if
@@ -79,9 +85,6 @@ class SavepointStore {
 
  private:
   std::filesystem::path PathOf(std::string_view job) const;
-
-  // Copies the savepoint from the object store to the disk if the disk has none.
-  absl::Status FetchMissing(std::string_view job) const;
 
   const std::filesystem::path folder_;
   JobObjects* const objects_;  // null: there is no object store

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,6 +19,7 @@
 #include "server/jobs/request_latents.h"
 #include "server/store/artifact_store.h"
 #include "server/store/digest.h"
+#include "server/store/sqlite_job_store.h"
 #include "tests/server/jobs/lifecycle_fixture.h"
 
 namespace wan::server {
@@ -131,6 +133,22 @@ TEST_F(LatentsRequestsTest, LatentsThatCannotBeLinkedAreCopied) {
   const std::string made = MakeLatents();
   std::ofstream(options_.data_dir / "inputs") << "no folder";
   const std::string held = CreateHeld("T5_Encoding", Varied(made));
+  ASSERT_TRUE(calls().Delete(made).ok());
+  KillAndRestart();
+  RunToEnd(held);
+  EXPECT_EQ(Get(held).state(), wan::v1::JOB_STATE_COMPLETED);
+  EXPECT_EQ(*engine_->Generated().back().latents, "latents seed 7");
+}
+
+// A database that is elsewhere can run its jobs after the folder is lost.
+TEST_F(LatentsRequestsTest, ADatabaseOutsideTheFolderHasTheNamedLatents) {
+  options_.open_store = [this](std::function<void(const absl::Status&)> on_problem) {
+    return OpenSqliteJobStore(options_.data_dir / "elsewhere.db", std::move(on_problem));
+  };
+  Open();
+  const std::string made = MakeLatents();
+  const std::string held = CreateHeld("T5_Encoding", Varied(made));
+  EXPECT_FALSE(std::filesystem::exists(options_.data_dir / "inputs"));
   ASSERT_TRUE(calls().Delete(made).ok());
   KillAndRestart();
   RunToEnd(held);

@@ -2,13 +2,27 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <filesystem>
+#include <functional>
+#include <future>
+#include <memory>
+#include <optional>
+#include <stop_token>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
 #include "absl/synchronization/mutex.h"
 #include "server/conversion/errors.h"
+#include "server/jobs/job_savepoints.h"
+#include "server/store/file_digests.h"
+#include "server/store/job_objects.h"
+#include "server/store/savepoint_store.h"
+#include "tests/fakes/fake_clock.h"
+#include "tests/fakes/fake_engine.h"
 #include "tests/server/jobs/test_support.h"
 #include "tests/server/store/moody_objects.h"
 
@@ -69,8 +83,19 @@ class ObjectsTest : public ServiceTest {
     return opened.ok() ? *opened->reader.Read(1 << 20) : "";
   }
 
+  // Waits until the store has the savepoint after so many steps.
+  void AwaitSavepointInStore(const std::string& job, int steps) {
+    const std::string key = "savepoints/" + job.substr(job.find('/') + 1);
+    const std::string head = absl::StrCat(" savepoint2 ", steps, "\n");
+    for (;;) {
+      const auto bytes = objects_.Read(key, 1 << 20, {});
+      if (bytes.ok() && bytes->find(head) != std::string::npos) return;
+      std::this_thread::yield();
+    }
+  }
+
   TempFolder store_folder_;
-  MoodyObjects objects_{store_folder_.path() / "objects"};
+  MoodyObjects objects_{store_folder_.path()};
   Problems problems_;
 };
 
@@ -136,6 +161,131 @@ TEST_F(ObjectsTest, ADeletedJobLeavesNoObject) {
   ASSERT_THAT(Keys(), Not(IsEmpty()));
   ASSERT_TRUE(calls().Delete(job).ok());
   while (!Keys().empty()) std::this_thread::yield();
+}
+
+TEST_F(ObjectsTest, AJobWaitsForTheSavepointThatOnlyTheStoreHas) {
+  options_.savepoint_interval = absl::ZeroDuration();
+  Open();
+  engine_->Hold("Step_2_Inference");
+  wan::v1::GenerationRequest request = Request();
+  request.set_resume(wan::v1::RESUME_REQUIRE);
+  const std::string job = Create(request);
+  engine_->AwaitHeld("Step_2_Inference");
+  AwaitSavepointInStore(job, 2);
+  service_->AwaitWrites();
+  const TempFolder copy;
+  CopyFolder(options_.data_dir, copy.path() / "data");
+  ASSERT_GT(fs::remove_all(copy.path() / "data" / "savepoints"), 0U);
+  objects_.SetAway(true);
+  Close();
+  engine_ = std::make_unique<fakes::FakeEngine>(&clock_);
+  OpenIn(copy.path() / "data");
+  problems_.Await(job + " waits to go on");
+  EXPECT_EQ(Get(job).state(), JOB_STATE_RUNNING);
+  objects_.SetAway(false);
+  while (Get(job).state() == JOB_STATE_RUNNING) {
+    clock_.Advance(absl::Seconds(2));
+    std::this_thread::yield();
+  }
+  EXPECT_THAT(Brief(RunToEnd(job)),
+              testing::AllOf(testing::Contains("resumed 2"), testing::Contains("completed")));
+}
+
+// A store whose uploads stand until they are stopped.
+class StandingObjects final : public ObjectStore {
+ public:
+  std::string Name() const override { return "standing"; }
+  absl::Status Put(const std::string& /*key*/, std::string_view /*bytes*/,
+                   const ObjectCall& /*call*/) override {
+    return absl::OkStatus();
+  }
+  absl::Status PutFile(const std::string& /*key*/, const fs::path& /*file*/,
+                       const ObjectCall& call) override {
+    bool stopped = false;
+    const std::stop_callback on_stop(call.stop, [&] {
+      absl::MutexLock lock(&mutex_);
+      stopped = true;
+    });
+    absl::MutexLock lock(&mutex_);
+    ++uploads_;
+    mutex_.Await(absl::Condition(&stopped));
+    return absl::CancelledError("stopped");
+  }
+  absl::Status Get(const std::string& /*key*/, const ObjectRange& /*range*/, const Sink& /*sink*/,
+                   const ObjectCall& /*call*/) override {
+    return absl::NotFoundError("none");
+  }
+  absl::StatusOr<ObjectFacts> Stat(const std::string& /*key*/,
+                                   const ObjectCall& /*call*/) override {
+    return absl::NotFoundError("none");
+  }
+  absl::Status List(const std::string& /*prefix*/,
+                    const std::function<bool(const ObjectFacts&)>& /*visit*/,
+                    const ObjectCall& /*call*/) override {
+    return absl::OkStatus();
+  }
+  absl::Status Remove(const std::string& /*key*/, const ObjectCall& /*call*/) override {
+    return absl::OkStatus();
+  }
+
+  void AwaitUploads(int uploads) {
+    absl::MutexLock lock(&mutex_);
+    const auto begun = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return uploads_ == uploads; };
+    mutex_.Await(absl::Condition(&begun));
+  }
+
+ private:
+  absl::Mutex mutex_;
+  int uploads_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+class SavepointUploadTest : public testing::Test {
+ protected:
+  void Begin(bool will_run_again) {
+    savepoints_.emplace(JobSavepoints::Parts{
+        .store = store_,
+        .clock = clock_,
+        .digests = digests_,
+        .job = "jobs/a1",
+        .origin = {},
+        .files = {},
+        .stop = {},
+        .interval = absl::ZeroDuration(),
+        .will_run_again = [will_run_again] { return will_run_again; },
+        .on_written = [](int, double) {},
+        .on_problem = [](const absl::Status& problem) { ADD_FAILURE() << problem; }});
+  }
+
+  TempFolder folder_;
+  fakes::FakeClock clock_;
+  StandingObjects standing_;
+  JobObjects objects_{standing_, clock_,
+                      [](const absl::Status& problem) { ADD_FAILURE() << problem; }};
+  SavepointStore store_{folder_.path(), &objects_};
+  FileDigests digests_{folder_.path() / "digests", [](const absl::Status&) {}};
+  std::optional<JobSavepoints> savepoints_;
+};
+
+TEST_F(SavepointUploadTest, ANewerSavepointAndTheEndOfTheJobStopAnUpload) {
+  Begin(/*will_run_again=*/false);
+  savepoints_->Keep({1, "one"});
+  standing_.AwaitUploads(1);
+  savepoints_->Keep({2, "two"});
+  standing_.AwaitUploads(2);
+  savepoints_.reset();
+  EXPECT_EQ(store_.StepsKept("jobs/a1"), 2);
+}
+
+TEST_F(SavepointUploadTest, AJobThatRunsAgainGivesTheLastUploadFiveSeconds) {
+  Begin(/*will_run_again=*/true);
+  savepoints_->Keep({1, "one"});
+  standing_.AwaitUploads(1);
+  auto ended = std::async(std::launch::async, [&] { savepoints_.reset(); });
+  clock_.AwaitWaiters(1);
+  clock_.Advance(absl::Seconds(4));
+  EXPECT_EQ(ended.wait_for(std::chrono::milliseconds(0)), std::future_status::timeout);
+  clock_.Advance(absl::Seconds(1));
+  ended.get();
 }
 
 }  // namespace

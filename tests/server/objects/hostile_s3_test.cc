@@ -105,6 +105,11 @@ std::string S3Error(const std::string& code, const std::string& more = "") {
                       more, "</Error>");
 }
 
+// The answers to the requests of an upload in parts.
+const std::string kBegun = Answer("200 OK", "<r><UploadId>u&amp;1</UploadId></r>");
+const std::string kPart = Answer("200 OK", "", "ETag: \"p\"\r\n");
+const std::string kCompleted = Answer("200 OK", "<CompleteMultipartUploadResult/>");
+
 // A clock for one thread: it stands still, and a wait moves it to the wait's end at once.
 class JumpingClock final : public Clock {
  public:
@@ -126,6 +131,7 @@ class HostileS3Test : public testing::Test {
  protected:
   // Starts a store of a server with these answers.
   S3ObjectStore& Store(std::deque<std::string> answers) {
+    store_.reset();  // its connections keep the server before it from ending
     server_.emplace(std::move(answers));
     S3Options options;
     options.bucket = "videos";
@@ -147,6 +153,15 @@ class HostileS3Test : public testing::Test {
           return absl::OkStatus();
         },
         kCall);
+  }
+
+  // Puts a file of so many bytes; a part has 16.
+  absl::Status PutFile(size_t size, const ObjectCall& call) {
+    const std::string path = testing::TempDir() + "hostile_" + std::to_string(getpid());
+    std::ofstream(path) << std::string(size, 'x');
+    absl::Status status = store_->PutFile("k", path, call);
+    std::filesystem::remove(path);
+    return status;
   }
 
   const ObjectCall kCall{absl::Seconds(30), {}};
@@ -188,7 +203,7 @@ TEST_F(HostileS3Test, MoreThanWasAskedForIsRefused) {
 
 TEST_F(HostileS3Test, FailuresThatMayPassAreTriedAgain) {
   Store({Answer("503 Slow Down", S3Error("SlowDown")), Answer("429 Too Many", ""), "",
-         Answer("500 Internal", "<html>oops</html>"), Answer("200 OK", "")});
+         Answer("500 Internal", "<html>oops</html>"), Answer("200 OK", "", "ETag: \"e\"\r\n")});
   EXPECT_TRUE(store_->Put("k", "bytes", kCall).ok());
   EXPECT_EQ(server_->requests().size(), 5U);
 }
@@ -260,13 +275,9 @@ TEST_F(HostileS3Test, OneSentenceForEachThingThatAnOperatorHasToChange) {
 }
 
 TEST_F(HostileS3Test, AnUploadThatFailsRemovesItsParts) {
-  Store({Answer("200 OK", "<r><UploadId>u&amp;1</UploadId></r>"),
-         Answer("200 OK", "", "ETag: \"1\"\r\n"), Answer("403 Forbidden", S3Error("AccessDenied")),
+  Store({kBegun, kPart, Answer("403 Forbidden", S3Error("AccessDenied")),
          Answer("204 No Content", "")});
-  const std::string path = testing::TempDir() + "hostile_" + std::to_string(getpid());
-  std::ofstream(path) << std::string(40, 'x');
-  EXPECT_TRUE(absl::IsPermissionDenied(store_->PutFile("k", path, kCall)));
-  std::filesystem::remove(path);
+  EXPECT_TRUE(absl::IsPermissionDenied(PutFile(40, kCall)));
   const auto requests = server_->requests();
   ASSERT_EQ(requests.size(), 4U);
   EXPECT_TRUE(requests[0].starts_with("POST /videos/wan/k?uploads= "));
@@ -275,14 +286,58 @@ TEST_F(HostileS3Test, AnUploadThatFailsRemovesItsParts) {
 }
 
 TEST_F(HostileS3Test, AnErrorWithTheStatus200IsAnError) {
-  Store({Answer("200 OK", "<r><UploadId>u</UploadId></r>"), Answer("200 OK", "", "ETag: \"1\"\r\n"),
-         Answer("200 OK", "", "ETag: \"2\"\r\n"), Answer("200 OK", S3Error("InternalError")),
-         Answer("200 OK", "<CompleteMultipartUploadResult/>")});
-  const std::string path = testing::TempDir() + "hostile_" + std::to_string(getpid());
-  std::ofstream(path) << std::string(20, 'x');
-  EXPECT_TRUE(store_->PutFile("k", path, kCall).ok());
-  std::filesystem::remove(path);
+  Store({kBegun, kPart, kPart, Answer("200 OK", S3Error("InternalError")), kCompleted});
+  EXPECT_TRUE(PutFile(20, kCall).ok());
   EXPECT_EQ(server_->requests().size(), 5U);
+  Store({kBegun, kPart, kPart, Answer("200 OK", S3Error("AccessDenied"))});
+  const absl::Status forbidden = PutFile(20, kCall);
+  EXPECT_TRUE(absl::IsPermissionDenied(forbidden)) << forbidden;
+  Store({Answer("200 OK", S3Error("Odd"), "ETag: \"e\"\r\n")});
+  const absl::Status odd = store_->Put("k", "x", kCall);
+  EXPECT_THAT(std::string(odd.message()), HasSubstr("answers 200 Odd"));
+}
+
+TEST_F(HostileS3Test, ASuccessWithoutItsProofIsTriedAgain) {
+  Store({Answer("200 OK", "<html>log in</html>"), kPart});
+  EXPECT_TRUE(store_->Put("k", "x", kCall).ok());
+  EXPECT_EQ(server_->requests().size(), 2U);
+  Store({kBegun, Answer("200 OK", ""), kPart, kPart, Answer("200 OK", ""), kCompleted});
+  EXPECT_TRUE(PutFile(20, kCall).ok());
+  EXPECT_EQ(server_->requests().size(), 6U);
+  Store(std::deque<std::string>(100, Answer("200 OK", "")));
+  const absl::Status status = store_->Put("k", "x", kCall);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("answers 200 without an ETag"));
+}
+
+TEST_F(HostileS3Test, AnUploadWhoseLastAnswerWasLostMayBeginAnew) {
+  Store({kBegun, kPart, kPart, "", Answer("404 Not Found", S3Error("NoSuchUpload")),
+         Answer("404 Not Found", S3Error("NoSuchUpload"))});
+  const absl::Status status = PutFile(20, kCall);
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr("the upload is gone; it begins anew"));
+  Store({Answer("404 Not Found", "<html>nothing</html>")});
+  EXPECT_TRUE(absl::IsUnavailable(store_->Put("k", "x", kCall)));
+}
+
+TEST_F(HostileS3Test, EachPartHasItsOwnTime) {
+  std::deque<std::string> answers = {kBegun};
+  for (int i = 0; i < 20; ++i) {  // each failure costs at least a tenth of a second
+    answers.push_back(Answer("503 Slow Down", S3Error("SlowDown")));
+    answers.push_back(kPart);
+  }
+  answers.push_back(kCompleted);
+  Store(std::move(answers));
+  const absl::Status status = PutFile(size_t{20} * 16, {absl::Seconds(1), {}});
+  EXPECT_TRUE(status.ok()) << status;
+}
+
+TEST_F(HostileS3Test, ARangeThatTricklesEndsAtItsDeadline) {
+  Store(std::deque<std::string>(
+      100, "HTTP/1.1 206 Partial Content\r\nETag: \"e\"\r\nContent-Length: 99\r\n\r\nx"));
+  const absl::Status status = Get({0, 90});
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_LT(bytes_.size(), 30U);
 }
 
 }  // namespace

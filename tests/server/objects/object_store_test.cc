@@ -46,6 +46,7 @@ std::unique_ptr<ObjectStore> OpenS3(const std::string& prefix, uint64_t part_byt
 class ObjectStoreTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
+    std::filesystem::create_directories(folder_ / "objects");
     if (GetParam() == "folder") {
       store_ = std::make_unique<FolderObjectStore>(folder_ / "objects");
     } else if (support::MotoServer::IsThere()) {
@@ -54,7 +55,6 @@ class ObjectStoreTest : public testing::TestWithParam<std::string> {
     } else {
       FAIL() << "moto is missing; run scripts/setup, which fetches it";
     }
-    std::filesystem::create_directories(folder_);
   }
   void TearDown() override { std::filesystem::remove_all(folder_); }
 
@@ -190,6 +190,24 @@ TEST_P(ObjectStoreTest, ManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_THAT(Keys("many/"), IsEmpty());
+}
+
+// Only of a folder.
+TEST(FolderStoreTest, AFolderThatIsMissingIsAway) {
+  const std::filesystem::path folder =
+      testing::TempDir() + "folder_store_" + std::to_string(getpid());
+  FolderObjectStore store(folder);  // for example a share that is not mounted
+  const absl::Status put = store.Put("a/b", "x", kCall);
+  EXPECT_TRUE(absl::IsUnavailable(put)) << put;
+  EXPECT_THAT(std::string(put.message()), HasSubstr("make the folder, or mount it"));
+  EXPECT_FALSE(std::filesystem::exists(folder));
+  EXPECT_TRUE(absl::IsUnavailable(store.Stat("a/b", kCall).status()));
+  EXPECT_TRUE(absl::IsUnavailable(store.Remove("a/b", kCall)));
+  EXPECT_TRUE(absl::IsUnavailable(store.RemovePrefix("a/", kCall)));
+  std::filesystem::create_directory(folder);
+  EXPECT_TRUE(absl::IsNotFound(store.Stat("a/b", kCall).status()));
+  EXPECT_TRUE(store.Put("a/b", "x", kCall).ok());
+  std::filesystem::remove_all(folder);
 }
 
 // Only of S3.

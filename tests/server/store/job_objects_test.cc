@@ -78,7 +78,8 @@ class JobObjectsTest : public testing::Test {
   fakes::FakeClock clock_;
   absl::Mutex mutex_;
   std::vector<std::string> problems_ ABSL_GUARDED_BY(mutex_);
-  MoodyObjects store_{folder_.path() / "objects"};
+  TempFolder store_folder_;
+  MoodyObjects store_{store_folder_.path()};
   JobObjects objects_{store_, clock_, [this](const absl::Status& problem) {
                         absl::MutexLock lock(&mutex_);
                         problems_.emplace_back(problem.message());
@@ -126,6 +127,38 @@ TEST_F(JobObjectsTest, PublishingWaitsForAStoreThatIsAway) {
   EXPECT_THAT(Keys(), SizeIs(2));
   // The same problem is told once.
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("jobs/a waits to be published")));
+}
+
+// Only a person can say whether an error of the store passes, so no job fails with it.
+TEST_F(JobObjectsTest, PublishingWaitsWhateverTheStoreSays) {
+  const fs::path loop = store_folder_.path() / "artifacts";
+  fs::create_symlink(loop, loop);
+  auto published = std::async(std::launch::async, [&] { return Publish(1, "x"); });
+  clock_.AwaitWaiters(1);
+  fs::remove(loop);
+  while (published.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    clock_.Advance(absl::Seconds(40));
+  }
+  EXPECT_TRUE(published.get().ok());
+  EXPECT_THAT(problems(), ElementsAre(HasSubstr("jobs/a waits to be published")));
+}
+
+TEST_F(JobObjectsTest, AFileThatCannotBeReadEndsThePublication) {
+  store_.SetAway(true);
+  const fs::path missing[] = {folder_.path() / "video.mp4"};
+  const absl::Status status = objects_.Publish("jobs/a", 1, missing, {});
+  EXPECT_TRUE(absl::IsNotFound(status)) << status;
+  EXPECT_THAT(std::string(status.message()), HasSubstr(missing[0].string()));
+}
+
+TEST_F(JobObjectsTest, ReadsEndWhenTheServerStops) {
+  ASSERT_TRUE(Publish(1, "x").ok());
+  fs::remove_all(root_ / "artifacts");
+  store_.SetAway(true);
+  store_.StopReads();
+  const absl::Status status = artifacts_.OpenForReading(kVideo, 1, 0).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_THAT(problems(), IsEmpty());
 }
 
 TEST_F(JobObjectsTest, AStopEndsTheWaitAndLeavesNothing) {
@@ -199,18 +232,45 @@ TEST_F(JobObjectsTest, ASavepointThatTheDiskLostIsFetched) {
   Savepoint savepoint;
   savepoint.steps_done = 7;
   savepoint.bytes = "state";
-  ASSERT_TRUE(savepoints_.Write("jobs/a", "id", savepoint).ok());
-  ASSERT_TRUE(savepoints_.Upload("jobs/a").ok());
+  ASSERT_TRUE(savepoints_.Write("jobs/a", SavepointOrigin{.request = "id"}, savepoint).ok());
+  ASSERT_TRUE(savepoints_.Upload("jobs/a", {}).ok());
   fs::remove_all(root_ / "savepoints");
-  const auto read = savepoints_.Read("jobs/a", "id");
+  EXPECT_TRUE(absl::IsNotFound(savepoints_.Read("jobs/a").status()));
+  ASSERT_TRUE(savepoints_.Fetch("jobs/a", {}).ok());
+  const auto read = savepoints_.Read("jobs/a");
   ASSERT_TRUE(read.ok()) << read.status();
-  EXPECT_EQ(read->steps_done, 7);
-  EXPECT_EQ(read->bytes, "state");
+  EXPECT_EQ(read->origin.request, "id");
+  EXPECT_EQ(read->savepoint.steps_done, 7);
+  EXPECT_EQ(read->savepoint.bytes, "state");
   EXPECT_EQ(savepoints_.StepsKept("jobs/a"), 7);
   savepoints_.Remove("jobs/a");
   objects_.AwaitRemovals();
   EXPECT_THAT(Keys(), IsEmpty());
-  EXPECT_TRUE(absl::IsNotFound(savepoints_.Read("jobs/a", "id").status()));
+  EXPECT_TRUE(absl::IsNotFound(savepoints_.Read("jobs/a").status()));
+  EXPECT_TRUE(absl::IsNotFound(savepoints_.Fetch("jobs/a", {})));
+}
+
+TEST_F(JobObjectsTest, ASavepointIsAwaitedWhileTheStoreIsAway) {
+  ASSERT_TRUE(savepoints_.Write("jobs/a", SavepointOrigin{}, {7, "state"}).ok());
+  ASSERT_TRUE(savepoints_.Upload("jobs/a", {}).ok());
+  fs::remove_all(root_ / "savepoints");
+  store_.SetAway(true);
+  std::stop_source stop;
+  auto fetched =
+      std::async(std::launch::async, [&] { return savepoints_.Fetch("jobs/a", stop.get_token()); });
+  clock_.AwaitWaiters(1);
+  stop.request_stop();
+  EXPECT_TRUE(absl::IsCancelled(fetched.get()));
+  fetched = std::async(std::launch::async, [&] { return savepoints_.Fetch("jobs/a", {}); });
+  clock_.AwaitWaiters(1);
+  store_.SetAway(false);
+  while (fetched.wait_for(std::chrono::milliseconds(1)) != std::future_status::ready) {
+    clock_.Advance(absl::Seconds(40));
+  }
+  EXPECT_TRUE(fetched.get().ok());
+  EXPECT_EQ(savepoints_.StepsKept("jobs/a"), 7);
+  EXPECT_THAT(problems(),
+              ElementsAre(HasSubstr("jobs/a waits to go on"), HasSubstr("jobs/a waits to go on")));
 }
 
 }  // namespace

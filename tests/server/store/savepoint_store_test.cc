@@ -4,8 +4,10 @@
 #include <fstream>
 #include <string>
 
+#include "engine/api/errors.h"
 #include "gmock/gmock.h"
 #include "gtest/gtest.h"
+#include "server/conversion/errors.h"
 #include "server/store/digest.h"
 #include "tests/server/jobs/test_support.h"
 
@@ -102,6 +104,14 @@ TEST_F(SavepointStoreTest, NoTornOrChangedFileIsBelieved) {
   EXPECT_EQ(store_.Read(kJob).status().code(), absl::StatusCode::kDataLoss);
   SetBytes(whole);
   EXPECT_TRUE(store_.Read(kJob).ok());
+}
+
+// The savepoint may be good, so nobody may take it for a damaged or a missing one.
+TEST_F(SavepointStoreTest, ADiskThatCannotBeReadIsTheStoragesProblem) {
+  fs::create_directories(File());  // reading a folder fails
+  const absl::Status status = store_.Read(kJob).status();
+  EXPECT_TRUE(absl::IsUnavailable(status)) << status;
+  EXPECT_EQ(ReasonOf(status), kReasonStorageUnavailable);
 }
 
 TEST_F(SavepointStoreTest, WhatCannotBeWrittenLeavesTheOneBefore) {

@@ -318,7 +318,7 @@ class Store final : public JobStore {
   }
 
   absl::Status SetAside(const JobRow& row, const std::string& damage) {
-    const absl::Status damaged = DamagedError(row.name, damage);
+    absl::Status damaged = DamagedError(row.name, damage);
     bool first = false;
     {
       absl::MutexLock lock(&mutex_);

@@ -21,59 +21,26 @@ namespace {
 // Rows that are read at once, before the page's bytes are counted again.
 constexpr size_t kRowsOfARead = 16;
 
-// A column that has the same value in all jobs of a query, and with which an index begins that
-// continues in the query's order. It is empty if there is none.
-struct IndexedEquality {
-  std::string_view column;
-  PgValue value;
-};
-
-// Prefers the owner, so that callers do not scan the jobs of others. The texts belong to `query`.
-IndexedEquality EqualityFor(const JobQuery& query) {
-  const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
-  if (query.owner.has_value()) return {"owner", std::string_view(*query.owner)};
-  if (owner != nullptr) return {"owner", std::string_view(owner->text)};
-  if (query.order.field != JobOrderField::kCreateTime) return {};
-  if (const auto* const state = EqualityOf(query.filter, JobField::kState)) {
-    return {"state", state->number};
-  }
-  if (const auto* const model = EqualityOf(query.filter, JobField::kModel)) {
-    return {"model", std::string_view(model->text)};
-  }
-  return {};
-}
-
 // Texts of PostgreSQL contain no NUL, so nothing equals a text that does.
-bool EqualsNothing(const PgValue& value) {
-  const auto* const text = std::get_if<std::string_view>(&value);
+bool EqualsNothing(const CommonKey& common) {
+  const auto* const text = std::get_if<std::string_view>(&common.value);
   return text != nullptr && text->find('\0') != std::string_view::npos;
 }
 
-std::string_view ColumnOf(JobOrderField field) {
-  switch (field) {
-    case JobOrderField::kEndTime:
-      return "end_time";
-    case JobOrderField::kPriority:
-      return "priority";
-    default:
-      return "number";  // the numbers are in the order of acceptance
-  }
-}
-
-// $1 and $2 are the place after which the scan begins, $3 is the value of the equality.
+// $1 and $2 are the place after which the scan begins, $3 is the value of the common key.
 //
 // The columns of ORDER BY and of the row comparison are those of the index, from its first one on,
-// and the equality is written as two bounds. With "owner = $3 ORDER BY number" the planner may read
-// the index of the numbers, and with it the jobs of everybody, when it expects to find the owner's
-// soon.
-std::string SqlOf(const JobQuery& query, const IndexedEquality& equality) {
-  const std::string column(ColumnOf(query.order.field));
+// and the common key is written as two bounds. With "owner = $3 ORDER BY number" the planner may
+// read the index of the numbers, and with it the jobs of everybody, when it expects to find the
+// owner's soon.
+std::string SqlOf(const JobQuery& query, const std::optional<CommonKey>& common) {
+  const std::string column(ColumnOf(query.order.field, "number"));
   const std::string direction = query.order.descending ? " DESC" : " ASC";
   const std::string beyond = query.order.descending ? " < " : " > ";
   std::vector<std::string> columns;
   std::vector<std::string> values;
-  if (!equality.column.empty()) {
-    columns.emplace_back(equality.column);
+  if (common.has_value()) {
+    columns.emplace_back(common->column);
     values.emplace_back("$3");
   }
   if (column != "number") {
@@ -87,7 +54,7 @@ std::string SqlOf(const JobQuery& query, const IndexedEquality& equality) {
       ", state, model, owner, priority, create_time, end_time, labels FROM jobs WHERE (",
       absl::StrJoin(columns, ", "), ")", beyond, "(", absl::StrJoin(values, ", "),
       ") AND damage IS NULL");
-  if (!equality.column.empty()) {
+  if (common.has_value()) {
     absl::StrAppend(&sql, " AND ", columns.front(), query.order.descending ? " >= $3" : " <= $3");
   }
   absl::StrAppend(&sql, " ORDER BY ", absl::StrJoin(columns, direction + ", "), direction,
@@ -103,13 +70,14 @@ JobPlace Start(const JobQuery& query) {
 }
 
 Rows RunScan(Connection& connection, const JobQuery& query, const std::optional<JobPlace>& after) {
-  const IndexedEquality equality = EqualityFor(query);
-  if (EqualsNothing(equality.value)) return {};
+  const std::optional<CommonKey> common = CommonKeyOf(query);
+  if (common.has_value() && EqualsNothing(*common)) return {};
   JobPlace from = after.value_or(Start(query));
   if (query.order.field == JobOrderField::kCreateTime) from.key = from.number;
-  const std::string sql = SqlOf(query, equality);
-  if (equality.column.empty()) return connection.Run(sql, {from.key, from.number});
-  return connection.Run(sql, {from.key, from.number, equality.value});
+  const std::string sql = SqlOf(query, common);
+  if (!common.has_value()) return connection.Run(sql, {from.key, from.number});
+  const PgValue value = std::visit([](const auto& key) { return PgValue(key); }, common->value);
+  return connection.Run(sql, {from.key, from.number, value});
 }
 
 JobLabels ParseLabels(const std::string& bytes) {

@@ -307,13 +307,8 @@ class Store final : public JobStore {
   // Parses a row; if it is damaged, notes that, reports it once and returns DATA_LOSS.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
-    const bool parsed = stored.job.ParseFromString(row.job);
-    if (const std::string damage = DamageOf(row, stored.job, parsed); !damage.empty()) {
-      return SetAside(row, damage);
-    }
-    stored.request_digest = row.request_digest;
-    stored.tied_to_caller = row.tied_to_caller;
-    stored.job.set_last_sequence(row.last_sequence);
+    const std::string damage = ReadRow(row, stored);
+    if (!damage.empty()) return SetAside(row, damage);
     return stored;
   }
 

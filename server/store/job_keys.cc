@@ -30,52 +30,16 @@ void Execute(SQLite::Database& db, const char* sql, int64_t number) {
   statement.exec();
 }
 
-// A column that has the same value in all jobs of a query, and an index that begins with this
-// column and continues in the query's order. Without an index for the query, a scan visits all
-// jobs.
-struct IndexedEquality {
-  std::string_view column;
-  std::string_view index;
-  std::variant<int64_t, std::string> value;
-};
-
-std::string_view IndexOfOwners(JobOrderField order) {
+// Returns the index that begins with the common key and continues in the query's order.
+std::string IndexFor(const CommonKey& common, JobOrderField order) {
+  std::string index = absl::StrCat("job_keys_by_", std::string(common.column));
   switch (order) {
     case JobOrderField::kEndTime:
-      return "job_keys_by_owner_and_end";
+      return index + "_and_end";
     case JobOrderField::kPriority:
-      return "job_keys_by_owner_and_priority";
+      return index + "_and_priority";
     default:
-      return "job_keys_by_owner";
-  }
-}
-
-// Returns the index that the query should use. Prefers an index by owner, so that callers do not
-// scan the jobs of others.
-std::optional<IndexedEquality> IndexOf(const JobQuery& query) {
-  const JobFilter* const owner = EqualityOf(query.filter, JobField::kOwner);
-  if (query.owner.has_value() || owner != nullptr) {
-    return IndexedEquality{"owner", IndexOfOwners(query.order.field),
-                           query.owner.has_value() ? *query.owner : owner->text};
-  }
-  if (query.order.field != JobOrderField::kCreateTime) return std::nullopt;
-  if (const auto* const state = EqualityOf(query.filter, JobField::kState)) {
-    return IndexedEquality{"state", "job_keys_by_state", state->number};
-  }
-  if (const auto* const model = EqualityOf(query.filter, JobField::kModel)) {
-    return IndexedEquality{"model", "job_keys_by_model", model->text};
-  }
-  return std::nullopt;
-}
-
-std::string_view ColumnOf(JobOrderField field) {
-  switch (field) {
-    case JobOrderField::kEndTime:
-      return "end_time";
-    case JobOrderField::kPriority:
-      return "priority";
-    default:
-      return "job";  // the column's numbers are in the order of acceptance
+      return index;
   }
 }
 
@@ -143,19 +107,19 @@ void RebuildJobKeys(SQLite::Database& db) {
 
 JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
                     const std::optional<JobPlace>& after, int limit) {
-  const std::string column(ColumnOf(query.order.field));
+  const std::string column(ColumnOf(query.order.field, "job"));
   const bool by_number = query.order.field == JobOrderField::kCreateTime;
   const std::string direction = query.order.descending ? " DESC" : " ASC";
   const std::string beyond = query.order.descending ? " < " : " > ";
-  const std::optional<IndexedEquality> indexed = IndexOf(query);
+  const std::optional<CommonKey> common = CommonKeyOf(query);
 
   std::string sql = absl::StrCat("SELECT job, ", column,
                                  ", state, model, owner, priority, create_time, end_time FROM "
                                  "job_keys");
-  if (indexed.has_value()) {
+  if (common.has_value()) {
     // Name the index, so that SQLite cannot choose another one.
-    absl::StrAppend(&sql, " INDEXED BY ", std::string(indexed->index), " WHERE ",
-                    std::string(indexed->column), " = ?");
+    absl::StrAppend(&sql, " INDEXED BY ", IndexFor(*common, query.order.field), " WHERE ",
+                    std::string(common->column), " = ?");
   } else {
     absl::StrAppend(&sql, " WHERE 1");
   }
@@ -170,8 +134,13 @@ JobScan ScanJobKeys(SQLite::Database& db, const JobQuery& query,
 
   SQLite::Statement statement(db, sql);
   int bound = 0;
-  if (indexed.has_value()) {
-    std::visit([&](const auto& value) { statement.bind(++bound, value); }, indexed->value);
+  if (common.has_value()) {
+    ++bound;
+    if (const auto* const number = std::get_if<int64_t>(&common->value)) {
+      statement.bind(bound, *number);
+    } else {
+      statement.bind(bound, std::string(std::get<std::string_view>(common->value)));
+    }
   }
   if (after.has_value() && !by_number) statement.bind(++bound, after->key);
   if (after.has_value()) statement.bind(++bound, after->number);

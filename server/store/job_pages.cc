@@ -3,7 +3,35 @@
 #include <algorithm>
 #include <utility>
 
+#include "server/store/filter_match.h"
+
 namespace wan::server {
+
+std::optional<CommonKey> CommonKeyOf(const JobQuery& query) {
+  if (query.owner.has_value()) return CommonKey{"owner", *query.owner};
+  if (const auto* const owner = EqualityOf(query.filter, JobField::kOwner)) {
+    return CommonKey{"owner", owner->text};
+  }
+  if (query.order.field != JobOrderField::kCreateTime) return std::nullopt;
+  if (const auto* const state = EqualityOf(query.filter, JobField::kState)) {
+    return CommonKey{"state", state->number};
+  }
+  if (const auto* const model = EqualityOf(query.filter, JobField::kModel)) {
+    return CommonKey{"model", model->text};
+  }
+  return std::nullopt;
+}
+
+std::string_view ColumnOf(JobOrderField field, std::string_view number) {
+  switch (field) {
+    case JobOrderField::kEndTime:
+      return "end_time";
+    case JobOrderField::kPriority:
+      return "priority";
+    default:
+      return number;
+  }
+}
 
 absl::StatusOr<JobPage> ReadPage(
     const JobQuery& query, const ReadRows& read_rows,

@@ -1,8 +1,11 @@
 // Puts together the pages of a list of jobs, whichever database has the jobs.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
+#include <string_view>
+#include <variant>
 #include <vector>
 
 #include "absl/status/statusor.h"
@@ -16,6 +19,21 @@ inline constexpr int kRowsAtOnce = 64;
 
 // Maximum number of jobs that one scan visits; in SQLite it then takes 2 ms.
 inline constexpr int kJobsOfAScan = 1024;
+
+// A column that has the same value in every job of a query. Both databases have an index that
+// begins with the column and continues in the query's order; without one, a scan visits all jobs.
+struct CommonKey {
+  std::string_view column;
+  std::variant<int64_t, std::string_view> value;  // a text belongs to the query
+};
+
+// Returns the common key by which a scan should look for the jobs of a query; nullopt if there is
+// none. Prefers the owner, so that callers do not scan the jobs of others.
+std::optional<CommonKey> CommonKeyOf(const JobQuery& query);
+
+// Returns the column by which a list is ordered; `number` is the name of the column that numbers
+// the jobs in the order of acceptance.
+std::string_view ColumnOf(JobOrderField field, std::string_view number);
 
 // The result of a scan: some of the jobs that a query accepts.
 struct JobScan {

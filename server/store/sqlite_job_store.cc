@@ -304,13 +304,8 @@ class SqliteJobStore final : public JobStore {
   // DATA_LOSS.
   absl::StatusOr<StoredJob> ToJob(const JobRow& row) {
     StoredJob stored;
-    const bool parsed = stored.job.ParseFromString(row.job);
-    if (std::string damage = DamageOf(row, stored.job, parsed); !damage.empty()) {
-      return SetAside(row, damage);
-    }
-    stored.request_digest = row.request_digest;
-    stored.tied_to_caller = row.tied_to_caller;
-    stored.job.set_last_sequence(row.last_sequence);
+    const std::string damage = ReadRow(row, stored);
+    if (!damage.empty()) return SetAside(row, damage);
     return stored;
   }
 

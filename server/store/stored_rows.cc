@@ -28,19 +28,22 @@ std::string RowOf(wan::v1::Job job) {
   return job.SerializeAsString();
 }
 
-std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed) {
-  if (!is_parsed) return "its bytes are not a wan.v1.Job";
-  if (parsed.name() != row.name) {
-    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(parsed.name()), "'");
+std::string ReadRow(const JobRow& row, StoredJob& stored) {
+  if (!stored.job.ParseFromString(row.job)) return "its bytes are not a wan.v1.Job";
+  if (stored.job.name() != row.name) {
+    return absl::StrCat("its bytes belong to the job '", absl::CHexEscape(stored.job.name()), "'");
   }
   if (!wan::v1::JobState_IsValid(row.state) || row.state == wan::v1::JOB_STATE_UNSPECIFIED) {
     return absl::StrCat("its state is ", row.state, ", which is not a state of a job");
   }
-  if (parsed.state() != row.state) {
+  if (stored.job.state() != row.state) {
     return absl::StrCat("its state is ", row.state, " in the table, but ",
-                        static_cast<int>(parsed.state()), " in its bytes");
+                        static_cast<int>(stored.job.state()), " in its bytes");
   }
   if (!row.has_first_event) return "its first event is missing";
+  stored.request_digest = row.request_digest;
+  stored.tied_to_caller = row.tied_to_caller;
+  stored.job.set_last_sequence(row.last_sequence);
   return "";
 }
 

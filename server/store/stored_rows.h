@@ -41,9 +41,9 @@ int64_t MinuteOf(absl::Time time);
 // Returns the bytes of a job for its row.
 std::string RowOf(wan::v1::Job job);
 
-// Returns what is wrong with a row; empty if it is sound. `parsed` is the job in the row;
-// `is_parsed` says whether its bytes could be parsed.
-std::string DamageOf(const JobRow& row, const wan::v1::Job& parsed, bool is_parsed);
+// Fills `stored` from a row. Returns what is wrong with the row; empty if it is sound. After a
+// damage `stored` has no meaning.
+std::string ReadRow(const JobRow& row, StoredJob& stored);
 
 // Returns the value of a unique column, "OWNER<newline>REQUEST_ID"; owners' names have no newline.
 std::string RequestKey(std::string_view owner, std::string_view request_id);

@@ -134,11 +134,9 @@ StoreOpener StoreOpenerOf(const ServerConfig& config) {
       if (!locked.ok()) return locked.status();
       lock = *std::move(locked);
     }
-    absl::StatusOr<PostgresJobStore> opened = OpenPostgresJobStore(
+    return OpenPostgresJobStore(
         url, std::move(on_problem), SystemClock(),
         [&folder](const std::string& database_id) { return BindFolder(folder, database_id); });
-    if (!opened.ok()) return opened.status();
-    return std::move(opened->store);
   };
 }
 

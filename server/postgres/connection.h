@@ -37,8 +37,6 @@ class Rows {
   int size() const { return PQntuples(result_.get()); }
   bool empty() const { return size() == 0; }
   const PGresult* result() const { return result_.get(); }
-  // Number of rows that an INSERT, UPDATE or DELETE has changed.
-  int64_t changed() const;
 
   bool IsNull(int row, int column) const;
   // Reads a smallint, an integer or a bigint.
@@ -112,7 +110,7 @@ class Connection {
   Connection(PGconn* connection, std::string where, absl::Duration patience)
       : connection_(connection), where_(std::move(where)), patience_(patience) {}
 
-  // Returns the name of the prepared statement; empty after an error.
+  // Returns the name of the prepared statement; after an error it means nothing.
   std::string Prepared(const std::string& sql, std::initializer_list<PgValue> values);
   // Waits for the answer to a statement that was sent, and keeps its error if it is one. `sent` is
   // the result of libpq's function.

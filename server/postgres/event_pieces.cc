@@ -2,6 +2,7 @@
 
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/util/delimited_message_util.h>
 
 #include <algorithm>
 #include <string>
@@ -13,18 +14,14 @@ namespace {
 
 using google::protobuf::io::ArrayInputStream;
 using google::protobuf::io::CodedInputStream;
-using google::protobuf::io::CodedOutputStream;
 using google::protobuf::io::StringOutputStream;
 
 std::string ToPiece(std::span<const wan::v1::Event> events) {
   std::string piece;
   {
     StringOutputStream stream(&piece);
-    CodedOutputStream coded(&stream);
     for (const wan::v1::Event& event : events) {
-      const std::string bytes = event.SerializeAsString();
-      coded.WriteVarint32(static_cast<uint32_t>(bytes.size()));
-      coded.WriteString(bytes);
+      google::protobuf::util::SerializeDelimitedToZeroCopyStream(event, &stream);
     }
   }
   return piece;
@@ -58,9 +55,9 @@ absl::Status InsertPiece(Connection& connection, int64_t number,
   const std::string piece = ToPiece(events);
   const Rows inserted = connection.Run(
       "INSERT INTO events (job, first, last, events) SELECT $1, $2, $3, $4 WHERE $2 = 1 + COALESCE("
-      "(SELECT last FROM events WHERE job = $1 ORDER BY first DESC LIMIT 1), 0)",
+      "(SELECT last FROM events WHERE job = $1 ORDER BY first DESC LIMIT 1), 0) RETURNING first",
       {number, first, events.back().sequence(), Bytes{piece}});
-  if (inserted.changed() == 1) return absl::OkStatus();
+  if (!inserted.empty()) return absl::OkStatus();
   return absl::InternalError(
       absl::StrCat("event ", first, " does not follow the last stored event of its job"));
 }

@@ -50,9 +50,8 @@ absl::Status PostgresDatabase::OpenFirst(const Accept& accept) {
   if (absl::Status migrated = MigrateSchema(*writing_); !migrated.ok()) return migrated;
   absl::StatusOr<std::string> id = DatabaseId(*writing_);
   if (!id.ok()) return id.status();
-  id_ = *std::move(id);
-  if (absl::Status accepted = accept == nullptr ? absl::OkStatus() : accept(id_); !accepted.ok()) {
-    return accepted;
+  if (accept != nullptr) {
+    if (absl::Status accepted = accept(*id); !accepted.ok()) return accepted;
   }
   return sole_.Begin(*writing_);
 }

@@ -48,8 +48,6 @@ class PostgresDatabase {
 
   // Names the database in messages.
   const std::string& where() const { return where_; }
-  // Names the database for its life.
-  const std::string& id() const { return id_; }
 
   // Calls `body` with a connection. It returns an absl::Status or an absl::StatusOr, which an error
   // of the connection replaces. `body` is called again over a new connection if the first one turns
@@ -120,7 +118,6 @@ class PostgresDatabase {
   Clock& clock_;
   const absl::Duration patience_;
   std::string where_;
-  std::string id_;
   std::unique_ptr<Connection> writing_;  // the writing thread uses it, and OpenFirst before
   SoleServer sole_;                      // the same
 

@@ -354,16 +354,13 @@ class Store final : public JobStore {
 
 }  // namespace
 
-absl::StatusOr<PostgresJobStore> OpenPostgresJobStore(
+absl::StatusOr<std::unique_ptr<JobStore>> OpenPostgresJobStore(
     const std::string& url, std::function<void(const absl::Status&)> on_problem, Clock& clock,
     const std::function<absl::Status(const std::string& database_id)>& accept) {
   absl::StatusOr<std::unique_ptr<PostgresDatabase>> database =
       PostgresDatabase::Open(url, clock, accept);
   if (!database.ok()) return database.status();
-  PostgresJobStore opened;
-  opened.database_id = (*database)->id();
-  opened.store = std::make_unique<Store>(*std::move(database), std::move(on_problem));
-  return opened;
+  return std::make_unique<Store>(*std::move(database), std::move(on_problem));
 }
 
 }  // namespace wan::server

@@ -125,7 +125,7 @@ void PostgresServer::Start() {
   const auto [child, out] =
       Spawn({programs_ / "postgres", "-D", folder_ / "data", "-k", folder_, "-c",
              "listen_addresses=", "-c", "fsync=off", "-c", "full_page_writes=off", "-c",
-             "shared_buffers=16MB", "-c", "max_connections=60", "-c", "jit=off"});
+             "shared_buffers=16MB", "-c", "max_connections=60"});
   process_ = child;
   std::string said;
   for (;;) {

@@ -26,6 +26,7 @@ namespace wan::server {
 namespace {
 
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 using testing::SizeIs;
@@ -50,9 +51,7 @@ class PostgresJobStoreTest : public testing::Test {
   PostgresJobStoreTest() : server_(SharedPostgresServer()), url_(server_.NewDatabase()) {}
 
   absl::StatusOr<std::unique_ptr<JobStore>> Open() {
-    auto opened = OpenPostgresJobStore(url_, nullptr, clock_);
-    if (!opened.ok()) return opened.status();
-    return std::move(opened->store);
+    return OpenPostgresJobStore(url_, nullptr, clock_);
   }
 
   std::unique_ptr<JobStore> Opened() {
@@ -128,19 +127,22 @@ class PostgresJobStoreTest : public testing::Test {
 };
 
 TEST_F(PostgresJobStoreTest, JobsAreThereAfterARestart) {
-  auto opened = OpenPostgresJobStore(url_, nullptr, clock_);
+  std::vector<std::string> ids;
+  const auto note = [&ids](const std::string& id) {
+    ids.push_back(id);
+    return absl::OkStatus();
+  };
+  auto opened = OpenPostgresJobStore(url_, nullptr, clock_, note);
   ASSERT_TRUE(opened.ok()) << opened.status();
-  const std::string id = opened->database_id;
-  EXPECT_THAT(id, SizeIs(64));
-  ASSERT_TRUE(Insert(*opened->store, "jobs/a").ok());
-  const std::string key = *opened->store->SecretKey();
+  ASSERT_TRUE(Insert(**opened, "jobs/a").ok());
+  const std::string key = *(*opened)->SecretKey();
   EXPECT_THAT(key, SizeIs(32));
-  opened->store.reset();
-  opened = OpenPostgresJobStore(url_, nullptr, clock_);
+  opened->reset();
+  opened = OpenPostgresJobStore(url_, nullptr, clock_, note);
   ASSERT_TRUE(opened.ok()) << opened.status();
-  EXPECT_EQ(opened->database_id, id);
-  EXPECT_EQ(*opened->store->SecretKey(), key);
-  EXPECT_THAT(*opened->store->Unfinished(), SizeIs(1));
+  EXPECT_EQ(*(*opened)->SecretKey(), key);
+  EXPECT_THAT(*(*opened)->Unfinished(), SizeIs(1));
+  EXPECT_THAT(ids, ElementsAre(SizeIs(64), ids.front()));
 }
 
 TEST_F(PostgresJobStoreTest, ASecondServerIsRefusedAndToldByWhom) {
@@ -307,21 +309,57 @@ TEST_F(PostgresJobStoreTest, ARefusedChangeDoesNotHarmThoseThatWaitWithIt) {
   const auto store = Opened();
   ASSERT_TRUE(Insert(*store, "jobs/a").ok());
   const std::vector<JobChange> changes = {{.job = "jobs/a", .events = {NewEvent(2)}},
+                                          {.job = "jobs/a", .events = {NewEvent(3)}},
                                           {.job = "jobs/none", .events = {NewEvent(1)}},
-                                          {.job = "jobs/a", .events = {NewEvent(3)}}};
+                                          {.job = "jobs/a", .events = {NewEvent(4)}}};
   std::vector<absl::Status> results(changes.size());
   absl::Notification ended;
-  for (size_t i = 0; i < changes.size(); ++i) {
+  const auto apply = [&](size_t i) {
     store->Apply(std::span(&changes[i], 1), [&, i](const absl::Status& status) {
       results[i] = status;
       if (i + 1 == changes.size()) ended.Notify();
     });
-  }
+  };
+  // While the commit of the first change waits, the others gather for the next transaction.
+  HoldCommits();
+  apply(0);
+  AwaitAnswer(
+      "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+      "wait_event = 'SyncRep'",
+      "1");
+  for (size_t i = 1; i < changes.size(); ++i) apply(i);
+  ReleaseCommits();
   ended.WaitForNotification();
-  EXPECT_TRUE(results[0].ok()) << results[0];
-  EXPECT_TRUE(absl::IsNotFound(results[1])) << results[1];
-  EXPECT_TRUE(results[2].ok()) << results[2];
-  EXPECT_THAT(*store->Events("jobs/a", 0, 10), SizeIs(3));
+  EXPECT_TRUE(results[1].ok()) << results[1];
+  EXPECT_TRUE(absl::IsNotFound(results[2])) << results[2];
+  EXPECT_TRUE(results[3].ok()) << results[3];
+  EXPECT_THAT(*store->Events("jobs/a", 0, 10), SizeIs(4));
+}
+
+TEST_F(PostgresJobStoreTest, AStartDoesNotReadTheJobsThatHaveEnded) {
+  auto store = Opened();
+  ASSERT_TRUE(Insert(*store, "jobs/a").ok());
+  server_.Execute(
+      url_,
+      "INSERT INTO wanserve.jobs (name, owner, request_digest, tied_to_caller, state, "
+      "model, priority, create_time, end_time, ended, labels, job) SELECT 'jobs/e' || "
+      "i, 'eve', '', false, 3, 'm', 0, i, i, i, '', '' FROM generate_series(1, 3000) i");
+  server_.Execute(url_, "ANALYZE wanserve.jobs");
+  const auto read = [this] {
+    // A session adds its counts when it ends.
+    AwaitAnswer(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND "
+        "backend_type = 'client backend' AND pid <> pg_backend_pid()",
+        "0");
+    return std::stoi(server_.Ask(
+        url_, "SELECT idx_tup_read FROM pg_stat_user_indexes WHERE indexrelname = 'jobs_pkey'"));
+  };
+  store.reset();
+  const int before = read();
+  store = Opened();
+  EXPECT_THAT(*store->Unfinished(), SizeIs(1));
+  store.reset();
+  EXPECT_LT(read() - before, 100);
 }
 
 TEST_F(PostgresJobStoreTest, ADamagedRowLosesOnlyItsJob) {
@@ -329,7 +367,7 @@ TEST_F(PostgresJobStoreTest, ADamagedRowLosesOnlyItsJob) {
   auto opened = OpenPostgresJobStore(
       url_, [&](const absl::Status& problem) { problems.push_back(problem); }, clock_);
   ASSERT_TRUE(opened.ok()) << opened.status();
-  JobStore& store = *opened->store;
+  JobStore& store = **opened;
   ASSERT_TRUE(Insert(store, "jobs/a").ok());
   ASSERT_TRUE(Insert(store, "jobs/b").ok());
   server_.Execute(url_, "UPDATE wanserve.jobs SET job = '\\xff' WHERE name = 'jobs/a'");

@@ -27,9 +27,7 @@ class PostgresServiceTest : public LifecycleTest {
   PostgresServiceTest() {
     options_.open_store = [this](std::function<void(const absl::Status&)> on_problem)
         -> absl::StatusOr<std::unique_ptr<JobStore>> {
-      auto opened = OpenPostgresJobStore(url_, std::move(on_problem), clock_);
-      if (!opened.ok()) return opened.status();
-      return std::move(opened->store);
+      return OpenPostgresJobStore(url_, std::move(on_problem), clock_);
     };
   }
 

@@ -93,9 +93,7 @@ inline auto JobStores() {
                    [](const auto& folder) { return OpenSqliteJobStore(folder / "jobs.db"); }},
       JobStoreKind{"SqliteMemory", [](const auto&) { return OpenInMemoryJobStore(); }},
       JobStoreKind{"Postgres", [](const auto&) -> absl::StatusOr<std::unique_ptr<JobStore>> {
-                     auto opened = OpenPostgresJobStore(SharedPostgresServer().NewDatabase());
-                     if (!opened.ok()) return opened.status();
-                     return std::move(opened->store);
+                     return OpenPostgresJobStore(SharedPostgresServer().NewDatabase());
                    }});
 }
 

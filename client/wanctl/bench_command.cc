@@ -280,7 +280,7 @@ class Bench {
 
     const VideoClient& videos = *variant.server.videos;
     absl::StatusOr<wan::v1::Job> job =
-        session_.OnceLoaded([&] { return videos.CreateJob(*request, session_.stop()); });
+        session_.OnceReady([&] { return videos.CreateJob(*request, session_.stop()); });
     if (!job.ok()) return job.status();
     const absl::StatusOr<wan::v1::Event> end = videos.WatchJob(
         job->name(), 0, [](const wan::v1::Event&) {}, session_.stop());

@@ -106,7 +106,7 @@ ExitCode Generate(Session& session, const wan::v1::GenerationRequest& request,
   // Progress goes to stderr, because stdout is for the names of the files.
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, previews);
-  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+  const absl::StatusOr<wan::v1::Event> end = session.OnceReady([&] {
     return session.Videos().Generate(
         request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });
@@ -172,7 +172,7 @@ ExitCode Run(Session& session, const ReplayCommand& command) {
   const PreviewWriter no_previews("");
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, no_previews);
-  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+  const absl::StatusOr<wan::v1::Event> end = session.OnceReady([&] {
     return session.Videos().Generate(
         *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });
@@ -201,7 +201,7 @@ ExitCode Run(Session& session, const CalibrateCommand& command) {
   const PreviewWriter no_previews("");
   Display display(session.console().err, session.console().err_columns);
   Follower follower(session, display, no_previews);
-  const absl::StatusOr<wan::v1::Event> end = session.OnceLoaded([&] {
+  const absl::StatusOr<wan::v1::Event> end = session.OnceReady([&] {
     return session.Videos().Generate(
         *request, [&](const wan::v1::Event& event) { follower.Take(event); }, session.stop());
   });

@@ -21,10 +21,6 @@
 namespace wan::client {
 namespace {
 
-// Maximum number of times in a row that a batch waits for a busy server; the server asks for about
-// a second each time.
-constexpr int kMostWaits = 60;
-
 // Returns the requests of a command that makes several jobs, without the files that they share.
 absl::StatusOr<std::vector<BatchRow>> RowsOf(const SubmitCommand& command, const BatchRow& base) {
   if (!command.from.empty()) return ReadBatch(command.from, base, command.count);
@@ -42,14 +38,11 @@ bool IsTooLarge(const absl::Status& status) {
                      [](const FieldViolation& one) { return one.field == "requests"; });
 }
 
-bool IsBusy(const absl::Status& status) { return DetailsOf(status).reason == "SERVER_BUSY"; }
-
 // Creates the jobs, as many at a time as a call takes, and prints their names in the order of the
 // requests.
 ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>& requests,
                  const SharedFiles& files, const std::string& request_id) {
   size_t most = kMostInBatch;
-  int waits = 0;
   for (size_t first = 0; first < requests.size();) {
     const std::span rest(requests.begin() + static_cast<std::ptrdiff_t>(first), requests.end());
     const size_t count = std::min(most, FitIntoBatch(rest, files.bytes()));
@@ -58,18 +51,11 @@ ExitCode SendAll(Session& session, const std::vector<wan::v1::GenerationRequest>
       files.AddTo(*batch.add_requests() = request);
     }
     const absl::StatusOr<wan::v1::SubmitBatchResponse> accepted =
-        session.OnceLoaded([&] { return session.Videos().SubmitBatch(batch, session.stop()); });
+        session.OnceReady([&] { return session.Videos().SubmitBatch(batch, session.stop()); });
     if (count > 1 && IsTooLarge(accepted.status())) {
       most = count / 2;
       continue;
     }
-    // A server is busy, for example, while it writes the latents of earlier requests to its disk.
-    if (IsBusy(accepted.status()) && waits < kMostWaits && !session.stop().stop_requested()) {
-      if (waits++ == 0) session.Say("the server is busy; waiting for it");
-      session.AwaitRetry(accepted.status());
-      continue;
-    }
-    waits = 0;
     if (!accepted.ok()) {
       const std::string made = first == 0 ? "jobs may have been made"
                                           : absl::StrCat("the first ", first, " of ",
@@ -123,7 +109,7 @@ ExitCode Run(Session& session, const SubmitCommand& command) {
     return *refused;
   }
   const absl::StatusOr<wan::v1::Job> job =
-      session.OnceLoaded([&] { return session.Videos().CreateJob(*request, session.stop()); });
+      session.OnceReady([&] { return session.Videos().CreateJob(*request, session.stop()); });
   if (!job.ok()) return session.Fail(job.status());
   session.Show(*job, absl::StrCat(Printable(job->name()), "\n"));
   // The answer's request has the seed, which the server has set.
@@ -139,7 +125,7 @@ ExitCode Run(Session& session, const QuoteCommand& command) {
     return *refused;
   }
   const absl::StatusOr<wan::v1::QuoteResponse> quote =
-      session.OnceLoaded([&] { return session.Videos().Quote(*request, session.stop()); });
+      session.OnceReady([&] { return session.Videos().Quote(*request, session.stop()); });
   if (!quote.ok()) return session.Fail(quote.status());
   session.Show(*quote, QuoteText(*quote));
   return kExitDone;

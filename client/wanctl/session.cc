@@ -14,8 +14,19 @@ namespace {
 
 // The reason in the server's error while a model is being loaded (docs/use/api.md).
 constexpr std::string_view kModelLoading = "MODEL_LOADING";
+// The reason in the server's error while it has no room for another request.
+constexpr std::string_view kServerBusy = "SERVER_BUSY";
+// Maximum number of times in a row that a command waits for a busy server, which asks for about a
+// second each time.
+constexpr int kMostWaits = 60;
 // The time to wait if the server sends no retry delay.
 constexpr absl::Duration kRetryDelay = absl::Seconds(1);
+
+bool IsModelLoading(const absl::Status& status) {
+  return absl::IsUnavailable(status) && DetailsOf(status).reason == kModelLoading;
+}
+
+bool IsBusy(const absl::Status& status) { return DetailsOf(status).reason == kServerBusy; }
 
 ConnectionOptions WithDeadline(ConnectionOptions options, absl::Time deadline) {
   options.deadline = deadline;
@@ -83,8 +94,15 @@ ExitCode Session::RefuseUsage(const absl::Status& status) {
   return kExitUsage;
 }
 
-bool Session::IsModelLoading(const absl::Status& status) {
-  return absl::IsUnavailable(status) && DetailsOf(status).reason == kModelLoading;
+bool Session::ShouldWait(const absl::Status& status, int waits) const {
+  if (IsModelLoading(status)) return true;
+  // A server is busy, for example, while it writes the latents of earlier requests to its disk.
+  return IsBusy(status) && waits < kMostWaits && !stop().stop_requested();
+}
+
+std::string_view Session::ReasonToWait(const absl::Status& status) {
+  return IsBusy(status) ? "the server is busy; waiting for it"
+                        : "the server is loading the model; waiting for it";
 }
 
 void Session::AwaitRetry(const absl::Status& status) {

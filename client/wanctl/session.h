@@ -76,24 +76,19 @@ class Session {
   // Returns a client that tells the user when it begins to retry a call.
   VideoClient Videos();
 
-  // Makes a call that needs a model; `call` is a function () -> absl::StatusOr<T>. While the server
-  // answers that the model is being loaded, tells the user once, waits for the retry delay and
-  // calls again.
+  // Makes a call that creates or quotes jobs; `call` is a function () -> absl::StatusOr<T>. While
+  // the server answers that the model is being loaded, or that it is busy (for about a minute),
+  // tells the user once, waits for the retry delay and calls again.
   template <typename Call>
-  auto OnceLoaded(const Call& call) -> decltype(call()) {
+  auto OnceReady(const Call& call) -> decltype(call()) {
     auto result = call();
-    if (!IsModelLoading(result.status())) return result;
-    Say("the server is loading the model; waiting for it");
-    do {
+    for (int waits = 0; ShouldWait(result.status(), waits); ++waits) {
+      if (waits == 0) Say(ReasonToWait(result.status()));
       AwaitRetry(result.status());
       result = call();
-    } while (IsModelLoading(result.status()));
+    }
     return result;
   }
-
-  // Waits for the retry delay that the server names in `status`, or until --timeout or Ctrl-C ends
-  // the wait.
-  void AwaitRetry(const absl::Status& status);
 
   // Prints a message that the server sent: as a line of JSON with --json, otherwise as `text`.
   void Show(const google::protobuf::Message& message, std::string_view text);
@@ -111,7 +106,12 @@ class Session {
   ExitCode RefuseUsage(const absl::Status& status);
 
  private:
-  static bool IsModelLoading(const absl::Status& status);
+  // Whether a call should be repeated after `waits` waits.
+  bool ShouldWait(const absl::Status& status, int waits) const;
+  static std::string_view ReasonToWait(const absl::Status& status);
+  // Waits for the retry delay that the server names in `status`, or until --timeout or Ctrl-C ends
+  // the wait.
+  void AwaitRetry(const absl::Status& status);
 
   const Environment& environment_;
   const GlobalFlags flags_;

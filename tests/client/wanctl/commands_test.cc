@@ -24,6 +24,8 @@ using google::protobuf::util::MessageDifferencer;
 using ::testing::AllOf;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using ::testing::SizeIs;
+using ::testing::StartsWith;
 
 TEST_F(WanctlTest, NobodyThere) {
   // Port 1 of this machine: nobody listens there.
@@ -121,6 +123,19 @@ TEST_F(WanctlTest, AFileThatExistsIsReplaced) {
   Script({CompletedWith(1, {mp4})});
   EXPECT_EQ(Generate(), 0);
   EXPECT_EQ(ReadFile(folder_ / "a.mp4"), "mp4 bytes");
+}
+
+TEST_F(WanctlTest, SubmitWaitsForABusyServerAMinute) {
+  google::rpc::ErrorInfo info;
+  info.set_reason("SERVER_BUSY");
+  google::rpc::RetryInfo retry;
+  retry.mutable_retry_delay()->set_seconds(1);
+  server_.scripts.create_job = [&](const auto&, wan::v1::Job*) {
+    return fakes::ErrorWith(grpc::StatusCode::RESOURCE_EXHAUSTED, "no room", {&info, &retry});
+  };
+  EXPECT_NE(Run({"submit", "--model", "5b", "--prompt", "a cat"}), 0);
+  EXPECT_THAT(clock_.delays, SizeIs(60));
+  EXPECT_THAT(err_, StartsWith("wanctl: the server is busy; waiting for it\n"));
 }
 
 TEST_F(WanctlTest, SubmitWaitsForAModelThatIsBeingLoaded) {

@@ -126,19 +126,6 @@ std::optional<Enum> TakeWord(FormFields& fields, const char* name,
   return value;
 }
 
-void TakeResume(FormFields& fields, wan::v1::GenerationRequest& request) {
-  const std::optional<json> resume = fields.TakeNotBlank("resume");
-  if (!resume.has_value()) return;
-  const auto value =
-      ValueOf<wan::v1::Resume>(resume->is_string() ? resume->get<std::string>() : "");
-  if (value.has_value()) {
-    request.set_resume(*value);
-  } else {
-    fields.Unfit("resume", *resume,
-                 absl::StrCat("one of ", absl::StrJoin(WordsOf<wan::v1::Resume>(), ", ")));
-  }
-}
-
 // Takes one entry of the field "loras": {"name", "scale", "high_scale", "low_scale"}.
 void TakeLora(FormFields& fields, const std::string& field, json& entry,
               wan::v1::GenerationRequest& request) {
@@ -354,7 +341,9 @@ wan::v1::GenerationRequest TakeAll(FormFields& fields, std::map<std::string, std
     request.set_seed(*seed);
   }
   request.set_progressive(fields.Flag("progressive"));
-  TakeResume(fields, request);
+  if (const auto resume = TakeWord<wan::v1::Resume>(fields, "resume")) {
+    request.set_resume(*resume);
+  }
   if (auto user = fields.FullText("user")) {
     (*request.mutable_labels())[kUserLabel] = *std::move(user);
   }

@@ -77,7 +77,6 @@ function valuesOf() {
     if (!body.get(name)) body.delete(name);
   }
   body.set("preview_interval", previewInterval);
-  if (canPlayLive) body.set("progressive", "true");
   const loras = loraRows().map((row) => row.lora());
   if (loras.length) body.set("loras", JSON.stringify(loras));
   return body;
@@ -119,7 +118,6 @@ async function vary(video) {
   }
   if (video.loras?.length) body.set("loras", JSON.stringify(video.loras));
   body.set("preview_interval", intervalOf(video.num_inference_steps));
-  if (canPlayLive) body.set("progressive", "true");
   if (images.has(video.id)) {
     body.set("input_reference", images.get(video.id));
     body.set("exact_size", "true");  // the size is what the server made of the image's shape
@@ -153,6 +151,7 @@ async function send(body) {
 }
 
 async function create(body) {
+  if (canPlayLive) body.set("progressive", "true");
   const video = await send(body);
   const file = body.get("input_reference");
   if (file) images.set(video.id, file);

@@ -217,11 +217,12 @@ TEST(VideoRequestTest, SecondsBecomeTheNearestNumberOfFrames) {
 TEST(VideoRequestTest, OtherSpellingsInAForm) {
   Form form;
   form.texts_only = true;
-  form.fields = {{"model", "m"},    {"prompt", "a cat"}, {"exact_size", "True"},
-                 {"width", "64.0"}, {"height", "32"},    {"num_inference_steps", "4e1"},
-                 {"seed", ""},      {"fps", ""},         {"guidance_scale", ""},
-                 {"size", ""},      {"seconds", ""},     {"flow_shift", ""},
-                 {"quality", ""},   {"decoder", ""},     {"n", "1"}};
+  form.fields = {{"model", "m"},      {"prompt", "a cat"}, {"exact_size", "True"},
+                 {"width", "64.0"},   {"height", "32"},    {"num_inference_steps", "4e1"},
+                 {"seed", ""},        {"fps", ""},         {"guidance_scale", ""},
+                 {"size", ""},        {"seconds", ""},     {"flow_shift", ""},
+                 {"quality", ""},     {"decoder", ""},     {"resume", ""},
+                 {"progressive", ""}, {"n", "1"}};
   const auto request = Translate(std::move(form));
   ASSERT_TRUE(request.ok()) << request.status();
   EXPECT_TRUE(request->exact_size());

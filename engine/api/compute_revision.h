@@ -10,8 +10,8 @@ namespace wan {
 // another kernel, tile or rounding, another schedule, another use of the seed. It does not matter
 // how small the change is, or on which device, dtype or quality it shows. Do not change the number
 // for anything else, because waiting jobs then lose the steps that they have kept.
-// compute_revision_test fails if the CPU's bits change while the number stays; nothing notices it
-// for a GPU but scripts/gpu/latent_digests.
+// compute_revision_test fails if the bits of its jobs, which run on one CPU without tiles, change
+// while the number stays; nothing notices it for a GPU but scripts/gpu/latent_digests.
 inline constexpr int kComputeRevision = 1;
 
 }  // namespace wan

@@ -4,7 +4,9 @@
 #include <utility>
 #include <variant>
 
+#include "server/metrics/metrics.h"
 #include "server/objects/object_place.h"
+#include "server/objects/object_request.h"
 #include "server/objects/s3_object_store.h"
 #include "server/store/folder_object_store.h"
 
@@ -24,9 +26,11 @@ Opened OpenFolder(const FolderPlace& place) {
 }
 
 Opened OpenBucket(const S3Place& place, const ServerConfig& config, Clock& clock, Logger& logger,
-                  OnObjectRequest on_request) {
+                  Metrics& metrics) {
+  metrics.AddObjects();
   absl::StatusOr<S3Options> options =
-      S3OptionsOf(place, config.objects_ca, ProcessEnvironment(), std::move(on_request));
+      S3OptionsOf(place, config.objects_ca, ProcessEnvironment(),
+                  [&metrics](const ObjectRequest& request) { metrics.OnObjectRequest(request); });
   if (!options.ok()) return options.status();
   auto store = std::make_unique<S3ObjectStore>(*std::move(options), place.prefix, clock);
   const absl::Status there =
@@ -44,15 +48,14 @@ Opened OpenBucket(const S3Place& place, const ServerConfig& config, Clock& clock
 }  // namespace
 
 absl::StatusOr<std::unique_ptr<ObjectStore>> OpenObjects(const ServerConfig& config, Clock& clock,
-                                                         Logger& logger,
-                                                         OnObjectRequest on_request) {
+                                                         Logger& logger, Metrics& metrics) {
   if (config.objects.empty()) return nullptr;
   const auto place = ParseObjectPlace(config.objects);
   if (!place.ok()) return place.status();
   const auto* const folder = std::get_if<FolderPlace>(&*place);
-  Opened store = folder != nullptr ? OpenFolder(*folder)
-                                   : OpenBucket(std::get<S3Place>(*place), config, clock, logger,
-                                                std::move(on_request));
+  Opened store = folder != nullptr
+                     ? OpenFolder(*folder)
+                     : OpenBucket(std::get<S3Place>(*place), config, clock, logger, metrics);
   if (store.ok()) {
     logger.Log(LogLevel::kInfo, "files of jobs are also kept in an object store",
                {{"objects", (*store)->Name()}});

@@ -26,7 +26,6 @@
 #include "server/metrics/gpu_meter.h"
 #include "server/metrics/metrics.h"
 #include "server/metrics/metrics_server.h"
-#include "server/objects/object_request.h"
 #include "server/objects/object_store.h"
 #include "server/open_objects.h"
 #include "server/outbound_reports.h"
@@ -155,13 +154,10 @@ absl::Status Server::State::OpenJobs() {
   if (!outbound.ok()) return outbound.status();
   reports = *std::move(outbound);
   reports->ListenTo(options);
-  absl::StatusOr<std::unique_ptr<ObjectStore>> store =
-      OpenObjects(config, clock, logger,
-                  [this](const ObjectRequest& request) { metrics.OnObjectRequest(request); });
+  absl::StatusOr<std::unique_ptr<ObjectStore>> store = OpenObjects(config, clock, logger, metrics);
   if (!store.ok()) return store.status();
   objects = *std::move(store);
   options.objects = objects.get();
-  if (objects != nullptr) metrics.AddObjects();
   absl::StatusOr<std::unique_ptr<JobService>> opened = JobService::Open(options, engines, clock);
   if (!opened.ok()) return opened.status();
   jobs = *std::move(opened);

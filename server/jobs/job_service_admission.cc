@@ -26,6 +26,7 @@
 #include "server/jobs/turns.h"
 #include "server/quota/stored_bytes.h"
 #include "server/store/digest.h"
+#include "server/store/input_links.h"
 
 namespace wan::server {
 namespace {
@@ -50,6 +51,23 @@ absl::Status WithViolations(const std::vector<FieldViolation>& violations,
                             const absl::Status& status) {
   const std::vector<FieldViolation> all = Merge(violations, FieldViolationsOf(status));
   return all.empty() ? status : InvalidFields(all);
+}
+
+// Links the artifacts that the jobs name (`links` is null: there are no links), and clears
+// `inputs.artifacts` of those that are not linked. Syncs once for all jobs.
+void LinkInputs(const InputLinks* links, std::vector<NewJob>& jobs) {
+  bool linked = false;
+  if (links != nullptr) {
+    for (NewJob& job : jobs) {
+      links->Add(job.stored.job.name(), job.inputs);
+      linked = linked || !job.inputs.artifacts.empty();
+    }
+    if (!linked || links->Sync().ok()) return;
+  }
+  for (NewJob& job : jobs) {
+    if (links != nullptr) links->Remove(job.stored.job.name());
+    job.inputs.artifacts.clear();
+  }
 }
 
 }  // namespace
@@ -262,13 +280,7 @@ void JobService::CheckImagesOf(std::vector<NewJob> jobs, const CallerFacts& call
 void JobService::Accept(std::vector<NewJob> jobs, JobStates::Accepted done) {
   // The links come first: what the database says is there must be there. The database stores what
   // is not linked.
-  for (NewJob& job : jobs) {
-    if (parts_->links_inputs) {
-      parts_->input_links.Add(job.stored.job.name(), job.inputs);
-    } else {
-      job.inputs.artifacts.clear();
-    }
-  }
+  LinkInputs(parts_->links_inputs ? &parts_->input_links : nullptr, jobs);
   // Each pair has a job's name and its model's name.
   std::vector<std::pair<std::string, std::string>> names;
   const std::string& owner = jobs.front().stored.job.owner();

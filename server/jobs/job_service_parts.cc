@@ -293,6 +293,7 @@ absl::Status JobService::Parts::Recover() {
     // Remove the published files of attempts that were killed after publishing and before their
     // last event. No new job can begin yet.
     for (const StoredJob& stored : *unfinished) {
+      if (stored.job.attempt() == 0) continue;
       removed.Update(artifacts.RemoveAttempt(stored.job.name(), stored.job.attempt()));
     }
     status = states.Recover(store, *std::move(unfinished));

@@ -89,9 +89,9 @@ class Metrics final : public StateListener {
   // Counts an answer of the OpenAI video API.
   void OnHttpAnswer(std::string_view route, int code, absl::Duration taken);
 
-  // Creates the counters of requests to the object store with 0; call it if there is one.
+  // Creates the counters of requests to the object store with 0; call it if the store is a bucket.
   void AddObjects();
-  // Counts a request to the object store.
+  // Counts a request to the bucket.
   void OnObjectRequest(const ObjectRequest& request);
 
   // Returns the source for MetricsServer. The source stays valid after this object is destroyed.

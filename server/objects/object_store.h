@@ -78,7 +78,7 @@ class ObjectStore {
   // Returns OK if there is no such object.
   virtual absl::Status Remove(const std::string& key, const ObjectCall& call) = 0;
   // Removes every object whose key begins with `prefix`.
-  absl::Status RemovePrefix(const std::string& prefix, const ObjectCall& call);
+  virtual absl::Status RemovePrefix(const std::string& prefix, const ObjectCall& call);
 
   // Returns all bytes of an object, which must have `most` bytes at most (else OUT_OF_RANGE).
   absl::StatusOr<std::string> Read(const std::string& key, uint64_t most, const ObjectCall& call);

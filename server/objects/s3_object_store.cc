@@ -249,6 +249,7 @@ absl::Status S3ObjectStore::PutFile(const std::string& key, const std::filesyste
     return Upload(client_, prefix_ + key, call).Send(file, path, size, part_bytes);
   }
   std::string bytes(size, '\0');
+  errno = 0;
   if (!file.read(bytes.data(), static_cast<std::streamsize>(size))) return FileProblem(path, errno);
   return Put(key, bytes, call);
 }

@@ -188,15 +188,13 @@ class OpenFiles {
     struct stat now = {};
     if (stat(path.c_str(), &now) != 0) return nullptr;
     // A later attempt may have replaced the file while readers still have the former file open.
-    if (std::shared_ptr<const OpenFile> known = files_[path].lock();
-        known != nullptr && known->Is(now)) {
+    if (std::shared_ptr<const OpenFile> known = Known(path); known != nullptr && known->Is(now)) {
       return known;
     }
-    std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
     const int fd = open(path.c_str(), O_RDONLY | O_CLOEXEC);
     if (fd < 0) return nullptr;
     auto file = std::make_shared<const FileOnDisk>(fd);
-    files_[path] = file;
+    Keep(path, file);
     return file;
   }
 
@@ -207,15 +205,12 @@ class OpenFiles {
       const std::function<absl::StatusOr<std::shared_ptr<const OpenFile>>()>& open) {
     {
       absl::MutexLock lock(&mutex_);
-      const auto known = files_.find(path);
-      if (known != files_.end()) {
-        if (std::shared_ptr<const OpenFile> file = known->second.lock()) return file;
-      }
+      if (std::shared_ptr<const OpenFile> file = Known(path)) return file;
     }
     absl::StatusOr<std::shared_ptr<const OpenFile>> file = open();  // may take seconds
     if (!file.ok()) return file;
     absl::MutexLock lock(&mutex_);
-    files_[path] = *file;
+    Keep(path, *file);
     return file;
   }
 
@@ -230,6 +225,19 @@ class OpenFiles {
   }
 
  private:
+  // Returns null if the file is not open.
+  std::shared_ptr<const OpenFile> Known(const std::string& path)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto known = files_.find(path);
+    return known == files_.end() ? nullptr : known->second.lock();
+  }
+  // Also forgets the files that are no longer open.
+  void Keep(const std::string& path, const std::shared_ptr<const OpenFile>& file)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    std::erase_if(files_, [](const auto& entry) { return entry.second.expired(); });
+    files_[path] = file;
+  }
+
   absl::Mutex mutex_;
   std::map<std::string, std::weak_ptr<const OpenFile>> files_ ABSL_GUARDED_BY(mutex_);
 };
@@ -455,13 +463,19 @@ absl::Status ArtifactStore::RemoveLeftovers(
 
 absl::Status ArtifactStore::RemoveLeftObjects(
     const std::function<std::optional<Kept>(const std::string& job)>& kept) const {
-  return objects_->VisitAttempts([&](const std::string& job, int attempt) {
-    const std::optional<Kept> stays = kept(job);
+  JobObjects::File last;
+  std::optional<Kept> stays;  // of the last file's job
+  return objects_->VisitFiles([&](const JobObjects::File& file) {
+    const bool same_job = file.job == last.job;
+    const bool same_attempt = same_job && file.attempt == last.attempt;
+    last = file;
+    if (!same_job) stays = kept(file.job);
     if (!stays.has_value()) return false;
-    if (!stays->any || (stays->attempt != 0 && stays->attempt != attempt)) {
-      objects_->RemoveAttempt(job, attempt);
+    if (!stays->any || (stays->attempt != 0 && stays->attempt != file.attempt)) {
+      if (!same_attempt) objects_->RemoveAttempt(file.job, file.attempt);
+    } else if (std::ranges::find(stays->but, file.name) != stays->but.end()) {
+      objects_->RemoveFile(file.job, file.name);
     }
-    for (const std::string& file : stays->but) objects_->RemoveFile(job, file);
     return true;
   });
 }

@@ -1,5 +1,7 @@
 #include "server/store/folder_object_store.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
@@ -27,6 +29,18 @@ absl::Status CheckKey(const std::string& key) {
   if (!key.ends_with(kUnfinished)) return absl::OkStatus();
   return absl::InvalidArgumentError(
       absl::StrCat("the object's key is '", key, "'; must not end with ", kUnfinished));
+}
+
+fs::path Unfinished(fs::path path) { return path += kUnfinished; }
+
+absl::Status CopyInPlace(const fs::path& file, const fs::path& beside, const fs::path& path) {
+  std::error_code error;
+  fs::copy_file(file, beside, fs::copy_options::overwrite_existing, error);
+  if (error) return ErrnoError(absl::StrCat("copying ", file.string()), error.value());
+  if (absl::Status status = SyncPath(beside); !status.ok()) return status;
+  fs::rename(beside, path, error);
+  if (error) return ErrnoError(absl::StrCat("renaming ", beside.string()), error.value());
+  return absl::OkStatus();
 }
 
 }  // namespace
@@ -62,14 +76,12 @@ absl::Status FolderObjectStore::PutFile(const std::string& key, const fs::path& 
                                         const ObjectCall& /*call*/) {
   const absl::StatusOr<fs::path> path = PathForWriting(key);
   if (!path.ok()) return path.status();
-  fs::path beside = *path;
-  beside += kUnfinished;
-  std::error_code error;
-  fs::copy_file(file, beside, fs::copy_options::overwrite_existing, error);
-  if (error) return ErrnoError(absl::StrCat("copying ", file.string()), error.value());
-  if (absl::Status status = SyncPath(beside); !status.ok()) return status;
-  fs::rename(beside, *path, error);
-  if (error) return ErrnoError(absl::StrCat("renaming ", beside.string()), error.value());
+  const fs::path beside = Unfinished(*path);
+  if (absl::Status status = CopyInPlace(file, beside, *path); !status.ok()) {
+    std::error_code ignored;  // Remove and RemovePrefix try again
+    fs::remove(beside, ignored);
+    return status;
+  }
   return SyncPath(path->parent_path());
 }
 
@@ -119,9 +131,9 @@ absl::Status FolderObjectStore::List(const std::string& prefix,
   std::map<std::string, uint64_t> found;  // sorted by key
   for (fs::recursive_directory_iterator entry(begin, error), end; !error && entry != end;
        entry.increment(error)) {
-    const std::string key = fs::relative(entry->path(), folder_, error).string();
+    const std::string key = entry->path().lexically_relative(folder_).string();
     std::error_code gone;  // the file may be removed meanwhile
-    if (error || !key.starts_with(prefix) || key.ends_with(kUnfinished)) continue;
+    if (!key.starts_with(prefix) || key.ends_with(kUnfinished)) continue;
     if (!entry->is_regular_file(gone) || gone) continue;
     found[key] = entry->file_size(gone);
   }
@@ -137,17 +149,35 @@ absl::Status FolderObjectStore::List(const std::string& prefix,
 absl::Status FolderObjectStore::Remove(const std::string& key, const ObjectCall& /*call*/) {
   if (absl::Status status = CheckKey(key); !status.ok()) return status;
   if (absl::Status status = CheckFolder(); !status.ok()) return status;
-  std::error_code error;
-  fs::path path = folder_ / key;
-  fs::remove(path, error);
-  if (error && error != std::errc::not_a_directory) {
-    return ErrnoError(absl::StrCat("removing ", path.string()), error.value());
+  const fs::path path = folder_ / key;
+  for (const fs::path& file : {path, Unfinished(path)}) {
+    std::error_code error;
+    fs::remove(file, error);
+    if (error && error != std::errc::not_a_directory) {
+      return ErrnoError(absl::StrCat("removing ", file.string()), error.value());
+    }
   }
-  // Remove the folders that are empty now; one that is not, stays.
-  for (path = path.parent_path(); path != folder_ && fs::remove(path, error) && !error;) {
-    path = path.parent_path();
-  }
+  RemoveEmpty(fs::path(key).parent_path());
   return absl::OkStatus();
+}
+
+absl::Status FolderObjectStore::RemovePrefix(const std::string& prefix, const ObjectCall& call) {
+  if (!prefix.ends_with('/')) return ObjectStore::RemovePrefix(prefix, call);
+  const std::string name = prefix.substr(0, prefix.size() - 1);
+  if (absl::Status status = CheckObjectKey(name); !status.ok()) return status;
+  if (absl::Status status = CheckFolder(); !status.ok()) return status;
+  const fs::path path = folder_ / name;
+  std::error_code error;
+  const fs::file_status found = fs::status(path, error);
+  if (found.type() == fs::file_type::not_found) return absl::OkStatus();
+  if (fs::is_directory(found)) fs::remove_all(path, error);
+  if (error) return ErrnoError(absl::StrCat("removing ", path.string()), error.value());
+  RemoveEmpty(fs::path(name).parent_path());
+  return absl::OkStatus();
+}
+
+void FolderObjectStore::RemoveEmpty(fs::path folder) const {
+  while (!folder.empty() && rmdir((folder_ / folder).c_str()) == 0) folder = folder.parent_path();
 }
 
 }  // namespace wan::server

@@ -26,7 +26,11 @@ fs::path InputLinks::PathOf(std::string_view job, std::string_view field) const 
 void InputLinks::Add(std::string_view job, JobInputs& inputs) const {
   if (inputs.artifacts.empty()) return;
   std::error_code error;
-  const bool made = fs::create_directories(folder_, error);
+  if (fs::create_directories(folder_, error) && !SyncPath(root_).ok()) {
+    fs::remove(folder_, error);  // so that the next call makes and syncs it
+    inputs.artifacts.clear();
+    return;
+  }
   std::erase_if(inputs.artifacts, [&](const auto& entry) {
     const absl::StatusOr<fs::path> artifact = ArtifactPath(root_, entry.second);
     if (error || !artifact.ok()) return true;
@@ -34,12 +38,9 @@ void InputLinks::Add(std::string_view job, JobInputs& inputs) const {
     fs::create_hard_link(*artifact, PathOf(job, entry.first), refused);
     return static_cast<bool>(refused);
   });
-  absl::Status synced = inputs.artifacts.empty() ? absl::OkStatus() : SyncPath(folder_);
-  if (made) synced.Update(SyncPath(root_));
-  if (synced.ok()) return;
-  Remove(job);
-  inputs.artifacts.clear();
 }
+
+absl::Status InputLinks::Sync() const { return SyncPath(folder_); }
 
 absl::Status InputLinks::Complete(const wan::v1::Job& job, JobInputs& inputs) const {
   for (const auto& [field, member] : kLatentsInputs) {

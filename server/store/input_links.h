@@ -22,10 +22,12 @@ class InputLinks {
   // Does not touch the disk. `root` is the root of the ArtifactStore.
   explicit InputLinks(const std::filesystem::path& root) : root_(root), folder_(root / "inputs") {}
 
-  // Links each of `inputs.artifacts` to a file of `job`, and returns when the links are on the
-  // disk. Removes an entry of which there can be no link, for example because the artifact was
-  // removed meanwhile or lies on another file system: the database then stores the file.
+  // Links each of `inputs.artifacts` to a file of `job`. Removes an entry of which there can be no
+  // link, for example because the artifact was removed meanwhile or lies on another file system:
+  // the database then stores the file.
   void Add(std::string_view job, JobInputs& inputs) const;
+  // Returns when all links that were added are on the disk. Call it once after many calls of Add.
+  absl::Status Sync() const;
 
   // Reads the linked files that `inputs`, from the database, lacks, and sets `inputs.artifacts`.
   // Leaves out files that do not exist or that have another digest than the job's request.

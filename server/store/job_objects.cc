@@ -46,6 +46,12 @@ std::string KeyOf(const JobObjects::File& file) {
   return PrefixOf(file.job, file.attempt) + file.name;
 }
 
+// Whether an error of PutFile cannot come from the file. Such errors last longest, and
+// CheckReadable would read the whole file after each try.
+bool IsOfStore(const absl::Status& put) {
+  return absl::IsUnavailable(put) || absl::IsUnauthenticated(put);
+}
+
 // Returns why the file cannot be read.
 absl::Status CheckReadable(const std::filesystem::path& path) {
   errno = 0;
@@ -93,7 +99,7 @@ absl::Status JobObjects::Upload(const std::string& key, const std::filesystem::p
   absl::Status result;
   const auto attempt = [&]() -> absl::Status {
     absl::Status put = store_.PutFile(key, file, {kUploadPatience, stop});
-    if (put.ok() || stop.stop_requested()) return put;
+    if (put.ok() || stop.stop_requested() || IsOfStore(put)) return put;
     // Everything but the file and its name is the store's matter, which may pass.
     result = CheckReadable(file);
     if (!result.ok()) return absl::OkStatus();
@@ -259,19 +265,14 @@ void JobObjects::Loop(const std::stop_token& stop) {
   }
 }
 
-absl::Status JobObjects::VisitAttempts(
-    const std::function<bool(const std::string& job, int attempt)>& visit) {
-  std::string last;
+absl::Status JobObjects::VisitFiles(const std::function<bool(const File& file)>& visit) {
   return store_.List(kArtifacts,
                      [&](const ObjectFacts& object) {
                        const std::vector<std::string> names = absl::StrSplit(object.key, '/');
                        int attempt = 0;
                        if (names.size() != 4 || !absl::SimpleAtoi(names[2], &attempt))
                          return true;  // not ours
-                       std::string attempt_name = absl::StrCat(names[1], "/", attempt);
-                       if (attempt_name == last) return true;
-                       last = std::move(attempt_name);
-                       return visit("jobs/" + names[1], attempt);
+                       return visit({"jobs/" + names[1], attempt, names[3]});
                      },
                      {kListPatience, {}});
 }

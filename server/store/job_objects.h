@@ -74,9 +74,10 @@ class JobObjects {
   // Blocks until no removal waits.
   void AwaitRemovals();
 
-  // Calls `visit` for each attempt that has files in the store, until it returns false. Blocks; the
-  // time grows with the number of files.
-  absl::Status VisitAttempts(const std::function<bool(const std::string& job, int attempt)>& visit);
+  // Calls `visit` for each file in the store, until it returns false. The files of one attempt
+  // follow each other, and so do the attempts of one job. Blocks; the time grows with the number of
+  // files.
+  absl::Status VisitFiles(const std::function<bool(const File& file)>& visit);
   // The same for each job that has a savepoint.
   absl::Status VisitSavepoints(const std::function<bool(const std::string& job)>& visit);
 

@@ -128,6 +128,21 @@ TEST_F(LatentsRequestsTest, NamedLatentsAreLinkedUntilTheJobHasEnded) {
   EXPECT_FALSE(fs::exists(options_.data_dir / "inputs" / absl::StrCat(held.substr(5), ".latents")));
 }
 
+TEST_F(LatentsRequestsTest, EachJobOfABatchHasItsLink) {
+  namespace fs = std::filesystem;
+  Open();
+  const std::string made = MakeLatents();
+  CreateHeld("T5_Encoding");
+  wan::v1::SubmitBatchRequest batch;
+  for (int i = 0; i < 3; ++i) *batch.add_requests() = Varied(made);
+  *batch.add_requests() = Request();
+  const auto accepted = calls().SubmitBatch(batch);
+  ASSERT_TRUE(accepted.ok()) << accepted.status();
+  EXPECT_EQ(
+      fs::hard_link_count(options_.data_dir / "artifacts" / made.substr(5) / "latents.safetensors"),
+      4u);
+}
+
 TEST_F(LatentsRequestsTest, LatentsThatCannotBeLinkedAreCopied) {
   Open();
   const std::string made = MakeLatents();

@@ -130,7 +130,8 @@ class JumpingClock final : public Clock {
 class HostileS3Test : public testing::Test {
  protected:
   // Starts a store of a server with these answers.
-  S3ObjectStore& Store(std::deque<std::string> answers) {
+  S3ObjectStore& Store(
+      std::deque<std::string> answers, OnObjectRequest on_request = [](const ObjectRequest&) {}) {
     store_.reset();  // its connections keep the server before it from ending
     server_.emplace(std::move(answers));
     S3Options options;
@@ -141,6 +142,7 @@ class HostileS3Test : public testing::Test {
     options.environment = [](const char* name) {
       return std::string(name) == "AWS_SECRET_ACCESS_KEY" ? "very-secret" : "AKID";
     };
+    options.on_request = std::move(on_request);
     store_.emplace(std::move(options), "wan/", clock_, 16);
     return *store_;
   }
@@ -219,10 +221,16 @@ TEST_F(HostileS3Test, AStoreThatStaysAwayEndsTheCallAtItsDeadline) {
 }
 
 TEST_F(HostileS3Test, AStopEndsTheRetries) {
-  Store({});
   std::stop_source stop;
-  stop.request_stop();
-  EXPECT_TRUE(absl::IsCancelled(store_->Put("k", "bytes", {absl::Hours(1), stop.get_token()})));
+  int tries = 0;
+  Store({}, [&](const ObjectRequest&) {
+    ++tries;
+    stop.request_stop();
+  });
+  const absl::Status status = store_->Put("k", "bytes", {absl::Hours(1), stop.get_token()});
+  EXPECT_TRUE(absl::IsCancelled(status)) << status;
+  EXPECT_EQ(tries, 1);
+  EXPECT_EQ(server_->requests().size(), 1U);
 }
 
 TEST_F(HostileS3Test, AnEndlessHeaderIsCut) {

@@ -82,7 +82,7 @@ class ObjectStoreTest : public testing::TestWithParam<std::string> {
     return keys;
   }
   std::filesystem::path File(const std::string& bytes) {
-    const std::filesystem::path path = folder_ / "file";
+    std::filesystem::path path = folder_ / "file";
     std::ofstream(path, std::ios::binary) << bytes;
     return path;
   }
@@ -207,6 +207,44 @@ TEST(FolderStoreTest, AFolderThatIsMissingIsAway) {
   std::filesystem::create_directory(folder);
   EXPECT_TRUE(absl::IsNotFound(store.Stat("a/b", kCall).status()));
   EXPECT_TRUE(store.Put("a/b", "x", kCall).ok());
+  std::filesystem::remove_all(folder);
+}
+
+// A process that dies while it writes an object leaves KEY.new.
+TEST(FolderStoreTest, UnfinishedFilesGo) {
+  const std::filesystem::path folder =
+      testing::TempDir() + "folder_store_" + std::to_string(getpid());
+  FolderObjectStore store(folder / "objects/");
+  const auto leave = [&](const std::string& key) {
+    std::filesystem::path path = folder / "objects" / (key + ".new");
+    std::filesystem::create_directories(path.parent_path());
+    std::ofstream(path) << "x";
+    return path;
+  };
+  const std::filesystem::path savepoint = leave("savepoints/a");
+  EXPECT_TRUE(store.Remove("savepoints/a", kCall).ok());
+  EXPECT_FALSE(std::filesystem::exists(savepoint.parent_path()));
+  const std::filesystem::path video = leave("artifacts/a/1/video.mp4");
+  ASSERT_TRUE(store.Put("artifacts/a/10/video.mp4", "x", kCall).ok());
+  EXPECT_TRUE(store.RemovePrefix("artifacts/a/1/", kCall).ok());
+  EXPECT_FALSE(std::filesystem::exists(video.parent_path()));
+  EXPECT_TRUE(store.Stat("artifacts/a/10/video.mp4", kCall).ok());
+  // A copy that fails, because its place is taken, leaves nothing either.
+  std::ofstream(folder / "file") << "x";
+  const std::filesystem::path taken = folder / "objects" / "artifacts/a/2";
+  std::filesystem::create_directories(taken / "below");
+  EXPECT_FALSE(store.PutFile("artifacts/a/2", folder / "file", kCall).ok());
+  EXPECT_FALSE(std::filesystem::exists(taken.string() + ".new"));
+  // The folder itself stays, and so does what only looks like the prefix.
+  EXPECT_TRUE(store.RemovePrefix("artifacts/", kCall).ok());
+  EXPECT_TRUE(std::filesystem::is_empty(folder / "objects"));
+  ASSERT_TRUE(store.Put("a", "x", kCall).ok());
+  EXPECT_TRUE(store.RemovePrefix("a/", kCall).ok());
+  EXPECT_TRUE(store.RemovePrefix("a/b/", kCall).ok());
+  EXPECT_TRUE(store.Remove("a/b", kCall).ok());
+  EXPECT_TRUE(store.Stat("a", kCall).ok());
+  EXPECT_TRUE(absl::IsInvalidArgument(store.RemovePrefix("../", kCall)));
+  EXPECT_TRUE(std::filesystem::exists(folder / "file"));
   std::filesystem::remove_all(folder);
 }
 

@@ -38,6 +38,7 @@ class InputLinksTest : public ::testing::Test {
     JobInputs inputs;
     inputs.artifacts.emplace("latents", kArtifact);
     links_.Add(kJob, inputs);
+    EXPECT_TRUE(inputs.artifacts.empty() || links_.Sync().ok());
     return inputs;
   }
 
@@ -70,6 +71,12 @@ TEST_F(InputLinksTest, AFileWithAnotherDigestIsLeftOut) {
 TEST_F(InputLinksTest, WhatCannotBeLinkedIsLeftToTheDatabase) {
   fs::remove(artifact_);
   EXPECT_TRUE(Added().artifacts.empty());
+}
+
+TEST_F(InputLinksTest, LinksThatCannotBeSyncedAreToldOf) {
+  Added();
+  fs::remove_all(root_ / "inputs");
+  EXPECT_FALSE(links_.Sync().ok());
 }
 
 TEST_F(InputLinksTest, FilesOfOtherJobsAreLeftovers) {

@@ -143,12 +143,25 @@ TEST_F(JobObjectsTest, PublishingWaitsWhateverTheStoreSays) {
   EXPECT_THAT(problems(), ElementsAre(HasSubstr("jobs/a waits to be published")));
 }
 
+// If the publication waited, the problem that it tells would stop it.
 TEST_F(JobObjectsTest, AFileThatCannotBeReadEndsThePublication) {
-  store_.SetAway(true);
+  std::stop_source stop;
+  JobObjects objects(store_, clock_, [&](const absl::Status&) { stop.request_stop(); });
   const fs::path missing[] = {folder_.path() / "video.mp4"};
-  const absl::Status status = objects_.Publish("jobs/a", 1, missing, {});
+  const absl::Status status = objects.Publish("jobs/a", 1, missing, stop.get_token());
   EXPECT_TRUE(absl::IsNotFound(status)) << status;
   EXPECT_THAT(std::string(status.message()), HasSubstr(missing[0].string()));
+}
+
+// Reading a large file after each try would keep the device group's thread busy.
+TEST_F(JobObjectsTest, AFileIsNotReadWhileTheStoreIsAway) {
+  store_.SetAway(true);
+  std::stop_source stop;
+  JobObjects objects(store_, clock_, [&](const absl::Status&) { stop.request_stop(); });
+  const fs::path missing[] = {folder_.path() / "video.mp4"};
+  const absl::Status status = objects.Publish("jobs/a", 1, missing, stop.get_token());
+  EXPECT_TRUE(absl::IsCancelled(status))
+      << "only who looks at the file sees that it is missing: " << status;
 }
 
 TEST_F(JobObjectsTest, ReadsEndWhenTheServerStops) {
@@ -204,6 +217,38 @@ TEST_F(JobObjectsTest, OneFileOrOneAttemptIsRemoved) {
   ASSERT_TRUE(artifacts_.RemoveFile("jobs/a", "latents.safetensors").ok());
   objects_.AwaitRemovals();
   EXPECT_THAT(Keys(), ElementsAre("artifacts/a/12/video.mp4"));
+}
+
+TEST_F(JobObjectsTest, AnUnfinishedFileGoesWithItsAttempt) {
+  ASSERT_TRUE(store_.Put("artifacts/b/1/video.mp4", "x", {}).ok());
+  const fs::path stray = store_folder_.path() / "artifacts" / "a" / "1" / "video.mp4.new";
+  fs::create_directories(stray.parent_path());
+  std::ofstream(stray) << "x";
+  ASSERT_TRUE(artifacts_.RemoveAttempt("jobs/a", 1).ok());
+  objects_.AwaitRemovals();
+  EXPECT_FALSE(fs::exists(store_folder_.path() / "artifacts" / "a"));
+  EXPECT_THAT(Keys(), ElementsAre("artifacts/b/1/video.mp4"));
+}
+
+TEST_F(JobObjectsTest, TheSweepAsksOnlyForWhatIsThere) {
+  for (const char* const key : {"artifacts/a/1/receipt.json", "artifacts/a/1/video.mp4",
+                                "artifacts/a/2/receipt.json", "artifacts/b/1/video.mp4"}) {
+    ASSERT_TRUE(store_.Put(key, "x", {}).ok());
+  }
+  const int before = store_.listings();
+  std::vector<std::string> asked;
+  ASSERT_TRUE(artifacts_
+                  .RemoveLeftovers([&](const std::string& job) {
+                    asked.push_back(job);
+                    return ArtifactStore::Kept{.attempt = job == "jobs/a" ? 2 : 1,
+                                               .but = {"latents.safetensors", "video.mp4"}};
+                  })
+                  .ok());
+  objects_.AwaitRemovals();
+  EXPECT_THAT(asked, ElementsAre("jobs/a", "jobs/b"));
+  EXPECT_THAT(store_.prefixes(), ElementsAre("artifacts/a/1/"));
+  EXPECT_EQ(store_.listings() - before, 2) << "the sweep, and the video of b";
+  EXPECT_THAT(Keys(), ElementsAre("artifacts/a/2/receipt.json"));
 }
 
 TEST_F(JobObjectsTest, TheSweepFindsWhatNobodyNeeds) {

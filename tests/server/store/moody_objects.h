@@ -6,9 +6,12 @@
 #include <functional>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "absl/base/thread_annotations.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
+#include "absl/synchronization/mutex.h"
 #include "server/objects/object_store.h"
 #include "server/store/folder_object_store.h"
 
@@ -40,10 +43,26 @@ class MoodyObjects final : public ObjectStore {
   }
   absl::Status List(const std::string& prefix, const std::function<bool(const ObjectFacts&)>& visit,
                     const ObjectCall& call) override {
+    ++listings_;
     return away_ ? Away() : store_.List(prefix, visit, call);
   }
   absl::Status Remove(const std::string& key, const ObjectCall& call) override {
     return away_ ? Away() : store_.Remove(key, call);
+  }
+  absl::Status RemovePrefix(const std::string& prefix, const ObjectCall& call) override {
+    {
+      absl::MutexLock lock(&mutex_);
+      prefixes_.push_back(prefix);
+    }
+    return away_ ? Away() : store_.RemovePrefix(prefix, call);
+  }
+
+  // Returns the number of calls of List so far.
+  int listings() const { return listings_; }
+  // Returns the prefixes of the calls of RemovePrefix so far.
+  std::vector<std::string> prefixes() const {
+    absl::MutexLock lock(&mutex_);
+    return prefixes_;
   }
 
  private:
@@ -51,6 +70,9 @@ class MoodyObjects final : public ObjectStore {
 
   FolderObjectStore store_;
   std::atomic<bool> away_ = false;
+  std::atomic<int> listings_ = 0;
+  mutable absl::Mutex mutex_;
+  std::vector<std::string> prefixes_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace wan::server
